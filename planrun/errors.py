@@ -1,0 +1,60 @@
+"""What can go wrong, as one tree; each class knows the exit code it ends the process with.
+
+    PlanrunError
+    ├── InvalidInput          2    a plan, an option or a value that cannot be accepted
+    │   └── InvalidPlan       2    a plan file with problems, all of them listed
+    ├── Denied                3    policy, approval or digest says no
+    ├── InternalError         4    a bug in planrun
+    └── RecordsLost          74    a ledger or report that cannot be written
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_INVALID = 2
+EXIT_DENIED = 3
+EXIT_INTERNAL = 4
+EXIT_WAITING = 5
+EXIT_RECORDS = 74  # sysexits EX_IOERR
+EXIT_DEADLINE = 124  # as timeout(1)
+
+
+class PlanrunError(Exception):
+    """An error whose message is meant for the person at the keyboard."""
+
+    exit_code = EXIT_INTERNAL
+
+
+class InvalidInput(PlanrunError):
+    """An option, a value or a file that cannot be accepted."""
+
+    exit_code = EXIT_INVALID
+
+
+class InvalidPlan(InvalidInput):
+    """A plan file that cannot be executed; `problems` holds every finding, in file order."""
+
+    def __init__(self, problems: Sequence[object]) -> None:
+        super().__init__(f"{len(problems)} problem{'' if len(problems) == 1 else 's'} in the plan")
+        self.problems = tuple(problems)
+
+
+class Denied(PlanrunError):
+    """Something that policy, approval or digest does not allow."""
+
+    exit_code = EXIT_DENIED
+
+
+class InternalError(PlanrunError):
+    """A state that should be impossible: a bug in planrun."""
+
+
+class RecordsLost(PlanrunError):
+    """A ledger, log or report that cannot be written; the message names it."""
+
+    exit_code = EXIT_RECORDS

@@ -1,0 +1,1 @@
+"""Plain frozen data and pure functions: no clock, files, processes or libraries."""

@@ -1,0 +1,51 @@
+"""What crosses the border to an executor, as plain data: a Job goes out, an Outcome comes back."""
+
+from __future__ import annotations
+
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    ErrorClass = Literal["transient", "logic", "fatal", "unknown"]
+
+
+class Job(Record):
+    """One attempt of one step as a process to start; times in seconds, paths absolute."""
+
+    step: str
+    attempt: int
+    argv: tuple[str, ...]  # argv[0] is looked up on the PATH in `env` when it has no slash
+    env: dict[str, str]
+    cwd: str
+    log: str  # stdout and stderr go here; its folder is made by the executor when missing
+    timeout: float
+    idle_timeout: float | None = None
+
+
+class Outcome(Record):
+    """How an attempt ended.
+
+    status completed: exit 0. failed: reason exit | timeout | idle_timeout | spawn | verify | outputs | refused.
+    cancelled: it was stopped because of the run, not because of itself.
+    """
+
+    status: Literal["completed", "failed", "cancelled"]
+    reason: str
+    exit_code: int | None = None  # 128 + n after signal n, as shells say
+    signal: int | None = None
+    duration: float = 0.0  # seconds
+    message: str = ""  # one line, for people
+    log_bytes: int = 0
+    notes: tuple[str, ...] = ()  # e.g. "1 background process ended"
+    outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
+    checks: tuple[dict[str, Any], ...] = ()  # of a validate step: name, ok, message
+
+
+class Failure(Record):
+    """Why an attempt failed: its class, the rule that said so, and a line for people."""
+
+    error_class: ErrorClass
+    rule: str
+    message: str

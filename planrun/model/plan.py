@@ -1,0 +1,157 @@
+"""The plan as the engine sees it: every default resolved, every reference checked, nothing left to look up."""
+
+from __future__ import annotations
+
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    EdgeKind = Literal["ok", "completed", "failed", "done"]
+    Schedule = Literal["dag", "levels", "batches", "sequential"]
+    OnFailure = Literal["block", "abort", "continue", "skip"]
+    Kind = Literal["run", "exec", "validate", "abstract"]
+    Section = Literal["steps", "finally"]
+    # An expression tree or a template made by `planrun.expressions`: nested tuples, opaque here.
+    Tree = tuple[Any, ...]
+    # A text, or a template to be rendered when the step starts.
+    Text = str | Tree
+
+DEFAULT_TIMEOUT = 300.0  # seconds, when neither the step nor `defaults` names one
+
+
+class Edge(Record):
+    """What a step wants of an earlier one. Edges that a condition added have kind `done`."""
+
+    on: str
+    kind: EdgeKind
+
+
+class Retry(Record):
+    """How often and when a failed attempt is repeated; times in seconds."""
+
+    max: int = 0  # extra attempts
+    initial: float = 1.0
+    factor: float = 2.0
+    cap: float = 10.0
+    jitter: float = 0.1  # share of the delay that is drawn at random
+    # Any match retries: ("any",), ("timeout",), ("idle_timeout",), ("class", "transient"),
+    # ("exit", (75, 137)) or ("match", "text in the last output")
+    on: tuple[tuple[Any, ...], ...] = (("any",),)
+
+
+class Check(Record):
+    """One check of a `validate` step: `kind` is the key in the plan, `value` what stood under it.
+
+    files_exist, writable, commands_on_path, env_set: tuple of Text; json_schema: mapping with
+    `file` (Text) and `schema` (a mapping, or Text naming a file); that: an expression tree.
+    """
+
+    kind: Literal["files_exist", "writable", "commands_on_path", "env_set", "json_schema", "that"]
+    value: Any
+    source: str  # as written, for the result
+
+
+class Run(Record):
+    """A script for a shell."""
+
+    script: Text
+
+
+class Exec(Record):
+    """A program with its arguments; no shell."""
+
+    argv: tuple[Text, ...]
+
+
+class Validate(Record):
+    """A list of checks that must all hold."""
+
+    checks: tuple[Check, ...]
+
+
+class Abstract(Record):
+    """Nothing to do yet: the step has to be expanded before it can be executed."""
+
+
+class Param(Record):
+    """A typed parameter of the plan; `schema` is a JSON Schema fragment with `type`, `default`, `enum` …"""
+
+    name: str
+    schema: dict[str, Any]
+    required: bool = False
+
+
+class Step(Record):
+    """One step with everything the engine needs to know."""
+
+    id: str
+    action: Run | Exec | Validate | Abstract
+    kind: Kind
+    section: Section = "steps"
+    title: str = ""
+    description: str = ""
+    owner: str = ""
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    estimated_tokens: int = 0
+    edges: tuple[Edge, ...] = ()
+    condition: Tree | None = None
+    condition_text: str = ""
+    parallel: bool | None = None  # False: runs alone; True: joins its neighbours under `batches`
+    retries: Retry = Retry()  # noqa: RUF009 - frozen
+    timeout: float = DEFAULT_TIMEOUT  # seconds an attempt
+    idle_timeout: float | None = None  # seconds without output
+    on_failure: OnFailure = "block"
+    recovers: tuple[str, ...] = ()
+    idempotent: bool = True
+    env: dict[str, Text] = {}  # noqa: RUF012 - never written
+    env_file: tuple[Text, ...] = ()
+    workdir: Text | None = None
+    shell: tuple[str, ...] = ()  # argv before the script; empty: the machine's default
+    outputs: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - name to JSON Schema fragment
+    needs_dir: bool = False  # it refers to `step.dir`
+    line: int = 0  # where its `id` or first key stands, 1-based
+    col: int = 0
+
+    @property
+    def label(self) -> str:
+        """What people read: the title, else the id."""
+        return self.title or self.id
+
+
+class Limits(Record):
+    """What a run may use up at most; None: no limit."""
+
+    max_parallel: int | None = None
+    deadline: float | None = None  # seconds
+    max_steps: int | None = None
+
+
+class Plan(Record):
+    """A checked plan; `steps` in file order, the `finally` steps after the others."""
+
+    name: str
+    file: str  # as the user named it
+    digest: str  # sha256 of the canonical form, hex
+    steps: tuple[Step, ...]
+    version: int = 1  # of the plan: goes up when it is revised during a run
+    title: str = ""
+    description: str = ""
+    goal: str = ""
+    params: tuple[Param, ...] = ()
+    outputs: dict[str, Text] = {}  # noqa: RUF012 - never written
+    env: dict[str, Text] = {}  # noqa: RUF012
+    env_file: tuple[Text, ...] = ()
+    inherit_env: Literal["safe", "all", "none"] = "safe"
+    limits: Limits = Limits()  # noqa: RUF009 - frozen
+    schedule: Schedule = "dag"
+
+    def main(self) -> tuple[Step, ...]:
+        """The steps under `steps:`."""
+        return tuple(step for step in self.steps if step.section == "steps")
+
+    def cleanup(self) -> tuple[Step, ...]:
+        """The steps under `finally:`."""
+        return tuple(step for step in self.steps if step.section == "finally")

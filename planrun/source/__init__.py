@@ -1,0 +1,1 @@
+"""From YAML text to a Plan, or to every problem in it."""
