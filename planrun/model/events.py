@@ -1,0 +1,127 @@
+"""Everything that can happen in a run, as a closed set of records: state changes by nothing else.
+
+Times (`at`) are RFC 3339 UTC texts with milliseconds, durations seconds.
+"""
+
+from __future__ import annotations
+
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class RunStarted(Record):
+    """First event of a ledger: which plan, with which values, by which planrun."""
+
+    at: str
+    run: str
+    planrun: str  # version of the program
+    plan: dict[str, Any]  # name, version, digest, file
+    params: dict[str, Any]
+    context: dict[str, Any]  # the `run` names of expressions: ci, ref, sha, event
+    options: dict[str, Any]  # jobs, schedule, selection, strict …
+    pid: int
+    host: str
+
+
+class RunResumed(Record):
+    """The same run goes on: the steps in `rerun` are pending again, everything else stays as it ended."""
+
+    at: str
+    planrun: str
+    plan: dict[str, Any]
+    params: dict[str, Any]
+    context: dict[str, Any]
+    options: dict[str, Any]
+    rerun: tuple[str, ...]
+    lost: tuple[str, ...]  # steps whose last attempt has no end
+    pid: int
+    host: str
+
+
+class PlanMoved(Record):
+    """The plan's lifecycle went on."""
+
+    at: str
+    status: str
+
+
+class AttemptStarted(Record):
+    """A step is running; written before its process exists."""
+
+    at: str
+    step: str
+    n: int
+    fingerprint: str = ""  # of what is about to run
+    log: str = ""  # relative to the run directory; empty: the step has no process
+
+
+class AttemptEnded(Record):
+    """An attempt ended and moved its step to `step_status`: an end status, or waiting for the next attempt."""
+
+    at: str
+    step: str
+    n: int
+    status: str  # completed, failed, cancelled, lost
+    step_status: str
+    reason: str = ""
+    exit_code: int | None = None
+    duration: float = 0.0
+    log_bytes: int = 0
+    error: dict[str, str] | None = None  # class, rule, message
+    outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
+    checks: tuple[dict[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    delay: float = 0.0  # until the next attempt, when step_status is waiting
+    step_reason: str = ""
+
+
+class StepMoved(Record):
+    """A step ended without an attempt: skipped, blocked, cancelled, or refused before it started."""
+
+    at: str
+    step: str
+    status: str
+    reason: str
+    message: str = ""
+
+
+class RunEnding(Record):
+    """The run is being ended early: `why` is abort, deadline or cancel."""
+
+    at: str
+    why: str
+    signal: int = 0
+    step: str = ""  # whose failure aborted it
+
+
+class RunEnded(Record):
+    """Last event: the verdict, and how many events the ledger holds with this one."""
+
+    at: str
+    status: str
+    verdict: str
+    exit_code: int
+    duration: float
+    summary: dict[str, int]
+    events: int
+
+
+Event = (
+    RunStarted | RunResumed | PlanMoved | AttemptStarted | AttemptEnded | StepMoved | RunEnding | RunEnded
+)
+
+EVENTS: dict[str, type[Event]] = {
+    "run_started": RunStarted,
+    "run_resumed": RunResumed,
+    "plan_moved": PlanMoved,
+    "attempt_started": AttemptStarted,
+    "attempt_ended": AttemptEnded,
+    "step_moved": StepMoved,
+    "run_ending": RunEnding,
+    "run_ended": RunEnded,
+}
+
+NAMES: dict[type[Event], str] = {event: name for name, event in EVENTS.items()}

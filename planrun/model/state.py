@@ -1,0 +1,201 @@
+"""The state of a run, as the fold of its events; the only writer is `RunState.apply`."""
+
+from __future__ import annotations
+
+from planrun.model import events as ev
+from planrun.model.lifecycle import ENDED, RESUMABLE, move_plan, move_step, verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from planrun.model.lifecycle import Tolerance, Verdict
+    from planrun.model.plan import Plan, Step
+
+SUMMARY = ("total", "completed", "failed", "skipped", "blocked", "cancelled")
+
+
+class AttemptState:
+    """One attempt of a step, as far as it got."""
+
+    __slots__ = ("ended", "n", "started")
+
+    def __init__(self, started: ev.AttemptStarted) -> None:
+        self.n = started.n
+        self.started = started
+        self.ended: ev.AttemptEnded | None = None
+
+    @property
+    def status(self) -> str:
+        """`running` until the attempt has an end."""
+        return self.ended.status if self.ended else "running"
+
+
+class StepState:
+    """What is known of one step; `step` is its plan."""
+
+    __slots__ = ("attempts", "ended_at", "message", "outputs", "reason", "status", "step")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.reset()
+
+    def reset(self) -> None:
+        """Make it pending again, as before its first attempt."""
+        self.status = "pending"
+        self.reason = ""
+        self.message = ""
+        self.ended_at = ""
+        self.outputs: dict[str, Any] = {}
+        self.attempts: list[AttemptState] = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether the status is final."""
+        return self.status in ENDED
+
+    @property
+    def flaky(self) -> bool:
+        """Whether it completed after a failed attempt."""
+        return self.status == "completed" and any(
+            attempt.ended is not None and attempt.ended.status == "failed" for attempt in self.attempts
+        )
+
+    @property
+    def duration(self) -> float:
+        """Seconds spent in attempts that ended."""
+        return sum(attempt.ended.duration for attempt in self.attempts if attempt.ended)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The last attempt's exit code."""
+        last = self.attempts[-1].ended if self.attempts else None
+        return last.exit_code if last else None
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """Class, rule and message of the last attempt's failure."""
+        last = self.attempts[-1].ended if self.attempts else None
+        return last.error if last else None
+
+
+class RunState:
+    """A run and its steps; changed by `apply` alone, so that replaying a ledger gives the same state."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.steps = {step.id: StepState(step) for step in plan.steps}
+        self.handlers: dict[str, tuple[str, ...]] = {}
+        for step in plan.steps:
+            for failed in step.recovers:
+                self.handlers[failed] = (*self.handlers.get(failed, ()), step.id)
+        self.status = "draft"
+        self.started: ev.RunStarted | None = None
+        self.resumed: list[ev.RunResumed] = []
+        self.ending: ev.RunEnding | None = None
+        self.ended: ev.RunEnded | None = None
+        self.params: dict[str, Any] = {}
+        self.events = 0
+
+    def apply(self, event: ev.Event) -> None:
+        """Fold one event; raises InternalError when it is not a legal next one."""
+        self.events += 1
+        _FOLDS[type(event)](self, event)
+
+    def replay(self, events: Iterable[ev.Event]) -> RunState:
+        """Fold all events and return the state itself."""
+        for event in events:
+            self.apply(event)
+        return self
+
+    def tolerance(self, step_id: str) -> Tolerance:
+        """How the failure of a step is tolerated: by its `on_failure`, or by a handler that completed."""
+        state = self.steps[step_id]
+        if state.status != "failed" or state.reason == "denied":
+            return None
+        if any(self.steps[handler].status == "completed" for handler in self.handlers.get(step_id, ())):
+            return "continue"
+        on_failure = state.step.on_failure
+        return on_failure if on_failure in ("continue", "skip") else None
+
+    def verdict(self) -> Verdict:
+        """The verdict over every step as it stands now."""
+        why = self.ending.why if self.ending else None
+        return verdict(((state.status, self.tolerance(name)) for name, state in self.steps.items()), why)
+
+    def summary(self) -> dict[str, int]:
+        """How many steps ended how; the parts add up to `total` once every step has ended."""
+        counts = dict.fromkeys(SUMMARY, 0)
+        counts["total"] = len(self.steps)
+        for state in self.steps.values():
+            if state.status in counts:
+                counts[state.status] += 1
+        return counts
+
+    # Folds. Each is called by `apply` alone.
+
+    def _run_started(self, event: ev.RunStarted) -> None:
+        self.started = event
+        self.params = event.params
+
+    def _run_resumed(self, event: ev.RunResumed) -> None:
+        self.status = "approved" if self.status in RESUMABLE else move_plan(self.status, "approved")
+        self.resumed.append(event)
+        self.params = event.params
+        self.ending = None
+        self.ended = None
+        for name in event.rerun:
+            if name in self.steps:
+                self._pend(self.steps[name])
+
+    @staticmethod
+    def _pend(state: StepState) -> None:
+        """Make a step pending again but keep what its earlier attempts left: evidence is never thrown away."""
+        attempts = state.attempts
+        state.reset()
+        state.attempts = attempts
+
+    def _plan_moved(self, event: ev.PlanMoved) -> None:
+        self.status = move_plan(self.status, event.status)
+
+    def _attempt_started(self, event: ev.AttemptStarted) -> None:
+        state = self.steps[event.step]
+        state.status = move_step(event.step, state.status, "running")
+        state.attempts.append(AttemptState(event))
+
+    def _attempt_ended(self, event: ev.AttemptEnded) -> None:
+        state = self.steps[event.step]
+        state.status = move_step(event.step, state.status, event.step_status)
+        state.reason = event.step_reason or event.reason
+        state.attempts[-1].ended = event
+        if state.status in ENDED:
+            state.ended_at = event.at
+            state.outputs = event.outputs
+
+    def _step_moved(self, event: ev.StepMoved) -> None:
+        state = self.steps[event.step]
+        state.status = move_step(event.step, state.status, event.status)
+        state.reason = event.reason
+        state.message = event.message
+        state.ended_at = event.at
+
+    def _run_ending(self, event: ev.RunEnding) -> None:
+        # A second cause (a signal during an abort) does not change why the run ended.
+        self.ending = self.ending or event
+
+    def _run_ended(self, event: ev.RunEnded) -> None:
+        self.status = move_plan(self.status, event.status)
+        self.ended = event
+
+
+_FOLDS: dict[type[ev.Event], Any] = {
+    ev.RunStarted: RunState._run_started,
+    ev.RunResumed: RunState._run_resumed,
+    ev.PlanMoved: RunState._plan_moved,
+    ev.AttemptStarted: RunState._attempt_started,
+    ev.AttemptEnded: RunState._attempt_ended,
+    ev.StepMoved: RunState._step_moved,
+    ev.RunEnding: RunState._run_ending,
+    ev.RunEnded: RunState._run_ended,
+}
