@@ -145,9 +145,13 @@ class RunState:
         self.params = event.params
         self.ending = None
         self.ended = None
+        for name in event.lost:
+            attempt = self.steps[name].attempts[-1]
+            attempt.ended = ev.AttemptEnded(
+                at=event.at, step=name, n=attempt.n, status="lost", step_status="pending", reason="lost"
+            )
         for name in event.rerun:
-            if name in self.steps:
-                self._pend(self.steps[name])
+            self._pend(self.steps[name])
 
     @staticmethod
     def _pend(state: StepState) -> None:
