@@ -1,0 +1,96 @@
+"""What the engine wants of the rooms around it; every implementation is chosen in `planrun.app`."""
+
+from __future__ import annotations
+
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from planrun.model.events import Event
+    from planrun.model.job import Job, Outcome
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+    class Executor(Protocol):
+        """Where attempts run."""
+
+        @property
+        def running(self) -> int:
+            """How many attempts have no outcome yet."""
+
+        def start(self, job: Job) -> None:
+            """Start an attempt; what goes wrong comes back as its outcome."""
+
+        def wait(self, timeout: float | None) -> list[tuple[Job, Outcome]]:
+            """Return what ended; empty after `timeout` seconds or when a signal arrived."""
+
+        def stop(self, step: str, reason: str) -> None:
+            """End an attempt with TERM, and KILL after the grace time."""
+
+        def signal_all(self, signum: int) -> None:
+            """Forward a signal once to every attempt, and KILL what is left after the grace time."""
+
+        def kill_all(self) -> None:
+            """End every attempt at once."""
+
+        def close(self) -> None:
+            """Leave nothing running."""
+
+    class StepRunner(Protocol):
+        """What a step is to do, and what its end means."""
+
+        def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
+            """Render the step for one attempt."""
+
+        def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+            """Read the outputs of a completed attempt, or the last words of a failed one."""
+
+    class Journal(Protocol):
+        """The ledger, as far as the engine is concerned."""
+
+        @property
+        def records(self) -> int:
+            """How many events it holds."""
+
+        def append(self, event: Event) -> None:
+            """Hand the event to the operating system; raises RecordsLost when that fails."""
+
+        def sync(self) -> None:
+            """Make what was appended survive a power cut."""
+
+    class Sink(Protocol):
+        """Somebody who watches; what goes wrong here never ends a run."""
+
+        def on_event(self, event: Event, state: RunState) -> None:
+            """See an event after it was recorded."""
+
+        def tick(self) -> float | None:
+            """Redraw; returns the seconds after which to be called again, or None."""
+
+    class Clock(Protocol):
+        """Time of day for people, and a clock that never jumps for everything else."""
+
+        def stamp(self) -> str:
+            """RFC 3339 UTC with milliseconds."""
+
+        def monotonic(self) -> float:
+            """Seconds since some moment."""
+
+    class Inbox(Protocol):
+        """Signals that people and CI systems send to planrun."""
+
+        def take(self) -> list[int]:
+            """Return the numbers that arrived since the last call, in order."""
+
+    Scope = Mapping[str, object]
+
+
+class Prepared(Record):
+    """A step made ready for one attempt: a job for an executor, or at once its outcome."""
+
+    fingerprint: str
+    job: Job | None = None
+    outcome: Outcome | None = None

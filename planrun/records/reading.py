@@ -1,0 +1,125 @@
+"""Reading a ledger back: its events, and whether it is what was written."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from planrun.errors import InvalidInput
+from planrun.model.events import EVENTS, RunEnded
+from planrun.model.record import Record
+from planrun.records.ledger import GENESIS
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from planrun.model.events import Event
+
+    Condition = Literal["intact", "unfinished", "torn", "altered", "truncated"]
+
+
+class Reading(Record):
+    """What a ledger file holds, up to the first line that is not as it was written.
+
+    intact: complete, ends with its end. unfinished: sound, but the run never ended. torn: the last line is
+    cut off. altered: `line` (1-based) is not what was written there. truncated: lines are missing at the end.
+    """
+
+    condition: Condition
+    events: tuple[Event, ...]
+    head: str
+    size: int  # bytes of the sound part
+    line: int = 0
+    detail: str = ""
+
+
+def read_ledger(path: str, head: str = "") -> Reading:
+    """Read and verify a ledger; `head`, when known, must be the hash of its last line.
+
+    Raises InvalidInput when there is no such file or it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise InvalidInput(f"cannot read the ledger: {path}: {error.strerror}") from None
+    return verify(data, head)
+
+
+def verify(data: bytes, head: str = "") -> Reading:
+    """Verify the bytes of a ledger; see `read_ledger`."""
+    lines = data.split(b"\n")
+    tail = lines.pop()
+    events: list[Event] = []
+    previous, size = GENESIS, 0
+
+    def reading(condition: Condition, detail: str = "", line: int = 0) -> Reading:
+        return Reading(
+            condition=condition, events=tuple(events), head=previous, size=size, line=line, detail=detail
+        )
+
+    for number, line in enumerate(lines, 1):
+        try:
+            events.append(_event(line, number, previous))
+        except ValueError as error:
+            return reading("altered", str(error), number)
+        previous = sha256(line).hexdigest()
+        size += len(line) + 1
+    if tail:
+        return reading("torn", f"{len(tail)} bytes after the last whole line", len(lines) + 1)
+    return _finish(reading, events, head, previous)
+
+
+def _finish(reading: Any, events: list[Event], head: str, previous: str) -> Reading:
+    last = events[-1] if events else None
+    if head and head != previous:
+        found: Reading = reading("truncated", "the last line is not the one with the given head", len(events))
+    elif isinstance(last, RunEnded):
+        short = last.events != len(events)
+        detail = f"the end counts {last.events} events, the file has {len(events)}" if short else ""
+        found = reading("truncated" if short else "intact", detail)
+    else:
+        found = reading("unfinished", "the run has no end")
+    return found
+
+
+def _event(line: bytes, number: int, previous: str) -> Event:
+    """Return the event on a line; raises ValueError saying what is wrong with it."""
+    try:
+        record: Any = json.loads(line)
+    except ValueError:
+        raise ValueError("not a JSON object") from None
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004 - one kind of error for the caller
+    if record.pop("seq", None) != number:
+        raise ValueError(f"its number is not {number}")
+    if record.pop("prev", None) != previous:
+        raise ValueError(f"it does not follow line {number - 1}" if number > 1 else "it is not a first line")
+    kind = EVENTS.get(record.pop("type", ""))
+    if kind is None:
+        raise ValueError("an event that this version of planrun does not know")
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+    return kind(**fields)
+
+
+def repair(path: str) -> Reading:
+    """Cut a torn last line off, under the workspace lock, and return what is left.
+
+    Raises InvalidInput when the ledger was altered: such a run is not resumed.
+    """
+    reading = read_ledger(path)
+    if reading.condition == "torn":
+        os.truncate(path, reading.size)
+        return verify_again(reading)
+    if reading.condition in ("altered", "truncated"):
+        where = f"{path}:{reading.line}" if reading.line else path
+        raise InvalidInput(f"the ledger is {reading.condition}: {where}: {reading.detail}")
+    return reading
+
+
+def verify_again(torn: Reading) -> Reading:
+    """Return the reading of a torn ledger after its tail was cut."""
+    ended = bool(torn.events) and isinstance(torn.events[-1], RunEnded)
+    return torn.but(condition="intact" if ended else "unfinished", detail="a torn last line was cut off")
