@@ -41,6 +41,7 @@ class Outcome(Record):
     notes: tuple[str, ...] = ()  # e.g. "1 background process ended"
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()  # of a validate step: name, ok, message
+    tail: str = ""  # the last output of a failed attempt: what its error is classified by
 
 
 class Failure(Record):

@@ -1,0 +1,142 @@
+"""The checks of a `validate` step, each named in the result."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.expressions.errors import EvaluationError
+from planrun.expressions.evaluate import evaluate, render, render_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Check
+
+
+class CheckScope:
+    """Where checks look: the workspace, the environment of the step, and the values of its expressions."""
+
+    __slots__ = ("env", "folder", "values")
+
+    def __init__(self, folder: str, env: Mapping[str, str], values: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.env = env
+        self.values = values
+
+
+def run_checks(checks: tuple[Check, ...], where: CheckScope) -> tuple[dict[str, Any], ...]:
+    """Return one `{name, ok, message}` a check, in order; a check that cannot be made is not ok."""
+    results = []
+    for check in checks:
+        try:
+            message = _CHECKS[check.kind](check.value, where)
+        except EvaluationError as error:
+            message = str(error)
+        results.append({"name": f"{check.kind}: {check.source}", "ok": not message, "message": message})
+    return tuple(results)
+
+
+def _texts(value: Any, where: CheckScope) -> list[str]:
+    return [render_text(text, where.values) for text in value]
+
+
+def _files_exist(value: Any, where: CheckScope) -> str:
+    missing = [name for name in _texts(value, where) if not os.path.exists(os.path.join(where.folder, name))]
+    return f"missing: {', '.join(missing)}" if missing else ""
+
+
+def _writable(value: Any, where: CheckScope) -> str:
+    names = _texts(value, where)
+    refused = [name for name in names if not os.access(os.path.join(where.folder, name), os.W_OK)]
+    return f"not writable: {', '.join(refused)}" if refused else ""
+
+
+def _commands_on_path(value: Any, where: CheckScope) -> str:
+    import shutil  # only plans with such a check pay for it
+
+    path = where.env.get("PATH", os.defpath)
+    missing = [name for name in _texts(value, where) if shutil.which(name, path=path) is None]
+    return f"not on PATH: {', '.join(missing)}" if missing else ""
+
+
+def _env_set(value: Any, where: CheckScope) -> str:
+    missing = [name for name in _texts(value, where) if not where.env.get(name)]
+    return f"not set: {', '.join(missing)}" if missing else ""
+
+
+def _json_schema(value: Any, where: CheckScope) -> str:
+    from jsonschema import Draft202012Validator, exceptions, validators
+
+    file = render_text(value["file"], where.values)
+    schema = value["schema"]
+    instance, problem = _load(file, where)
+    if problem:
+        return problem
+    if not isinstance(schema, dict):
+        schema, problem = _load(render_text(schema, where.values), where)
+        if problem:
+            return problem
+    try:
+        chosen = validators.validator_for(schema, default=Draft202012Validator)
+        chosen.check_schema(schema)
+    except exceptions.SchemaError as error:
+        return f"the schema itself is not valid: {error.message}"
+    found = sorted(chosen(schema).iter_errors(instance), key=lambda error: list(map(str, error.path)))
+    if not found:
+        return ""
+    place = "/".join(map(str, found[0].path)) or "the document"
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{file}: {place}: {found[0].message}{more}"
+
+
+def _load(name: str, where: CheckScope) -> tuple[Any, str]:
+    """Return the data in a JSON or YAML file, or what is wrong with it."""
+    path = os.path.join(where.folder, name)
+    if name.endswith((".yml", ".yaml")):
+        return _load_yaml(path, name)
+    import json
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file), ""
+    except OSError as error:
+        return None, f"{name}: {error.strerror}"
+    except (ValueError, RecursionError) as error:
+        return None, f"{name}: not JSON: {error}"
+
+
+def _load_yaml(path: str, name: str) -> tuple[Any, str]:
+    from planrun.errors import InvalidInput
+    from planrun.source.document import parse
+    from planrun.source.reading import read_source
+    from planrun.source.shape import to_data
+
+    try:
+        node, problems = parse(read_source(path), name)
+    except InvalidInput as error:
+        return None, str(error)
+    if problems or node is None:
+        first = problems[0] if problems else None
+        return None, f"{name}:{first.line}:{first.col}: {first.message}" if first else f"{name}: empty"
+    return to_data(node), ""
+
+
+def _that(value: Any, where: CheckScope) -> str:
+    result = evaluate(value, where.values)
+    if result is True:
+        return ""
+    return "it is false" if result is False else "it is not a boolean"
+
+
+_CHECKS = {
+    "files_exist": _files_exist,
+    "writable": _writable,
+    "commands_on_path": _commands_on_path,
+    "env_set": _env_set,
+    "json_schema": _json_schema,
+    "that": _that,
+}
+
+__all__ = ["CheckScope", "render", "run_checks"]

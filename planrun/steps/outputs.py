@@ -1,0 +1,95 @@
+"""What a step hands on: the file that `$PLANRUN_OUTPUT` names, typed by the step's `outputs`.
+
+The file holds `name=value` lines and `name<<WORD` … `WORD` blocks; a block keeps its lines as they are,
+without the last newline.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.values import read_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAX_BYTES = 1 << 20  # of one attempt's file
+
+
+class OutputError(Exception):
+    """The outputs of a step are not what it declares; the message is one line for people."""
+
+
+def read_outputs(path: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the typed outputs of an attempt from the file at `path`, which may be missing.
+
+    Raises OutputError for a broken file, an undeclared or missing name, or a value of another type.
+    """
+    texts = parse_outputs(_read(path))
+    for name in texts:
+        if name not in declared:
+            raise OutputError(f'it wrote the output "{name}", which it does not declare')
+    values: dict[str, Any] = {}
+    for name, schema in declared.items():
+        if name in texts:
+            try:
+                values[name] = read_value(schema, texts[name])
+            except ValueError as error:
+                raise OutputError(f'the output "{name}" {error}') from None
+        elif "default" in schema:
+            values[name] = schema["default"]
+        else:
+            raise OutputError(f'it did not write its output "{name}"')
+    return values
+
+
+def _read(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
+    try:
+        if os.fstat(fd).st_size > MAX_BYTES:
+            raise OutputError("its outputs are larger than 1 MiB")
+        data = os.read(fd, MAX_BYTES + 1)
+    finally:
+        os.close(fd)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise OutputError(f"its outputs are not UTF-8: byte {error.start}") from None
+
+
+def parse_outputs(text: str) -> dict[str, str]:
+    """Return name to text; the last of several values for a name counts. Raises OutputError naming the line."""
+    found: dict[str, str] = {}
+    lines = text.split("\n")
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        position += 1
+        if not line.strip():
+            continue
+        name, block, word = line.partition("<<")
+        if block and "=" not in name:
+            position = _block(lines, position, name.strip(), word.strip(), found)
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            raise OutputError(f"line {position} of its outputs is not name=value")
+        found[name.strip()] = value.removesuffix("\r")
+    return found
+
+
+def _block(lines: list[str], start: int, name: str, word: str, found: dict[str, str]) -> int:
+    if not word or not name:
+        raise OutputError(f"line {start} of its outputs is not name<<WORD")
+    for position in range(start, len(lines)):
+        if lines[position] == word:
+            found[name] = "\n".join(lines[start:position])
+            return position + 1
+    raise OutputError(f'the output "{name}" has no closing {word}')

@@ -1,0 +1,100 @@
+"""A step's recipe with every value filled in: what is about to run, and the fingerprint of it."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.expressions.evaluate import render, render_script, render_text
+from planrun.expressions.errors import EvaluationError
+from planrun.model.plan import Exec, Run
+from planrun.model.record import Record
+from planrun.sha256 import sha256
+from planrun.steps.environment import is_name, parse_env_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan, Step, Text
+
+BASH = ("bash", "-euo", "pipefail", "-c")
+SH = ("sh", "-eu", "-c")
+# How the programs that are no shells take a program text.
+_INLINE = {"node": "-e", "perl": "-e", "ruby": "-e", "pwsh": "-Command", "powershell": "-Command"}
+# One argument may be 128 KiB at most (Linux: MAX_ARG_STRLEN); longer scripts go through a file.
+MAX_ARGUMENT = 100_000
+
+
+class Recipe(Record):
+    """What one attempt runs; `script` is what stands in argv for a shell, so that a long one can be moved."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]  # what the plan adds to the caller's
+    workdir: str
+    script: str | None = None
+
+    def fingerprint(self) -> str:
+        """sha256 over everything that decides what the step does, hex."""
+        parts = (self.argv, sorted(self.env.items()), self.workdir)
+        return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def shell_words(declared: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the argv before a script: a bare `bash` or `sh` gets its strict options, others take `-c`."""
+    if not declared:
+        return default
+    if declared == ("bash",):
+        return BASH
+    if declared == ("sh",):
+        return SH
+    return (*declared, _INLINE.get(os.path.basename(declared[0]), "-c"))
+
+
+def render_step(step: Step, plan: Plan, scope: Mapping[str, Any], shell: tuple[str, ...]) -> Recipe:
+    """Fill every value of a `run` or `exec` step in; raises EvaluationError."""
+    action = step.action
+    script = None
+    if isinstance(action, Run):
+        script = render_script(action.script, scope)
+        argv: tuple[str, ...] = (*shell_words(step.shell, shell), script)
+    elif isinstance(action, Exec):
+        argv = tuple([_argument(word, scope) for word in action.argv])
+    else:
+        raise EvaluationError("the step has nothing to execute")
+    workdir = "" if step.workdir is None else _argument(step.workdir, scope)
+    return Recipe(argv=argv, env=added_environment(step, plan, scope), workdir=workdir, script=script)
+
+
+def added_environment(step: Step, plan: Plan, scope: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the plan adds: its env files, its env, then the step's; later ones win."""
+    env: dict[str, str] = {}
+    for files, values in ((plan.env_file, plan.env), (step.env_file, step.env)):
+        for file in files:
+            env.update(_env_file(_argument(file, scope), scope))
+        for name, value in values.items():
+            env[name] = _argument(value, scope)
+    return env
+
+
+def _argument(value: Text, scope: Mapping[str, Any]) -> str:
+    """Render one word for the operating system, which ends texts at a NUL."""
+    text = value if isinstance(value, str) else render_text(value, scope)
+    if "\0" in text:
+        raise EvaluationError("a value contains a NUL character")
+    return text
+
+
+def _env_file(name: str, scope: Mapping[str, Any]) -> dict[str, str]:
+    path = os.path.join(str(scope["workspace"]), name)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = parse_env_file(file.read(1 << 20))
+    except OSError as error:
+        raise EvaluationError(f"env_file {name}: {error.strerror}") from None
+    except ValueError as error:
+        raise EvaluationError(f"env_file {name}: {error}") from None
+    return found
+
+
+__all__ = ["BASH", "SH", "Recipe", "added_environment", "is_name", "render", "render_step", "shell_words"]

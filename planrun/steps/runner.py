@@ -1,0 +1,170 @@
+"""From a step to a job or, for what needs no process, at once to its outcome."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from planrun.expressions.errors import EvaluationError
+from planrun.expressions.scope import scope_of
+from planrun.model.job import Job, Outcome
+from planrun.model.plan import Validate
+from planrun.model.record import Record
+from planrun.ports import Prepared
+from planrun.sha256 import sha256
+from planrun.steps.outputs import OutputError, read_outputs
+from planrun.steps.render import MAX_ARGUMENT, Recipe, added_environment, render_step
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
+
+
+class Place(Record):
+    """Where a run happens: absolute folders, the caller's environment as steps see it, the default shell."""
+
+    run: str
+    workspace: str
+    rundir: str
+    env: dict[str, str]
+    shell: tuple[str, ...]
+    context: dict[str, Any]  # the `run` names of expressions
+
+
+class Steps:
+    """The step runner of the kinds that are built: run, exec and validate."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._fixed = {
+            "env": place.env,
+            "run": {"id": place.run, **place.context},
+            "workspace": place.workspace,
+        }
+        self._outputs = os.path.join(place.rundir, "outputs")
+        self._logs = os.path.join(place.rundir, "logs")
+
+    def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
+        """Return the names that expressions of a step can read."""
+        values = scope_of(state, self._fixed)
+        if step is not None:
+            if step.needs_dir:
+                values["step"] = {"dir": self._private(step, attempt)}
+            if step.env or state.plan.env:
+                values["env"] = {**self.place.env, **_texts(state.plan.env), **_texts(step.env)}
+        return values
+
+    def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
+        """Render a step for one attempt; what cannot be rendered is `failed(refused)` and never runs."""
+        scope = self.scope(state, step, attempt)
+        try:
+            if isinstance(step.action, Validate):
+                return self._validate(step, state, scope)
+            recipe = render_step(step, state.plan, scope, self.place.shell)
+        except EvaluationError as error:
+            return Prepared(
+                fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
+            )
+        if step.needs_dir:
+            os.makedirs(self._private(step, attempt), 0o700, exist_ok=True)
+        return Prepared(fingerprint=recipe.fingerprint(), job=self._job(step, attempt, recipe))
+
+    def fingerprint(self, step: Step, attempt: int, state: RunState) -> str:
+        """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
+        try:
+            if isinstance(step.action, Validate):
+                return sha256(repr(step.action).encode()).hexdigest()
+            scope = self.scope(state, step, attempt)
+            return render_step(step, state.plan, scope, self.place.shell).fingerprint()
+        except EvaluationError:
+            return ""
+
+    def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        """Read the outputs of a completed attempt, or the last words of a failed one."""
+        if outcome.status == "completed":
+            try:
+                outputs = read_outputs(self._output_file(step.id, job.attempt), step.outputs)
+            except OutputError as error:
+                return outcome.but(status="failed", reason="outputs", message=str(error))
+            return outcome.but(outputs=outputs) if outputs else outcome
+        return outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
+
+    def _job(self, step: Step, attempt: int, recipe: Recipe) -> Job:
+        place = self.place
+        env = {
+            **place.env,
+            **recipe.env,
+            "PLANRUN_RUN": place.run,
+            "PLANRUN_STEP": step.id,
+            "PLANRUN_ATTEMPT": str(attempt),
+            "PLANRUN_OUTPUT": self._output_file(step.id, attempt),
+            "PLANRUN_WORKSPACE": place.workspace,
+        }
+        argv = recipe.argv
+        if recipe.script is not None and len(recipe.script) > MAX_ARGUMENT // 4:
+            argv = self._through_file(step, attempt, recipe)
+        return Job(
+            step=step.id,
+            attempt=attempt,
+            argv=argv,
+            env=env,
+            cwd=os.path.join(place.workspace, recipe.workdir) if recipe.workdir else place.workspace,
+            log=f"{self._logs}/{step.id}/{attempt}.log",
+            timeout=step.timeout,
+            idle_timeout=step.idle_timeout,
+        )
+
+    def _through_file(self, step: Step, attempt: int, recipe: Recipe) -> tuple[str, ...]:
+        """Put a script that may be too long for one argument into a file; `-c` and its like go away."""
+        path = f"{self._output_file(step.id, attempt)}.script"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(recipe.script or "")
+        return (*recipe.argv[:-2], path)
+
+    def _output_file(self, step: str, attempt: int) -> str:
+        return f"{self._outputs}/{step}.{attempt}"
+
+    def _private(self, step: Step, attempt: int) -> str:
+        return f"{self.place.rundir}/work/{step.id}/{attempt}"
+
+    def _validate(self, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
+        from planrun.steps.checks import CheckScope, run_checks  # only plans with such a step pay for it
+
+        assert isinstance(step.action, Validate)
+        began = time.monotonic()
+        env = {**self.place.env, **added_environment(step, state.plan, scope)}
+        results = run_checks(step.action.checks, CheckScope(self.place.workspace, env, scope))
+        failed = [result for result in results if not result["ok"]]
+        message = "; ".join(f"{result['name']}: {result['message']}" for result in failed)
+        outcome = Outcome(
+            status="failed" if failed else "completed",
+            reason="verify" if failed else "ran",
+            duration=time.monotonic() - began,
+            message=message,
+            checks=results,
+        )
+        return Prepared(fingerprint=sha256(repr(step.action).encode()).hexdigest(), outcome=outcome)
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    """The values of an `env` that need no rendering; the others cannot be read through `env.`."""
+    return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
+def _tail(path: str) -> str:
+    """Return the last bytes of a log as text; empty when there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        size = os.fstat(fd).st_size
+        return os.pread(fd, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
+    finally:
+        os.close(fd)
