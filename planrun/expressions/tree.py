@@ -1,0 +1,54 @@
+"""The shape of expressions: nested tuples of plain data, so that `marshal` can keep them in a cache.
+
+A node is `(kind, offset, length, …)`; offset and length say where it stands in the text, in characters.
+
+    ("const", o, n, value)               str, int, float, bool or None
+    ("path", o, n, (name, part, …))      params.target, steps['my-id'].status; parts are str or int
+    ("item", o, n, base, index)          a subscript that is computed, or of something computed
+    ("list", o, n, (item, …))
+    ("and" | "or", o, n, (operand, …))
+    ("not" | "neg", o, n, operand)
+    ("compare", o, n, operator, left, right)
+    ("math", o, n, operator, left, right)
+    ("concat", o, n, (operand, …))
+    ("if", o, n, test, then, otherwise)
+    ("call", o, n, function, (argument, …))   filters too: the piped value is the first argument
+    ("sh", o, n, operand)                     only as the outermost node of an interpolation in a script
+
+A template is `("template", (part, …))`; a part is a text or `(tree, source)` with the text between the braces.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    Tree = tuple[Any, ...]
+    Template = tuple[Any, ...]
+    Path = tuple[str | int, ...]
+    Type = Literal["string", "integer", "number", "boolean", "array", "object", "null", "any"]
+
+MAX_TEXT = 8192  # characters of one expression
+MAX_DEPTH = 32  # nodes, and brackets, inside each other
+MAX_SIZE = 1 << 20  # characters of a text that an expression makes, and of a value that it writes as JSON
+MAX_RENDERED = 16 << 20  # characters of a text with all its values put in
+MAX_INTEGER = (1 << 63) - 1  # beyond this, readers of JSON disagree about a number
+
+ROOTS = ("params", "env", "matrix", "item", "steps", "run", "step")
+
+# Name -> fewest and most arguments, the piped one included.
+FUNCTIONS: dict[str, tuple[int, int]] = {
+    "len": (1, 1),
+    "contains": (2, 2),
+    "startswith": (2, 2),
+    "endswith": (2, 2),
+    "default": (2, 2),
+    "join": (1, 2),
+    "fromjson": (1, 1),
+    "tojson": (1, 1),
+    "hash_files": (1, 16),
+}
+
+# The key of the scope under which `hash_files` finds its root; no name in an expression can reach it.
+ROOT_KEY = "<root>"
