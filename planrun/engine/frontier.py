@@ -1,0 +1,62 @@
+"""Which steps have all their edges settled, by counters: nothing is ever scanned twice."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+
+class Frontier:
+    """The waiting relation of one section while it runs.
+
+    A `failed` or `done` edge waits for the end of a step. An `ok` or `completed` edge waits until the step is
+    resolved: it ended and, if it failed, every step that recovers it ended too.
+    """
+
+    def __init__(self, steps: Iterable[Step], state: RunState) -> None:
+        self._state = state
+        self._waits: dict[str, int] = {}
+        self._on_end: dict[str, list[str]] = {}
+        self._on_resolved: dict[str, list[str]] = {}
+        self._handlers: dict[str, int] = {}
+        inside = {step.id: step for step in steps}
+        self.open = len(inside)
+        self.loose: list[str] = []  # settled edges, not looked at yet; file order
+        for name, step in inside.items():
+            edges = [edge for edge in step.edges if edge.on in inside]
+            self._waits[name] = len(edges)
+            for edge in edges:
+                waiting = self._on_resolved if edge.kind in ("ok", "completed") else self._on_end
+                waiting.setdefault(edge.on, []).append(name)
+            for failed in step.recovers:
+                self._handlers[failed] = self._handlers.get(failed, 0) + 1
+            if not edges:
+                self.loose.append(name)
+        for name in inside:
+            if state.steps[name].ended:
+                self.settle(name)
+
+    def settle(self, name: str) -> None:
+        """Take note that a step ended; what waited for nothing else becomes loose."""
+        self.open -= 1
+        self._release(self._on_end.pop(name, ()))
+        if not self._held(name):
+            self._release(self._on_resolved.pop(name, ()))
+        for failed in self._state.steps[name].step.recovers:
+            self._handlers[failed] -= 1
+            if self._state.steps[failed].ended and not self._held(failed):
+                self._release(self._on_resolved.pop(failed, ()))
+
+    def _held(self, name: str) -> bool:
+        """Whether a failure still has a handler that may recover it."""
+        return self._handlers.get(name, 0) > 0 and self._state.steps[name].status == "failed"
+
+    def _release(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._waits[name] -= 1
+            if self._waits[name] == 0:
+                self.loose.append(name)

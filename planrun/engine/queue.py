@@ -1,0 +1,116 @@
+"""In which order ready steps start, under each of the four schedules."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from planrun.model import graph
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from planrun.model.plan import Schedule, Step
+
+
+class Queue:
+    """The ready steps of a section; `take` hands out the next one that may start now.
+
+    dag: longest remaining path first, then file order. levels: the same within a level, and the next level
+    when everything above has ended. batches: file order, consecutive `parallel: true` steps together, any
+    other alone. sequential: one after the other in file order. A `parallel: false` step runs alone anywhere.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], schedule: Schedule, jobs: int, seconds: Mapping[str, float]
+    ) -> None:
+        self.schedule = schedule
+        self.jobs = 1 if schedule == "sequential" else jobs
+        self._place = {step.id: place for place, step in enumerate(steps)}
+        self._alone = {step.id for step in steps if step.parallel is False}
+        self._together = {step.id for step in steps if step.parallel is True}
+        self._ready: list[tuple[float, int, str]] = []
+        self._returning: list[tuple[float, int, str]] = []
+        self._exclusive = ""  # the step that runs alone now
+        self._batch = 0  # steps of the current batch that have not started
+        self._rank: Mapping[str, float] = {}
+        self._level: dict[str, int] = {}
+        self._unsettled: list[int] = []
+        if schedule in ("dag", "levels"):
+            before = graph.waits(steps)
+            self._rank = graph.weights(before, seconds)
+            if schedule == "levels":
+                self._measure(graph.levels(before))
+
+    def _measure(self, levels: list[list[str]]) -> None:
+        for number, names in enumerate(levels):
+            self._unsettled.append(len(names))
+            for name in names:
+                self._level[name] = number
+
+    def add(self, name: str) -> None:
+        """Put a step whose edges and condition are satisfied into the queue."""
+        heappush(self._ready, (-self._rank.get(name, 0.0), self._place[name], name))
+
+    def put_back(self, name: str) -> None:
+        """Put a step back whose next attempt is due; it goes before the others."""
+        heappush(self._returning, (0.0, self._place[name], name))
+
+    def settle(self, name: str) -> None:
+        """Take note that a step ended."""
+        if self._level:
+            self._unsettled[self._level[name]] -= 1
+
+    def release(self, name: str) -> None:
+        """Take note that an attempt of a step ended."""
+        if self._exclusive == name:
+            self._exclusive = ""
+
+    def clear(self) -> None:
+        """Forget everything that has not started."""
+        self._ready.clear()
+        self._returning.clear()
+
+    def take(self, running: int, waiting: int) -> str | None:
+        """Return the next step to start, or None.
+
+        `running` attempts have a process, `waiting` steps are between two attempts.
+        """
+        if running >= self.jobs or self._exclusive:
+            return None
+        queue = self._returning or self._ready
+        if not queue or (queue is self._ready and not self._may_go_on(running + waiting)):
+            return None
+        name = queue[0][2]
+        if name in self._alone:
+            if running:
+                return None  # nothing overtakes it, or it would wait for ever
+            self._exclusive = name
+        if queue is self._ready and self.schedule == "batches":
+            self._batch -= 1
+        heappop(queue)
+        return name
+
+    def _may_go_on(self, active: int) -> bool:
+        if self.schedule == "dag":
+            return True
+        if self.schedule == "levels":
+            return self._reach_level()
+        if self.schedule == "sequential":
+            return active == 0
+        if active == 0:
+            self._batch = self._next_batch()
+        return self._batch > 0
+
+    def _reach_level(self) -> bool:
+        """Whether a step of the first level with unsettled steps is ready; the ready ones all are of it."""
+        current = next((level for level, count in enumerate(self._unsettled) if count), 0)
+        return self._level[self._ready[0][2]] == current
+
+    def _next_batch(self) -> int:
+        """Count the leading `parallel: true` steps of the ready ones, at least one."""
+        ordered = sorted(self._ready)
+        count = 0
+        while count < len(ordered) and ordered[count][2] in self._together:
+            count += 1
+        return max(count, 1)

@@ -1,0 +1,354 @@
+"""The one loop: start what fits, wait, reap, record; everything a run does goes through here."""
+
+from __future__ import annotations
+
+import random
+from heapq import heappop, heappush
+
+from planrun.engine.frontier import Frontier
+from planrun.engine.queue import Queue
+from planrun.engine.recovery import classify, delay, retries
+from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, InternalError
+from planrun.model import events as ev
+from planrun.model.job import Outcome
+from planrun.model.lifecycle import judge, weigh
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from planrun.model.job import Failure, Job
+    from planrun.model.plan import Schedule, Step
+    from planrun.model.state import RunState
+    from planrun.ports import Clock, Executor, Inbox, Journal, Prepared, Sink, StepRunner
+
+# From the first signal to the last cleanup step; with reports written it has to be under 7 s, because
+# CI systems kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
+CANCEL_BUDGET = 6.2
+END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE}
+
+
+class Options(Record):
+    """What the command line decides about a run."""
+
+    jobs: int
+    schedule: Schedule
+    selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
+    strict: bool = False
+    fail_on_flaky: bool = False
+    seconds: Mapping[str, float] = {}  # noqa: RUF012 - recorded durations by step
+
+
+class Rooms(Record):
+    """The implementations a scheduler works with."""
+
+    executor: Executor
+    steps: StepRunner
+    journal: Journal
+    sinks: Sequence[Sink]
+    clock: Clock
+    inbox: Inbox
+    holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises ValueError
+
+
+class Scheduler:
+    """One run of a plan from `approved` to its verdict."""
+
+    def __init__(self, state: RunState, rooms: Rooms, options: Options) -> None:
+        self.state = state
+        self.rooms = rooms
+        self.options = options
+        self._clock = rooms.clock
+        self._began = self._clock.monotonic()
+        self._waiting: list[tuple[float, str]] = []  # (when the next attempt is due, step)
+        self._tries: dict[str, int] = {}  # attempts since the step last became pending
+        self._cleanup_until: float | None = None
+        self._frontier = Frontier((), state)
+        self._queue = Queue((), "dag", 1, {})
+
+    def run(self) -> int:
+        """Run every step and return the exit code; on return nothing runs and everything is recorded."""
+        try:
+            self._emit(ev.PlanMoved(at=self._clock.stamp(), status="executing"))
+            self._drive("steps")
+            self._drive("finally")
+            return self._end()
+        finally:
+            self.rooms.executor.close()
+
+    def _emit(self, event: ev.Event) -> None:
+        self.state.apply(event)
+        self.rooms.journal.append(event)
+        for sink in self.rooms.sinks:
+            sink.on_event(event, self.state)
+
+    # The loop.
+
+    def _drive(self, section: str) -> None:
+        steps = [step for step in self.state.plan.steps if step.section == section]
+        if not steps:
+            return
+        self._frontier = Frontier(steps, self.state)
+        self._queue = Queue(steps, self.options.schedule, self.options.jobs, self.options.seconds)
+        for step in steps:
+            if self.state.steps[step.id].ended:
+                self._queue.settle(step.id)
+        if section == "steps" and self.options.selected is not None:
+            self._leave_out(self.options.selected)
+        executor = self.rooms.executor
+        while True:
+            self._heed()
+            self._look()
+            self._start()
+            self.rooms.journal.sync()
+            if not self._frontier.open:
+                return
+            if not executor.running and not self._waiting:
+                raise InternalError(f"{self._frontier.open} steps can neither start nor end")
+            for job, outcome in executor.wait(self._patience()):
+                self._finish(job, outcome)
+
+    def _leave_out(self, selected: frozenset[str]) -> None:
+        for name, state in self.state.steps.items():
+            if state.step.section == "steps" and not state.ended and name not in selected:
+                self._move(name, "skipped", "not_selected")
+
+    def _patience(self) -> float | None:
+        """How many seconds the loop may sleep."""
+        now = self._clock.monotonic()
+        moments = [self._waiting[0][0]] if self._waiting else []
+        if self._deadline is not None and self.state.ending is None:
+            moments.append(self._deadline)
+        if self._cleanup_until is not None:
+            moments.append(self._cleanup_until)
+        for sink in self.rooms.sinks:
+            seconds = sink.tick()
+            if seconds is not None:
+                moments.append(now + seconds)
+        return max(0.0, min(moments) - now) if moments else None
+
+    @property
+    def _deadline(self) -> float | None:
+        limit = self.state.plan.limits.deadline
+        return None if limit is None else self._began + limit
+
+    def _heed(self) -> None:
+        """React to signals, to a passed deadline and to the end of the time for cleanup."""
+        for signum in self.rooms.inbox.take():
+            self._interrupt(signum)
+        now = self._clock.monotonic()
+        if self._deadline is not None and now >= self._deadline and self.state.ending is None:
+            self._stop_all("deadline", "timeout")
+        if self._cleanup_until is not None and now >= self._cleanup_until:
+            self._cleanup_until = None
+            self.rooms.executor.kill_all()
+            self._cancel_pending("cancelled")
+        while self._waiting and self._waiting[0][0] <= now:
+            self._queue.put_back(heappop(self._waiting)[1])
+
+    def _look(self) -> None:
+        """Decide about every step whose edges are settled."""
+        loose = self._frontier.loose
+        while loose:
+            names, loose[:] = list(loose), []
+            for name in names:
+                if self.state.steps[name].status == "pending":
+                    self._decide(name)
+
+    def _decide(self, name: str) -> None:
+        step = self.state.steps[name].step
+        found = weigh([self._judgement(edge.on, edge.kind) for edge in step.edges]) if step.edges else ""
+        if found == "blocked":
+            self._move(name, "blocked", "upstream", self._culprits(step))
+        elif found in ("tolerated", "upstream"):
+            self._move(name, "skipped", found, self._culprits(step))
+        elif step.condition is None:
+            self._queue.add(name)
+        else:
+            self._ask(step)
+
+    def _ask(self, step: Step) -> None:
+        try:
+            holds = self.rooms.holds(step, self.state)
+        except ValueError as error:
+            self._move(step.id, "failed", "refused", f"its condition: {error}")
+            return
+        if holds:
+            self._queue.add(step.id)
+        else:
+            self._move(step.id, "skipped", "condition", step.condition_text)
+
+    def _judgement(self, on: str, kind: str) -> str:
+        state = self.state.steps[on]
+        return judge(kind, state.status, state.reason, self.state.tolerance(on))  # type: ignore[arg-type]
+
+    def _culprits(self, step: Step) -> str:
+        """Name what an unsatisfied step was waiting for, and how that ended."""
+        named = []
+        for edge in step.edges:
+            if self._judgement(edge.on, edge.kind) != "satisfied":
+                state = self.state.steps[edge.on]
+                named.append(f"{edge.on} {state.status}" + (f" ({state.reason})" if state.reason else ""))
+        return ", ".join(named)
+
+    def _start(self) -> None:
+        while True:
+            name = self._queue.take(self.rooms.executor.running, len(self._waiting))
+            if name is None:
+                return
+            self._launch(self.state.steps[name].step)
+            self._look()
+
+    def _launch(self, step: Step) -> None:
+        attempt = len(self.state.steps[step.id].attempts) + 1
+        self._tries[step.id] = self._tries.get(step.id, 0) + 1
+        prepared: Prepared = self.rooms.steps.prepare(step, attempt, self.state)
+        job = prepared.job
+        self._emit(
+            ev.AttemptStarted(
+                at=self._clock.stamp(),
+                step=step.id,
+                n=attempt,
+                fingerprint=prepared.fingerprint,
+                log=f"logs/{step.id}/{attempt}.log" if job else "",
+            )
+        )
+        if job is not None:
+            if not step.idempotent:
+                self.rooms.journal.sync()  # after a power cut nobody may believe it never started
+            self.rooms.executor.start(job)
+        elif prepared.outcome is not None:
+            self._conclude(step, attempt, prepared.outcome)
+
+    def _finish(self, job: Job, outcome: Outcome) -> None:
+        step = self.state.steps[job.step].step
+        self._conclude(step, job.attempt, self.rooms.steps.conclude(step, job, outcome))
+
+    def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
+        """Record the end of an attempt and what it makes of its step."""
+        self._queue.release(step.id)
+        failure = classify(outcome) if outcome.status == "failed" else None
+        if failure and self.state.ending is None and retries(step, self._tries[step.id], outcome, failure):
+            seconds = delay(step.retries, self._tries[step.id], random.random())  # noqa: S311 - no secret
+            self._record(step, attempt, outcome, failure, step_status="waiting", seconds=seconds)
+            heappush(self._waiting, (self._clock.monotonic() + seconds, step.id))
+            return
+        self._record(step, attempt, outcome, failure, step_status=outcome.status)
+        self._settle(step.id)
+        if (
+            outcome.status == "failed"
+            and step.on_failure == "abort"
+            and self.state.ending is None
+            and step.section == "steps"
+        ):
+            self._stop_all("abort", "cancelled", step=step.id)
+
+    def _record(
+        self,
+        step: Step,
+        attempt: int,
+        outcome: Outcome,
+        failure: Failure | None,
+        *,
+        step_status: str,
+        seconds: float = 0.0,
+    ) -> None:
+        fields: dict[str, object] = {"reason": outcome.reason, "duration": round(outcome.duration, 4)}
+        if failure:
+            fields["error"] = {
+                "class": failure.error_class,
+                "rule": failure.rule,
+                "message": failure.message,
+            }
+        for name in ("exit_code", "log_bytes", "outputs", "checks", "notes"):
+            if name in outcome.__dict__:  # only what the outcome knows
+                fields[name] = outcome.__dict__[name]
+        if seconds:
+            fields["delay"] = round(seconds, 3)
+        if step_status == "completed":
+            fields["step_reason"] = "flaky" if self._tries[step.id] > 1 else "ran"
+        self._emit(
+            ev.AttemptEnded(
+                at=self._clock.stamp(),
+                step=step.id,
+                n=attempt,
+                status=outcome.status,
+                step_status=step_status,
+                **fields,  # type: ignore[arg-type]
+            )
+        )
+
+    def _move(self, name: str, status: str, reason: str, message: str = "") -> None:
+        self._emit(
+            ev.StepMoved(at=self._clock.stamp(), step=name, status=status, reason=reason, message=message)
+        )
+        self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        self._queue.settle(name)
+        self._frontier.settle(name)
+
+    # Ending early.
+
+    def _interrupt(self, signum: int) -> None:
+        """The first signal cancels with grace, a second one at once."""
+        if self._cleanup_until is not None or (self.state.ending and self.state.ending.why == "cancel"):
+            self.rooms.executor.kill_all()
+            self._cleanup_until = self._clock.monotonic()
+            return
+        self._cleanup_until = self._clock.monotonic() + CANCEL_BUDGET
+        self._emit(ev.RunEnding(at=self._clock.stamp(), why="cancel", signal=signum))
+        if self.state.steps and self._in_main_section():
+            self.rooms.executor.signal_all(signum)
+            self._cancel_pending("cancelled")
+
+    def _in_main_section(self) -> bool:
+        return any(not s.ended for s in self.state.steps.values() if s.step.section == "steps")
+
+    def _stop_all(self, why: str, reason: str, step: str = "") -> None:
+        self._emit(ev.RunEnding(at=self._clock.stamp(), why=why, step=step))
+        for name, state in self.state.steps.items():
+            if state.status == "running":
+                self.rooms.executor.stop(name, reason)
+        self._cancel_pending(why)
+
+    def _cancel_pending(self, reason: str) -> None:
+        """End every step of this section that has not started or waits for its next attempt."""
+        self._queue.clear()
+        self._waiting.clear()
+        section = "steps" if self._in_main_section() else "finally"
+        for name, state in self.state.steps.items():
+            if state.step.section == section and state.status in ("pending", "waiting"):
+                self._move(name, "cancelled", reason)
+
+    def _end(self) -> int:
+        state = self.state
+        verdict = state.verdict()
+        code = self._exit_code(verdict)
+        self._emit(
+            ev.RunEnded(
+                at=self._clock.stamp(),
+                status="completed" if verdict == "partial" else verdict,
+                verdict=verdict,
+                exit_code=code,
+                duration=round(self._clock.monotonic() - self._began, 3),
+                summary=state.summary(),
+                events=self.rooms.journal.records + 1,
+            )
+        )
+        self.rooms.journal.sync()
+        return code
+
+    def _exit_code(self, verdict: str) -> int:
+        state = self.state
+        if any(step.reason == "denied" for step in state.steps.values()):
+            return EXIT_DENIED
+        if state.ending is not None:
+            ending = state.ending
+            return 128 + ending.signal if ending.why == "cancel" else END_CODES[ending.why]
+        if verdict == "failed" or (verdict == "partial" and self.options.strict):
+            return EXIT_FAILED
+        if self.options.fail_on_flaky and any(step.flaky for step in state.steps.values()):
+            return EXIT_FAILED
+        return EXIT_OK
