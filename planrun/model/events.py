@@ -76,6 +76,7 @@ class AttemptEnded(Record):
     notes: tuple[str, ...] = ()
     delay: float = 0.0  # until the next attempt, when step_status is waiting
     step_reason: str = ""
+    usage: dict[str, float] = {}  # noqa: RUF012 - input_tokens, output_tokens, usd; empty: no model was asked
 
 
 class StepMoved(Record):
