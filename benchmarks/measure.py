@@ -1,0 +1,131 @@
+"""Start programs, note what they use, and compare medians of runs that took turns."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MIB_IN_KIB = 1024
+
+
+class MeasureError(Exception):
+    """A program that could not be measured; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one run used, all its children included."""
+
+    wall: float  # seconds
+    cpu: float  # seconds, user and system
+    rss: float  # MiB of the largest process
+    status: int = 0
+
+
+@dataclass
+class Workspace:
+    """A folder with one input file; what a run leaves there is put aside before the next one."""
+
+    folder: Path
+    trash: Path
+    keep: frozenset[str]
+
+    def reset(self) -> None:
+        """Move everything but the inputs away; renaming leaves the disk no work during the run."""
+        for entry in list(self.folder.iterdir()):
+            if entry.name not in self.keep:
+                entry.rename(self.trash / f"{time.monotonic_ns()}-{entry.name}")
+
+
+@dataclass
+class Contender:
+    """One program on one input."""
+
+    name: str
+    argv: Sequence[str]
+    workspace: Workspace
+    env: dict[str, str]
+    before: Callable[[dict[str, str]], None] | None = None  # changes the environment of the next run
+    runs: list[Usage] = field(default_factory=list)
+
+    def median(self) -> Usage:
+        """The median of each figure over the runs."""
+        if not self.runs:
+            raise MeasureError(f"{self.name} was not measured")
+        return Usage(
+            statistics.median(run.wall for run in self.runs),
+            statistics.median(run.cpu for run in self.runs),
+            statistics.median(run.rss for run in self.runs),
+        )
+
+
+def run_once(launcher: Path, contender: Contender, *, may_fail: bool = False) -> Usage:
+    """Run a contender in a clean workspace; MeasureError with the end of its output if it fails."""
+    contender.workspace.reset()
+    env = dict(contender.env)
+    if contender.before is not None:
+        contender.before(env)
+    trash = contender.workspace.trash
+    result, output = trash / "launch.result", trash / "launch.output"
+    result.unlink(missing_ok=True)
+    output.unlink(missing_ok=True)  # freeing a large file belongs to no run
+    subprocess.run(
+        [launcher, result, output, *contender.argv], cwd=contender.workspace.folder, env=env, check=True
+    )
+    wall_ns, user_us, system_us, kib, status = map(int, result.read_text().split())
+    if status != 0 and not may_fail:
+        raise MeasureError(f"{contender.name} ended with {status}: {_tail(output)}")
+    return Usage(wall_ns / 1e9, (user_us + system_us) / 1e6, kib / MIB_IN_KIB, status)
+
+
+def _tail(output: Path) -> str:
+    with output.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - 2000))
+        return file.read().decode("utf-8", "replace").strip()
+
+
+def take_turns(launcher: Path, contenders: Sequence[Contender], rounds: int) -> None:
+    """Run every contender once to warm it up, then `rounds` times in turn.
+
+    The order moves on by one each round, so that none always follows the same neighbour.
+    """
+    for contender in contenders:
+        run_once(launcher, contender)
+    for number in range(rounds):
+        shift = number % len(contenders)
+        for contender in (*contenders[shift:], *contenders[:shift]):
+            contender.runs.append(run_once(launcher, contender))
+
+
+@dataclass
+class Foreign:
+    """Processor seconds of the machine and of our children; `busy` is None without /proc/stat."""
+
+    busy: float | None
+    total: float
+    own: float
+
+    @classmethod
+    def now(cls) -> Foreign:
+        """Read the counters."""
+        times = os.times()
+        own = times.user + times.system + times.children_user + times.children_system
+        try:
+            with open("/proc/stat", encoding="ascii") as file:
+                ticks = [int(word) for word in file.readline().split()[1:9]]
+        except OSError:
+            return cls(None, 0, own)
+        per_second = os.sysconf("SC_CLK_TCK")
+        return cls((sum(ticks) - ticks[3] - ticks[4]) / per_second, sum(ticks) / per_second, own)
+
+    def since(self, earlier: Foreign) -> float | None:
+        """The share between two moments, 0 to 1."""
+        if self.busy is None or earlier.busy is None or self.total <= earlier.total:
+            return None
+        others = (self.busy - earlier.busy) - (self.own - earlier.own)
+        return max(0.0, min(1.0, others / (self.total - earlier.total)))
