@@ -6,8 +6,7 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Protocol
+    from typing import Literal, Protocol
 
     from planrun.model.events import Event
     from planrun.model.job import Job, Outcome
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
         """Where attempts run."""
 
         @property
-        def running(self) -> int:
-            """How many attempts have no outcome yet."""
+        def running(self) -> tuple[str, ...]:
+            """The steps whose attempt has no outcome yet."""
 
         def start(self, job: Job) -> None:
             """Start an attempt; what goes wrong comes back as its outcome."""
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
         def wait(self, timeout: float | None) -> list[tuple[Job, Outcome]]:
             """Return what ended; empty after `timeout` seconds or when a signal arrived."""
 
-        def stop(self, step: str, reason: str) -> None:
+        def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
             """End an attempt with TERM, and KILL after the grace time."""
 
         def signal_all(self, signum: int) -> None:
@@ -84,8 +83,6 @@ if TYPE_CHECKING:
 
         def take(self) -> list[int]:
             """Return the numbers that arrived since the last call, in order."""
-
-    Scope = Mapping[str, object]
 
 
 class Prepared(Record):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Queue:
     """The ready steps of a section; `take` hands out the next one that may start now.
 
-    dag: longest remaining path first, then file order. levels: the same within a level, and the next level
+    dag: longest remaining path first, then file order. levels: file order within a level, and the next level
     when everything above has ended. batches: file order, consecutive `parallel: true` steps together, any
     other alone. sequential: one after the other in file order. A `parallel: false` step runs alone anywhere.
     """
@@ -36,11 +36,11 @@ class Queue:
         self._rank: Mapping[str, float] = {}
         self._level: dict[str, int] = {}
         self._unsettled: list[int] = []
-        if schedule in ("dag", "levels"):
-            before = graph.waits(steps)
-            self._rank = graph.weights(before, seconds)
-            if schedule == "levels":
-                self._measure(graph.levels(before))
+        if schedule == "dag":
+            self._rank = graph.weights(graph.waits(steps), seconds)
+        elif schedule == "levels":
+            self._measure(graph.levels(graph.waits(steps)))
+            self._rank = {name: -level for name, level in self._level.items()}
 
     def _measure(self, levels: list[list[str]]) -> None:
         for number, names in enumerate(levels):

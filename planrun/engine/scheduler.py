@@ -9,6 +9,7 @@ from planrun.engine.frontier import Frontier
 from planrun.engine.queue import Queue
 from planrun.engine.recovery import classify, delay, retries
 from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, InternalError
+from planrun.expressions.errors import EvaluationError
 from planrun.model import events as ev
 from planrun.model.job import Outcome
 from planrun.model.lifecycle import judge, weigh
@@ -49,7 +50,7 @@ class Rooms(Record):
     sinks: Sequence[Sink]
     clock: Clock
     inbox: Inbox
-    holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises ValueError
+    holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises EvaluationError
 
 
 class Scheduler:
@@ -171,7 +172,7 @@ class Scheduler:
     def _ask(self, step: Step) -> None:
         try:
             holds = self.rooms.holds(step, self.state)
-        except ValueError as error:
+        except EvaluationError as error:
             self._move(step.id, "failed", "refused", f"its condition: {error}")
             return
         if holds:
@@ -194,7 +195,7 @@ class Scheduler:
 
     def _start(self) -> None:
         while True:
-            name = self._queue.take(self.rooms.executor.running, len(self._waiting))
+            name = self._queue.take(len(self.rooms.executor.running), len(self._waiting))
             if name is None:
                 return
             self._launch(self.state.steps[name].step)

@@ -59,7 +59,7 @@ class AttemptStarted(Record):
 
 
 class AttemptEnded(Record):
-    """An attempt ended and moved its step to `step_status`: an end status, or waiting for the next attempt."""
+    """An attempt ended and moved its step to `step_status`: an end status, or waiting for the next one."""
 
     at: str
     step: str

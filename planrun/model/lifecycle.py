@@ -40,9 +40,6 @@ PLAN_MOVES: dict[str, frozenset[str]] = {
     "cancelled": frozenset(),
 }
 
-# A resumed run starts over from `approved`; a run that was killed is still `executing` in its ledger.
-RESUMABLE = frozenset({"executing", "paused", "failed", "cancelled"})
-
 STEP_MOVES: dict[str, frozenset[str]] = {
     "pending": frozenset({"running", "waiting", "completed", "failed", "skipped", "blocked", "cancelled"}),
     "running": frozenset({"waiting", "paused", "completed", "failed", "cancelled"}),

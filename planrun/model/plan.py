@@ -147,6 +147,7 @@ class Plan(Record):
     inherit_env: Literal["safe", "all", "none"] = "safe"
     limits: Limits = Limits()  # noqa: RUF009 - frozen
     schedule: Schedule = "dag"
+    source: bytes = b""  # the exact bytes of the file; a run keeps them
 
     def main(self) -> tuple[Step, ...]:
         """The steps under `steps:`."""

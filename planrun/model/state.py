@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from planrun.errors import InternalError
 from planrun.model import events as ev
-from planrun.model.lifecycle import ENDED, RESUMABLE, move_plan, move_step, verdict
+from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ class RunState:
         self.params = event.params
 
     def _run_resumed(self, event: ev.RunResumed) -> None:
-        self.status = "approved" if self.status in RESUMABLE else move_plan(self.status, "approved")
+        if self.status == "completed":
+            raise InternalError("a completed run cannot be resumed")
+        self.status = "approved"
         self.resumed.append(event)
         self.params = event.params
         self.ending = None

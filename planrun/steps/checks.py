@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from planrun.expressions.errors import EvaluationError
-from planrun.expressions.evaluate import evaluate, render, render_text
+from planrun.expressions.evaluate import evaluate
+from planrun.expressions.render import render_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,4 +140,4 @@ _CHECKS = {
     "that": _that,
 }
 
-__all__ = ["CheckScope", "render", "run_checks"]
+

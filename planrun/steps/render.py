@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from planrun.expressions.evaluate import render, render_script, render_text
+from planrun.expressions.render import render_script, render_text
 from planrun.expressions.errors import EvaluationError
 from planrun.model.plan import Exec, Run
 from planrun.model.record import Record
 from planrun.sha256 import sha256
-from planrun.steps.environment import is_name, parse_env_file
+from planrun.steps.environment import parse_env_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,4 +97,4 @@ def _env_file(name: str, scope: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-__all__ = ["BASH", "SH", "Recipe", "added_environment", "is_name", "render", "render_step", "shell_words"]
+

@@ -1,0 +1,124 @@
+"""Let a killed, failed or cancelled run go on: what finished and would be the same again is not run again."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.app.running import Result, Session, refuse_abstract, scheduler_options
+from planrun.app.selection import select
+from planrun.errors import InvalidInput
+from planrun.executors.logs import recover
+from planrun.model import events as ev
+from planrun.model import graph
+from planrun.model.state import RunState
+from planrun.records import rundir as records
+from planrun.records.ledger import Ledger
+from planrun.records.reading import repair
+from planrun.source.load import load_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planrun.app.settings import Settings
+    from planrun.model.plan import Plan, Step
+    from planrun.records.reading import Reading
+    from planrun.steps.runner import Steps
+
+
+def stored_plan(rundir: str, started: ev.Event | None) -> Plan:
+    """Return the plan of a run from the copy that the run made; raises InvalidPlan, InvalidInput."""
+    path = os.path.join(rundir, records.PLAN)
+    name = started.plan["file"] if isinstance(started, ev.RunStarted) else path
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {error.strerror}") from None
+    return load_bytes(data, name)
+
+
+def state_of(rundir: str, reading: Reading) -> RunState:
+    """Return the state of a run from its ledger and its copy of the plan."""
+    started = reading.events[0] if reading.events else None
+    if not isinstance(started, ev.RunStarted):
+        raise InvalidInput(f"the ledger has no first event: {os.path.join(rundir, records.LEDGER)}")
+    return RunState(stored_plan(rundir, started)).replay(reading.events)
+
+
+def resume(run: str, settings: Settings, workspace: str = "") -> Result | None:
+    """Go on with a run; None when it is finished and there is nothing to do.
+
+    Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
+    """
+    with Session(settings, workspace or os.getcwd()) as session:
+        rundir = records.find(session.workspace, run)
+        session.claim(os.path.basename(rundir))
+        recover(os.path.join(rundir, "logs"))
+        reading = repair(os.path.join(rundir, records.LEDGER))
+        state = state_of(rundir, reading)
+        if state.status == "completed":
+            return None
+        refuse_abstract(state.plan)
+        assert state.started is not None
+        wanted = state.started.options["selection"]
+        opening = session.opening(state.plan, state.params, wanted)
+        steps = session.steps(state, rundir, state.started.context)
+        lost = lost_attempts(state)
+        rerun = to_rerun(state, steps, lost)
+        ledger = Ledger(os.path.join(rundir, records.LEDGER), seq=len(reading.events), head=reading.head)
+        event = ev.RunResumed(rerun=tuple(rerun), lost=tuple(lost), **{**opening, "context": steps.place.context})
+        state.apply(event)
+        ledger.append(event)
+        for name in lost:
+            if not state.steps[name].step.idempotent:
+                _give_up(state, ledger, session.clock.stamp(), name)
+        ledger.sync()
+        options = scheduler_options(session, state.plan, select(state.plan, wanted))
+        return session.drive(state, ledger, steps, options)
+
+
+def lost_attempts(state: RunState) -> list[str]:
+    """Return the steps whose last attempt has no end."""
+    return [
+        name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None
+    ]
+
+
+def to_rerun(state: RunState, steps: Steps, lost: Iterable[str]) -> list[str]:
+    """Return the steps that are pending again, in file order.
+
+    Kept is what completed or was skipped, has the same fingerprint still, and depends on nothing that runs
+    again. `finally` steps belong to every end of a run and always run again.
+    """
+    again = set(lost)
+    main = state.plan.main()
+    for name in graph.order(graph.waits(main)):
+        step = state.steps[name].step
+        if name not in again and not _kept(state, steps, step, again):
+            again.add(name)
+    again.update(step.id for step in state.plan.cleanup())
+    return [name for name, found in state.steps.items() if name in again and found.status != "pending"]
+
+
+def _kept(state: RunState, steps: Steps, step: Step, again: set[str]) -> bool:
+    found = state.steps[step.id]
+    if found.status not in ("completed", "skipped") or any(edge.on in again for edge in step.edges):
+        return False
+    if found.status == "skipped" or not found.attempts:
+        return True
+    last = found.attempts[-1]
+    return last.started.fingerprint == steps.fingerprint(step, last.n, state)
+
+
+def _give_up(state: RunState, ledger: Ledger, at: str, name: str) -> None:
+    """Fail a step whose lost attempt may have had its effect, because it says that it must not be repeated."""
+    event = ev.StepMoved(
+        at=at,
+        step=name,
+        status="failed",
+        reason="lost",
+        message="its last attempt has no end and it is not idempotent",
+    )
+    state.apply(event)
+    ledger.append(event)

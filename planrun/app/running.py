@@ -1,0 +1,216 @@
+"""Execute a plan: from the loaded plan to the exit code, with everything recorded and reported."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun import __version__
+from planrun.app.selection import select
+from planrun.app.settings import ci_context, default_jobs
+from planrun.clock import SystemClock
+from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.errors import InvalidInput, PlanrunError
+from planrun.executors.local import LocalExecutor
+from planrun.executors.signals import SignalInbox
+from planrun.expressions.errors import EvaluationError
+from planrun.model import events as ev
+from planrun.model.record import Record
+from planrun.model.state import RunState
+from planrun.records import rundir as records
+from planrun.records.ledger import Ledger
+from planrun.records.lock import WorkspaceLock
+from planrun.reports.console import console
+from planrun.reports.write import write_reports
+from planrun.steps.environment import caller_environment
+from planrun.steps.render import BASH, SH
+from planrun.steps.runner import Place, Steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.app.settings import Settings
+    from planrun.model.plan import Plan, Step
+    from planrun.ports import Sink
+
+
+class Result(Record):
+    """How a run ended and where its records are."""
+
+    state: RunState
+    exit_code: int
+    rundir: str
+    head: str  # hash of the ledger's last line
+    reports: Mapping[str, str]  # format to path
+
+
+class Session:
+    """What a run and a resumed run have in common: workspace, lock, ledger, rooms and reports."""
+
+    def __init__(self, settings: Settings, workspace: str) -> None:
+        self.settings = settings
+        self.workspace = workspace
+        self.clock = SystemClock()
+        self.inbox = SignalInbox()
+        self.lock = WorkspaceLock(records.home(workspace))
+
+    def __enter__(self) -> Session:
+        self.inbox.open()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.inbox.close()
+        self.lock.release()
+
+    def claim(self, run: str) -> None:
+        """Take the workspace for a run; raises InvalidInput when another one has it."""
+        self.lock.acquire(f"run {run}, process {os.getpid()} on {os.uname().nodename}, since {self.clock.stamp()}")
+
+    def opening(self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that the first event of a run and that of its resumption share."""
+        environ = os.environ
+        _, left_out = caller_environment(plan.inherit_env, environ)
+        return {
+            "at": self.clock.stamp(),
+            "planrun": __version__,
+            "plan": {
+                "name": plan.name,
+                "version": plan.version,
+                "digest": plan.digest,
+                "file": plan.file,
+            },
+            "params": params,
+            "context": ci_context(environ),
+            "options": {
+                "jobs": self.jobs(plan),
+                "schedule": plan.schedule,
+                "selection": dict(selection),
+                "strict": self.settings.strict,
+                "inherit_env": plan.inherit_env,
+                "env_left_out": left_out,
+            },
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+        }
+
+    def jobs(self, plan: Plan) -> int:
+        """How many attempts run at once: what was asked for, never more than the plan allows."""
+        jobs = self.settings.jobs or default_jobs()
+        most = plan.limits.max_parallel
+        return min(jobs, most) if most else jobs
+
+    def steps(self, state: RunState, rundir: str, context: dict[str, Any]) -> Steps:
+        """The step runner of this run."""
+        plan = state.plan
+        env, _ = caller_environment(plan.inherit_env, os.environ)
+        place = Place(
+            run=os.path.basename(rundir),
+            workspace=self.workspace,
+            rundir=rundir,
+            env=env,
+            shell=BASH if _on_path("bash", env.get("PATH", os.defpath)) else SH,
+            context=context,
+        )
+        return Steps(place)
+
+    def drive(self, state: RunState, ledger: Ledger, steps: Steps, options: Options) -> Result:
+        """Run what is pending, write the reports and say how it ended."""
+        rundir = steps.place.rundir
+        screen = console(state, rundir, self.settings)
+        executor = LocalExecutor(inbox=self.inbox, logs=os.path.join(rundir, "logs"))
+        rooms = Rooms(
+            executor=executor,
+            steps=steps,
+            journal=ledger,
+            sinks=_sinks(screen),
+            clock=self.clock,
+            inbox=self.inbox,
+            holds=_condition(steps),
+        )
+        code = Scheduler(state, rooms, options).run()
+        ledger.close()
+        folder = os.path.join(self.workspace, self.settings.report_dir)
+        paths = write_reports(
+            state, rundir, folder, head=ledger.head, dialect=self.settings.junit_dialect
+        )
+        screen.close(state, paths, ledger.head)
+        return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths)
+
+
+def execute(plan: Plan, settings: Settings, params: dict[str, Any], workspace: str = "") -> Result:
+    """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
+    refuse_abstract(plan)
+    wanted = settings.selection()
+    selected = select(plan, wanted)
+    with Session(settings, workspace or os.getcwd()) as session:
+        run = records.new_run_id()
+        session.claim(run)
+        rundir = records.create(records.home(session.workspace), run, plan.source)
+        ledger = Ledger(os.path.join(rundir, records.LEDGER))
+        state = RunState(plan)
+        opening = session.opening(plan, params, wanted)
+        _record(state, ledger, ev.RunStarted(run=run, **opening))
+        for status in ("awaiting_approval", "approved"):
+            _record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status=status))
+        ledger.sync()
+        records.sync_folder(rundir)
+        steps = session.steps(state, rundir, opening["context"])
+        return session.drive(state, ledger, steps, scheduler_options(session, plan, selected))
+
+
+def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | None) -> Options:
+    """What the command line and the plan say about the order of things."""
+    return Options(
+        jobs=session.jobs(plan),
+        schedule=plan.schedule,
+        selected=selected,
+        strict=session.settings.strict,
+        fail_on_flaky=session.settings.fail_on_flaky,
+    )
+
+
+def refuse_abstract(plan: Plan) -> None:
+    """Raise InvalidInput when a step of the plan has no action yet."""
+    abstract = [step for step in plan.steps if step.kind == "abstract"]
+    if abstract:
+        named = ", ".join(f'"{step.id}" ({plan.file}:{step.line})' for step in abstract[:5])
+        more = f" and {len(abstract) - 5} more" if len(abstract) > 5 else ""
+        raise InvalidInput(
+            f"the plan has steps without an action: {named}{more}; expand it first: "
+            "give each a `run`, an `exec` or a `validate`"
+        )
+
+
+def _record(state: RunState, ledger: Ledger, event: ev.Event) -> None:
+    state.apply(event)
+    ledger.append(event)
+
+
+def _condition(steps: Steps) -> Any:
+    """Return the evaluation of conditions; the evaluator is loaded with the first one."""
+
+    def holds(step: Step, state: RunState) -> bool:
+        from planrun.expressions.evaluate import evaluate
+
+        assert step.condition is not None
+        value = evaluate(step.condition, steps.scope(state, step))
+        if not isinstance(value, bool):
+            raise EvaluationError(f"{step.condition_text} is not true or false")
+        return value
+
+    return holds
+
+
+def _on_path(program: str, path: str) -> bool:
+    return any(os.access(os.path.join(folder, program), os.X_OK) for folder in path.split(os.pathsep))
+
+
+def _sinks(screen: Sink) -> tuple[Sink, ...]:
+    return (screen,)
+
+
+def print_error(error: PlanrunError) -> None:
+    """Write an error for people to stderr."""
+    sys.stderr.write(f"planrun: error: {error}\n")

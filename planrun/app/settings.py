@@ -1,0 +1,66 @@
+"""What a caller decides about a run, with the defaults that the command line and Python share."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+
+class Settings(Record):
+    """Options of `execute` and `resume`; texts as given, not checked yet."""
+
+    params: tuple[str, ...] = ()  # name=value
+    only: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()  # --from
+    until: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+    jobs: int | None = None
+    strict: bool = False
+    fail_on_flaky: bool = False
+    report_dir: str = "planrun-out"
+    junit_dialect: str = "default"
+    json: bool = False
+    color: Literal["auto", "always", "never"] = "auto"
+    logs: Literal["auto", "all", "failed", "none"] = "auto"
+    quiet: bool = False
+    cache: bool = True
+
+    def selection(self) -> dict[str, list[str]]:
+        """The part that chooses steps, as it is recorded."""
+        chosen = {
+            "only": self.only,
+            "from": self.start,
+            "until": self.until,
+            "skip": self.skip,
+            "tag": self.tag,
+        }
+        return {name: list(values) for name, values in chosen.items() if values}
+
+
+# Where CI systems say what they are working on; the first variable that is set counts.
+_REFS = ("GITHUB_REF", "CI_COMMIT_REF_NAME", "BUILD_SOURCEBRANCH", "BUILDKITE_BRANCH", "CIRCLE_BRANCH")
+_SHAS = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BUILDKITE_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT")
+_EVENTS = ("GITHUB_EVENT_NAME", "CI_PIPELINE_SOURCE", "BUILD_REASON", "BUILDKITE_SOURCE")
+
+
+def ci_context(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return what expressions read as `run.ci`, `run.ref`, `run.sha` and `run.event`; empty where unknown."""
+
+    def first(names: tuple[str, ...]) -> str:
+        return next((environ[name] for name in names if environ.get(name)), "")
+
+    ci = environ.get("CI", "").lower() not in ("", "0", "false", "no")
+    return {"ci": ci, "ref": first(_REFS), "sha": first(_SHAS), "event": first(_EVENTS)}
+
+
+def default_jobs() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -1,0 +1,189 @@
+"""The options of the verbs that run plans: one table, read by our own parser on the hot path and by click elsewhere."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import InvalidInput
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+
+class Option(Record):
+    """One option: `list` may be given several times, its variable holds several values split at commas."""
+
+    flags: tuple[str, ...]
+    name: str  # of the field of Settings
+    kind: Literal["flag", "text", "count", "choice", "list"]
+    help: str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "PLANRUN_" + self.flags[0].lstrip("-").replace("-", "_").upper()
+
+
+PARAM = Option(
+    flags=("--param", "-p"),
+    name="params",
+    kind="list",
+    metavar="NAME=VALUE",
+    help="Give a parameter of the plan its value.",
+)
+CHOOSING = (
+    Option(
+        flags=("--only",), name="only", kind="list", metavar="STEP", help="Run exactly this step; repeatable."
+    ),
+    Option(
+        flags=("--from",),
+        name="start",
+        kind="list",
+        metavar="STEP",
+        help="Run this step and all that depend on it.",
+    ),
+    Option(
+        flags=("--until",),
+        name="until",
+        kind="list",
+        metavar="STEP",
+        help="Run this step and all it depends on.",
+    ),
+    Option(flags=("--skip",), name="skip", kind="list", metavar="STEP", help="Leave this step out."),
+    Option(
+        flags=("--tag",), name="tag", kind="list", metavar="TAG", help="Run exactly the steps with this tag."
+    ),
+)
+RUNNING = (
+    Option(
+        flags=("--jobs", "-j"),
+        name="jobs",
+        kind="count",
+        metavar="N",
+        help="Steps that run at once; never more than the plan's max_parallel. Default: the processors.",
+    ),
+    Option(flags=("--strict",), name="strict", kind="flag", help="Exit 1 for tolerated failures, too."),
+    Option(
+        flags=("--fail-on-flaky",),
+        name="fail_on_flaky",
+        kind="flag",
+        help="Exit 1 when a step passed only after a retry.",
+    ),
+    Option(
+        flags=("--report-dir",),
+        name="report_dir",
+        kind="text",
+        metavar="DIR",
+        help="Where junit.xml, report.md and ledger.json go. Default: planrun-out",
+    ),
+    Option(
+        flags=("--junit-dialect",),
+        name="junit_dialect",
+        kind="choice",
+        choices=("default", "jenkins-xunit", "surefire", "ant"),
+        help="The JUnit dialect of junit.xml.",
+    ),
+    Option(
+        flags=("--logs",),
+        name="logs",
+        kind="choice",
+        choices=("auto", "all", "failed", "none"),
+        help="Whose output to show. auto: all in CI, otherwise that of failed steps.",
+    ),
+    Option(
+        flags=("--color",),
+        name="color",
+        kind="choice",
+        choices=("auto", "always", "never"),
+        help="Colours; auto follows NO_COLOR, FORCE_COLOR and the terminal.",
+    ),
+    Option(flags=("--quiet", "-q"), name="quiet", kind="flag", help="Print only what failed, and the end."),
+    Option(flags=("--json",), name="json", kind="flag", help="Print the run's ledger.json on stdout."),
+)
+CACHE = Option(flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan.")
+EXECUTE = (PARAM, *CHOOSING, *RUNNING, CACHE)
+RESUME = RUNNING
+
+
+def parse(
+    argv: Sequence[str], options: Sequence[Option], operand: str, environ: Mapping[str, str] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return the one operand and the fields that were given, on the command line or by their variables.
+
+    Raises InvalidInput for anything that is not in the table.
+    """
+    known = {flag: option for option in options for flag in option.flags}
+    values = _from_variables(options, os.environ if environ is None else environ)
+    given: dict[str, Any] = {}
+    operands: list[str] = []
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            operands += words
+            break
+        if not word.startswith("-") or word == "-":
+            operands.append(word)
+            continue
+        flag, equals, value = word.partition("=")
+        option = known.get(flag)
+        if option is None:
+            raise InvalidInput(f"no such option: {flag}{_suggestion(flag, known)}")
+        if option.kind == "flag":
+            if equals:
+                raise InvalidInput(f"{flag} takes no value")
+            given[option.name] = True
+            continue
+        if not equals:
+            if not words:
+                raise InvalidInput(f"{flag} needs a value: {flag} {option.metavar or option.name.upper()}")
+            value = words.pop(0)
+        _take(option, flag, value, given)
+    if len(operands) != 1:
+        found = f"; got {len(operands)}: {' '.join(operands)}" if operands else ""
+        raise InvalidInput(f"needs one {operand}{found}")
+    values.update(given)
+    if values.pop("no_cache", False):
+        values["cache"] = False
+    return operands[0], values
+
+
+def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
+    if option.kind == "list":
+        into[option.name] = (*into.get(option.name, ()), value)
+    elif option.kind == "count":
+        if not (value.isascii() and value.isdecimal() and int(value) > 0):
+            raise InvalidInput(f'{where} takes a number from 1 up, not "{value}"')
+        into[option.name] = int(value)
+    elif option.kind == "choice" and value not in option.choices:
+        raise InvalidInput(f'{where} takes {", ".join(option.choices)}, not "{value}"')
+    else:
+        into[option.name] = value
+
+
+def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for option in options:
+        text = environ.get(option.variable, "")
+        if not text:
+            continue
+        if option.kind == "flag":
+            if text.lower() in ("1", "true", "yes", "on"):
+                values[option.name] = True
+        elif option.kind == "list":
+            for value in text.split(","):
+                _take(option, option.variable, value.strip(), values)
+        else:
+            _take(option, option.variable, text, values)
+    return values
+
+
+def _suggestion(flag: str, known: Mapping[str, object]) -> str:
+    from planrun.source.problems import did_you_mean
+
+    return did_you_mean(flag, [name for name in known if name.startswith("--")])

@@ -1,0 +1,52 @@
+"""What people see when a command fails: one line and the exit code that belongs to it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.errors import EXIT_INTERNAL, InvalidPlan, PlanrunError
+
+
+def explain(error: Exception) -> int:
+    """Write an error to stderr and return its exit code."""
+    if isinstance(error, InvalidPlan):
+        _write(problem_text(error))
+        return error.exit_code
+    if isinstance(error, PlanrunError) and error.exit_code != EXIT_INTERNAL:
+        _write(f"planrun: error: {printable(str(error))}\n")
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        return 141  # as a program that SIGPIPE ended
+    _write(f"planrun: internal error: {type(error).__name__}: {printable(str(error))}\n")
+    if os.environ.get("PLANRUN_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    else:
+        _write("  this is a bug in planrun; PLANRUN_DEBUG=1 shows where it happened\n")
+    return EXIT_INTERNAL
+
+
+def problem_text(error: InvalidPlan) -> str:
+    """The findings in a plan as text; under GitHub also as annotations."""
+    from planrun.source.problems import render_github, render_text
+
+    text = render_text(error.problems, error.sources)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        sys.stdout.write(render_github(error.problems))
+    return text
+
+
+def printable(text: str) -> str:
+    """The same text with everything that could steer a terminal made visible; line breaks stay."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text
+    )
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+    except (OSError, ValueError, UnicodeEncodeError):
+        pass
