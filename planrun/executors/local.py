@@ -1,0 +1,182 @@
+"""Runs attempts as processes of this machine, from one thread and one `poll`."""
+
+from __future__ import annotations
+
+# `_signal` and not `signal`: see signals.py.
+import _signal
+import os
+import time
+
+from planrun.errors import InternalError
+from planrun.executors.attempt import NEVER, UNKILLABLE, Attempt
+from planrun.executors.ending import CANCELLED, DEADLINE, outcome
+from planrun.executors.logs import Logs
+from planrun.executors.signals import SignalInbox
+from planrun.executors.spawn import Launcher, SpawnFailed
+from planrun.executors.tree import ProcessTree
+from planrun.executors.watch import ChildSignalWatch, PidfdWatch
+from planrun.model.job import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, Self
+
+    from planrun.executors.watch import Watch
+    from planrun.model.job import Job
+
+    WatchKind = Literal["best", "pidfd", "sigchld"]
+
+GRACE = 5.0  # seconds between the signal that asks and SIGKILL
+
+
+class LocalExecutor:
+    """Starts jobs as processes and tells how they ended; it belongs to one thread.
+
+    `inbox`: an open SignalInbox whose signals end a wait(). `logs`: the folder under which the logs of all
+    jobs lie; without it each attempt has a file from its start on. Either way, silence leaves no file behind.
+    Use it as a context, or call close() at last: nothing survives it.
+    """
+
+    def __init__(
+        self,
+        *,
+        inbox: SignalInbox | None = None,
+        logs: str = "",
+        watch: WatchKind = "best",
+        grace: float = GRACE,
+    ) -> None:
+        self._grace = grace
+        self._running: dict[str, Attempt] = {}
+        self._by_pid: dict[int, Attempt] = {}
+        self._over: list[tuple[Job, Outcome]] = []
+        self._logs = Logs(logs)
+        self._launcher = Launcher()
+        self._own_inbox: SignalInbox | None = None
+        self._watch: Watch
+        if watch == "pidfd" or (watch == "best" and PidfdWatch.possible()):
+            self._watch = PidfdWatch(inbox)
+        else:
+            if inbox is None:
+                inbox = self._own_inbox = SignalInbox(())
+                inbox.open()
+            self._watch = ChildSignalWatch(inbox)
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The ids of the steps that have a process, oldest first."""
+        return tuple(self._running)
+
+    def start(self, job: Job) -> None:
+        """Start the job's process.
+
+        If that cannot be done, the next wait() says so: `failed(spawn)` with the reason as its message.
+        Raises RecordsLost when the log cannot be made.
+        """
+        if job.step in self._running:
+            raise InternalError(f"step {job.step} is running already")
+        try:
+            log = self._logs.open(job.log)
+        except OSError as error:
+            self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}")
+            return
+        started = time.monotonic()
+        try:
+            pid = self._launcher.spawn(job, log.opening)
+        except SpawnFailed as error:
+            log.settle()
+            self._fail(job, str(error))
+            return
+        try:
+            self._watch.add(pid)
+        except OSError as error:
+            os.killpg(pid, _signal.SIGKILL)
+            os.waitpid(pid, 0)
+            log.settle()
+            self._fail(job, f"cannot watch {job.argv[0]}: {error.strerror}")
+            return
+        self._running[job.step] = self._by_pid[pid] = Attempt(job, log, ProcessTree(pid, job), started)
+
+    def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
+        """Return the jobs that ended and how; blocks until there is one.
+
+        The list is empty when `timeout` seconds passed (None: no limit), when a signal waits in the inbox,
+        and when there is neither a process nor a timeout to wait for.
+        """
+        now = time.monotonic()
+        limit = NEVER if timeout is None else now + timeout
+        while True:
+            if not self._running and timeout is None:
+                limit = now
+            for pid, status in self._watch.wait(self._delay(limit, now)):
+                now = time.monotonic()
+                self._by_pid[pid].main_ended(status, now)
+                self._collect(self._by_pid.pop(pid))
+            now = time.monotonic()
+            self._look(now)
+            if self._over or self._watch.woken or now >= limit:
+                over, self._over = self._over, []
+                return over
+
+    def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
+        """Ask a step to end, by SIGTERM and after the grace time by SIGKILL; the second call kills at once.
+
+        It ends `cancelled`, or `failed(timeout)` when the reason is the run's deadline; a step whose main
+        process is over keeps its own end, and an unknown one is left alone.
+        """
+        attempt = self._running.get(step)
+        if attempt is not None:
+            attempt.stop(DEADLINE if reason == "timeout" else CANCELLED, time.monotonic(), self._grace)
+
+    def signal_all(self, signum: int) -> None:
+        """Pass a signal on to every step, once, and after the grace time SIGKILL; all end `cancelled`."""
+        kill_at = time.monotonic() + self._grace
+        for attempt in self._running.values():
+            attempt.ask(signum, CANCELLED, kill_at)
+
+    def kill_all(self) -> None:
+        """Kill every process at once; wait() brings the outcomes."""
+        now = time.monotonic()
+        for attempt in self._running.values():
+            attempt.kill(now)
+
+    def close(self) -> None:
+        """Kill what is left and wait for its end; outcomes that nobody took are lost."""
+        self.kill_all()
+        limit = time.monotonic() + 2 * UNKILLABLE
+        while self._running and time.monotonic() < limit:
+            self.wait(0.1)
+        self._watch.close()
+        self._logs.close()
+        self._launcher.close()
+        if self._own_inbox:
+            self._own_inbox.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def _fail(self, job: Job, message: str) -> None:
+        self._over.append((job, Outcome(status="failed", reason="spawn", message=message)))
+
+    def _delay(self, limit: float, now: float) -> float | None:
+        """Seconds until something is due; None when nothing ever is."""
+        if self._over:
+            return 0
+        due = limit
+        for attempt in self._running.values():
+            due = min(due, attempt.wake)
+        return None if due == NEVER else max(due - now, 0)
+
+    def _look(self, now: float) -> None:
+        due = [attempt for attempt in self._running.values() if attempt.wake <= now]
+        for attempt in due:
+            attempt.look(now, self._grace)
+            self._collect(attempt)
+
+    def _collect(self, attempt: Attempt) -> None:
+        """Turn an attempt that is over into its outcome."""
+        if attempt.over and self._running.get(attempt.job.step) is attempt:
+            del self._running[attempt.job.step]
+            self._over.append((attempt.job, outcome(attempt, attempt.log.settle())))

@@ -1,0 +1,274 @@
+"""The files that attempts write their output into, without any file for an attempt that says nothing.
+
+Creating a file for each attempt costs a quarter of a short one. So a child gets a nameless slot, `.slot-N`,
+and the slot takes its place in the tree when the attempt wrote something or has been running for a while; as
+long as attempts stay silent the same slot serves all. Which attempt has a slot stands in `.slots`, one record
+each, written before the attempt starts: `recover` gives the slots of a killed planrun their names.
+
+A slot is used again only when the kernel says that nobody has it open for writing (a read lease, fcntl(2)),
+so no straggler can write into the log of a later attempt. Without leases (macOS, NFS) each attempt has its
+file.
+"""
+
+from __future__ import annotations
+
+# `_signal` and not `signal`: see signals.py.
+import _signal
+import errno
+import fcntl
+import os
+
+from planrun.errors import RecordsLost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.executors.spawn import FileAction
+
+_INDEX = ".slots"
+_RECORD = 512  # bytes of the index for one slot: the log's path below the folder, then newlines
+_CHILD_OPENS = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+# Not the disk's fault but this machine's state of the moment.
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+class Log:
+    """The file one attempt writes into: open for reading here, opened for appending by the child itself."""
+
+    __slots__ = ("_fd", "_logs", "_slot", "_where", "opening", "path")
+
+    def __init__(self, logs: Logs, where: str, slot: int | None) -> None:
+        self.path = where  # where it belongs
+        self._logs = logs
+        self._where = where
+        self._slot = slot  # its number; None: it is in its place
+        self._fd = _create(where)
+        # What the child does to its descriptors 1 and 2. It opens the file itself, so that its end is a close
+        # which a lease can see.
+        self.opening: list[FileAction] = [
+            (os.POSIX_SPAWN_OPEN, 1, where, _CHILD_OPENS, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is in its place."""
+        return self._slot is None
+
+    def size(self) -> int:
+        """Bytes written so far."""
+        return os.fstat(self._fd).st_size
+
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        stat = os.fstat(self._fd)
+        return stat.st_dev, stat.st_ino
+
+    def held(self) -> bool:
+        """Whether any process still has it open for writing; False where that cannot be known."""
+        return self._logs.leased and not _lease(self._fd)
+
+    def show(self) -> None:
+        """Put it in its place, also while it is being written."""
+        if self._slot is not None:
+            _move(self._where, self.path)
+            self._logs.give_back(self._slot)
+            self._where, self._slot = self.path, None
+
+    def settle(self) -> int:
+        """End its use and return its size in bytes: what is empty vanishes, all else is in its place."""
+        size = self.size()
+        if size:
+            self.show()
+        elif self._slot is not None and not self.held():
+            self._logs.keep(self)
+            return 0
+        else:
+            self.remove()
+        os.close(self._fd)
+        return size
+
+    def remove(self) -> None:
+        """Unlink it."""
+        _remove(self._where)
+        if self._slot is not None:
+            self._logs.give_back(self._slot)
+            self._slot = None
+
+    def works_with_leases(self) -> bool:
+        """Whether a lease on it is refused while there is a writer and granted when there is none."""
+        if not hasattr(fcntl, "F_SETLEASE"):
+            return False
+        try:
+            # A writer that comes while a lease is held makes the kernel send SIGIO, which would end us.
+            if _signal.getsignal(_signal.SIGIO) == _signal.SIG_DFL:
+                _signal.signal(_signal.SIGIO, _signal.SIG_IGN)
+        except ValueError:  # not the main thread
+            return False
+        writer = os.open(self._where, _CHILD_OPENS)
+        refused = not _lease(self._fd)
+        os.close(writer)
+        return refused and _lease(self._fd)
+
+    def write_into(self, index: int, name: bytes) -> None:
+        """Record whose slot this is."""
+        os.pwrite(index, name.ljust(_RECORD, b"\n"), (self._slot or 0) * _RECORD)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._fd)
+
+
+class Logs:
+    """Hands out logs; `folder` is where the slots live and all logs below it, "" for none.
+
+    What cannot be written raises RecordsLost; OSError only when descriptors or memory are short.
+    """
+
+    def __init__(self, folder: str = "") -> None:
+        self.leased = False  # leases work here; known when the first log was handed out
+        self._folder = folder
+        self._tried = not folder
+        self._free: list[Log] = []
+        self._unused: list[int] = []  # numbers without a slot
+        self._numbers = 0  # how many were ever in use
+        self._index = -1
+
+    def open(self, path: str) -> Log:
+        """Return an empty log for an attempt whose output belongs to `path`."""
+        try:
+            if not self._tried:
+                self._try_leases()
+            name = self._slot_name(path)
+            if not name:
+                return Log(self, path, None)
+            log = self._free.pop() if self._free else self._new_slot()
+            log.path = path
+            log.write_into(self._index, name)
+        except OSError as error:
+            if error.errno in _PASSING:
+                raise
+            raise _lost(path, error) from None
+        return log
+
+    def keep(self, log: Log) -> None:
+        """Have an empty slot used again."""
+        self._free.append(log)
+
+    def give_back(self, slot: int) -> None:
+        """Have a number used again."""
+        self._unused.append(slot)
+
+    def close(self) -> None:
+        """Remove the slots that are free, and the index unless it still says whose a slot is."""
+        while self._free:
+            log = self._free.pop()
+            log.remove()
+            log.close()
+        if self._index >= 0:
+            os.close(self._index)
+            self._index = -1
+            if len(self._unused) == self._numbers:
+                _remove(f"{self._folder}/{_INDEX}")
+
+    def _slot_name(self, path: str) -> bytes:
+        """The record that stands for `path` in the index; empty when it can have no slot."""
+        if not self.leased or not path.startswith(f"{self._folder}/"):
+            return b""
+        name = os.fsencode(path[len(self._folder) + 1 :])
+        return name if len(name) < _RECORD and b"\n" not in name else b""
+
+    def _try_leases(self) -> None:
+        recover(self._folder)
+        _make_folder(self._folder)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        self._index = os.open(f"{self._folder}/{_INDEX}", flags, 0o600)
+        slot = self._new_slot()
+        self._free.append(slot)
+        self._tried = True
+        self.leased = slot.works_with_leases()
+        if not self.leased:
+            self.close()
+
+    def _new_slot(self) -> Log:
+        number = self._unused.pop() if self._unused else self._numbers
+        log = Log(self, f"{self._folder}/.slot-{number}", number)
+        self._numbers = max(self._numbers, number + 1)
+        return log
+
+
+def recover(folder: str) -> tuple[str, ...]:
+    """Put what a killed planrun left in slots into its place; return the paths of these logs."""
+    try:
+        with open(f"{folder}/{_INDEX}", "rb", buffering=0) as file:
+            records = file.read()
+    except FileNotFoundError:
+        return ()
+    found: list[str] = []
+    try:
+        for number in range(len(records) // _RECORD):
+            name = os.fsdecode(records[number * _RECORD : (number + 1) * _RECORD].rstrip(b"\n"))
+            slot = f"{folder}/.slot-{number}"
+            if not os.path.exists(slot):
+                continue
+            if os.path.getsize(slot) and not os.path.exists(f"{folder}/{name}"):
+                _move(slot, f"{folder}/{name}")
+                found.append(f"{folder}/{name}")
+            else:
+                _remove(slot)
+        _remove(f"{folder}/{_INDEX}")
+    except OSError as error:
+        raise _lost(folder, error) from None
+    return tuple(found)
+
+
+def _create(path: str) -> int:
+    """Create an empty file for the owner alone, open for reading; a link in its place is refused."""
+    flags = os.O_RDONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        return os.open(path, flags, 0o600)
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder and what is missing above it, each of them for the owner alone."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        os.mkdir(path, 0o700)
+
+
+def _move(source: str, path: str) -> None:
+    try:
+        try:
+            os.rename(source, path)
+        except FileNotFoundError:
+            _make_folder(os.path.dirname(path))
+            os.rename(source, path)
+    except OSError as error:
+        raise _lost(path, error) from None
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:  # a step may have removed it
+        return
+
+
+def _lost(path: str, error: OSError) -> RecordsLost:
+    return RecordsLost(f"cannot write {path}: {error.strerror}")
+
+
+def _lease(fd: int) -> bool:
+    """Take and return a read lease: the kernel grants it when nobody has the file open for writing."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""Start one process: own session, clean signals, nothing inherited, and an exact sentence when that fails."""
+
+from __future__ import annotations
+
+# `_signal` and not `signal`: see signals.py.
+import _signal
+import errno
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.job import Job
+
+    FileAction = tuple[int, int, int] | tuple[int, int, str, int, int]
+
+# Descriptors of this process are listed here, on Linux and on macOS.
+_OWN_DESCRIPTORS = "/dev/fd"
+_EXHAUSTED = {
+    errno.EAGAIN: "no further process is allowed (see ulimit -u)",
+    errno.ENOMEM: "there is not enough memory",
+    errno.EMFILE: "planrun has too many files open (see ulimit -n)",
+    errno.ENFILE: "the system has too many files open",
+}
+
+
+class SpawnFailed(Exception):
+    """A process that could not be started; the text is one line for people."""
+
+
+class Launcher:
+    """Starts processes from this one, which must have a single thread: a foreign `cwd` is entered and left.
+
+    Descriptors 0 to 2 are filled with /dev/null where they are closed, so that none of ours lands there;
+    all other descriptors are closed on exec from now on, also those that planrun itself inherited.
+    """
+
+    def __init__(self) -> None:
+        while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        self._stdin = (os.POSIX_SPAWN_DUP2, null, 0)
+        self._null = null
+        # O_PATH: the folder planrun was started in may be one that it must not read.
+        self._home = os.open(".", os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY))
+        try:
+            self._home_name = os.getcwd()
+        except OSError:  # it was removed; then every `cwd` is a foreign one
+            self._home_name = ""
+        for name in os.listdir(_OWN_DESCRIPTORS):
+            _close_on_exec(int(name))
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        os.close(self._null)
+        os.close(self._home)
+
+    def spawn(self, job: Job, output: list[FileAction]) -> int:
+        """Start the job's process with `output` done to its descriptors 1 and 2; return its process id.
+
+        Raises SpawnFailed.
+        """
+        program = _program(job)
+        foreign = job.cwd != self._home_name
+        if foreign:
+            _enter(job.cwd)
+        try:
+            return os.posix_spawn(
+                program,
+                job.argv,
+                job.env,
+                file_actions=[self._stdin, *output],
+                setsid=True,
+                setsigmask=(),
+                setsigdef=_ignored_signals(),
+            )
+        except (OSError, ValueError) as error:
+            raise SpawnFailed(_why(error, job, program)) from None
+        finally:
+            if foreign:
+                os.fchdir(self._home)
+
+
+def which(name: str, path: str, cwd: str) -> tuple[str, bool]:
+    """Find a program on a PATH as execvp does; ("", False) when there is none.
+
+    Entries that are empty or relative count from `cwd`. The second value says whether it may be executed:
+    a file that may not is the answer only when no other is found.
+    """
+    forbidden = ""
+    for folder in path.split(":"):
+        candidate = os.path.join(cwd, folder, name)
+        if os.access(candidate, os.X_OK):
+            if not os.path.isdir(candidate):
+                return candidate, True
+        elif not forbidden and os.path.isfile(candidate):
+            forbidden = candidate
+    return forbidden, False
+
+
+def _program(job: Job) -> str:
+    name = job.argv[0]
+    if "/" in name:
+        return name
+    path = job.env.get("PATH", os.defpath)
+    found, executable = which(name, path, job.cwd) if name else ("", False)
+    if not found:
+        raise SpawnFailed(f'no program named "{name}" on PATH')
+    if not executable:
+        raise SpawnFailed(f'"{name}" on PATH is not executable: {found}')
+    return found
+
+
+def _enter(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        why = {
+            errno.ENOENT: "does not exist",
+            errno.ENOTDIR: "is not a folder",
+            errno.EACCES: "may not be entered",
+        }.get(error.errno or 0, f"cannot be entered ({error.strerror})")
+        raise SpawnFailed(f"working directory {why}: {folder}") from None
+    except ValueError:
+        raise SpawnFailed(f"working directory is not a path: {folder!r}") from None
+
+
+def _ignored_signals() -> list[int]:
+    """The signals this process ignores, which a child would inherit: Python's own, and nohup's."""
+    return [signum for signum in range(1, 32) if _signal.getsignal(signum) == _signal.SIG_IGN]
+
+
+def _close_on_exec(descriptor: int) -> None:
+    if descriptor > 2:
+        try:
+            os.set_inheritable(descriptor, False)
+        except OSError:  # the descriptor that listed the others
+            return
+
+
+def _why(error: OSError | ValueError, job: Job, program: str) -> str:
+    """Say in one line why a process could not be started."""
+    if not isinstance(error, OSError):
+        return f"cannot start {job.argv[0]!r}: {error}"  # a NUL byte, an impossible name in the environment
+    if error.errno == errno.ENOENT:
+        return _missing(program)
+    if error.errno == errno.EACCES:
+        return f"{'a folder, not a program' if os.path.isdir(program) else 'not executable'}: {program}"
+    if error.errno == errno.ENOEXEC:
+        return f"neither a program of this machine nor a script with a #! line: {program}"
+    if error.errno == errno.E2BIG:
+        return _too_long(job)
+    reason = _EXHAUSTED.get(error.errno or 0, error.strerror)
+    return f"cannot start {job.argv[0]}: {reason}"
+
+
+def _missing(program: str) -> str:
+    try:
+        with open(program, "rb") as file:
+            first = file.read(256).split(b"\n", 1)[0]
+    except FileNotFoundError:
+        return f"no such program: {program}"
+    except OSError as error:
+        return f"cannot start {program}: {error.strerror}"
+    if first.startswith(b"#!"):
+        interpreter = os.fsdecode(first[2:].strip().split(b" ", 1)[0])
+        return f"the interpreter of {program} does not exist: {interpreter!r}"
+    return f"the loader that {program} was built for does not exist"
+
+
+def _too_long(job: Job) -> str:
+    sizes = [len(os.fsencode(word)) + 1 for word in job.argv]
+    names = sum(len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in job.env.items())
+    return (
+        f"arguments and environment are too long for the system: {sum(sizes) + names} bytes,"
+        f" the longest argument {max(sizes)}"
+    )
