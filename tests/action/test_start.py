@@ -1,0 +1,102 @@
+"""How the action's inputs become the words of one command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from action.start import Inputs, UnusableInputError, command
+
+START = Path(__file__).parents[2] / "action" / "start.py"
+
+
+def words(**inputs: str) -> list[str]:
+    """Return the words that these inputs make, with plan.yml as the plan."""
+    given = {"PLANRUN_INPUT_PLAN": "plan.yml"} | {f"PLANRUN_INPUT_{k.upper()}": v for k, v in inputs.items()}
+    return command(Inputs(given))
+
+
+def test_only_the_plan_is_needed() -> None:
+    """Inputs that were left out, or are empty, add no word."""
+    assert words(jobs="", strict="", params="\n", args="  ") == ["execute", "--", "plan.yml"]
+
+
+def test_each_input_becomes_its_option() -> None:
+    """Every option of the action reaches planrun by its name, and lists give one option a line."""
+    assert words(
+        jobs="4",
+        strict="true",
+        params="a=1\n\n  b=two words\n",
+        only="x\ny",
+        skip="z",
+        report_dir="out",
+        junit_dialect="ant",
+        args="--tag 'a b' --no-rollback",
+    ) == [
+        "execute",
+        "--jobs=4",
+        "--report-dir=out",
+        "--junit-dialect=ant",
+        "--param=a=1",
+        "--param=b=two words",
+        "--only=x",
+        "--only=y",
+        "--skip=z",
+        "--strict",
+        "--tag",
+        "a b",
+        "--no-rollback",
+        "--",
+        "plan.yml",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["$(id)", "`id`", "; id", "--policy=mine", "a=${{ github.token }}", "\x00", "*"]
+)
+def test_no_value_becomes_anything_but_itself(text: str) -> None:
+    """Shell syntax, patterns and option-like text in an input stay one word, and a plan is no option."""
+    assert f"--param={text}" in words(params=text)
+    assert words(plan=text)[-2:] == ["--", text]
+
+
+def test_args_expand_nothing() -> None:
+    """More arguments are split as a shell would, and nothing in them is looked up or run."""
+    assert words(args="$HOME '$(id)' *")[1:-2] == ["$HOME", "$(id)", "*"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason"),
+    [
+        ({"plan": " "}, "input plan is empty"),
+        ({"strict": "yes"}, "input strict must be true or false, not 'yes'"),
+        ({"args": "'open"}, "input args: No closing quotation"),
+    ],
+)
+def test_an_unusable_input_is_named(inputs: dict[str, str], reason: str) -> None:
+    """What cannot become part of the command is refused with the input's name."""
+    with pytest.raises(UnusableInputError, match=reason):
+        words(**inputs)
+
+
+def test_a_missing_folder_is_an_annotation_and_exit_2(tmp_path: Path) -> None:
+    """A wrong working-directory is reported as GitHub shows errors, without a traceback."""
+    ran = subprocess.run(
+        [sys.executable, "-I", START],
+        env=os.environ
+        | {
+            "GITHUB_WORKSPACE": str(tmp_path),
+            "PLANRUN_INPUT_PLAN": "plan.yml",
+            "PLANRUN_INPUT_WORKING_DIRECTORY": "gone",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert ran.stdout == f"::error title=planrun::input working-directory: {tmp_path / 'gone'} is no folder\n"
+    assert ran.stderr == ""
