@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from planrun.cli import run
 
-from planrun.cli import main
-
-sys.exit(main())
+run()
