@@ -23,9 +23,9 @@ _COMMANDS = ("##[", "##vso[", "##teamcity[")
 
 
 def plain(text: str) -> str:
-    """Return `text` without terminal sequences, control characters and commands to CI systems.
+    r"""Return `text` without terminal sequences, control characters and commands to CI systems.
 
-    `\\r\\n` and `\\r` become `\\n`; tab and newline stay; every other control character becomes U+FFFD.
+    `\r\n` and `\r` become `\n`; tab and newline stay; every other control character becomes U+FFFD.
     """
     if text.isascii() and text.isprintable() and "::" not in text and "##" not in text:
         return text

@@ -112,7 +112,7 @@ def tokens_of(step: StepState) -> int:
 
 
 def details(step: StepState) -> str:
-    """What stands in brackets behind a step: `12.3s, 1.2K tokens`, `failed: timeout`, `skipped: condition`."""
+    """What stands in brackets behind a step: `12.3s, 1.2K tokens`, `failed: timeout`, `skipped: empty`."""
     if step.status == "completed":
         spent = seconds(step.duration) if step.reason != "cached" else "cached"
         used = tokens_of(step)

@@ -1,0 +1,90 @@
+"""The run as one JSON object, `ledger.json`, one step a line; schema: `schemas/ledger.schema.json`.
+
+Keys are only ever added. What planrun cannot know yet is null, zero or empty, never left out.
+"""
+
+from __future__ import annotations
+
+from planrun.model.jsontext import dumps, number, quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+    from planrun.model.state import AttemptState, RunState, StepState
+
+SCHEMA_VERSION = 1
+_USAGE = ("input_tokens", "output_tokens", "usd")
+_NO_USAGE = '{"input_tokens":0,"output_tokens":0,"usd":0}'
+
+
+def write_ledger(state: RunState, out: BinaryIO) -> None:
+    """Write the run to a binary file; raises OSError when `out` cannot be written."""
+    head = dumps(_run(state))
+    out.write((head[:-1] + ',"steps":[').encode())
+    separator = "\n"
+    for step in state.steps.values():
+        out.write((separator + _step(step)).encode())
+        separator = ",\n"
+    out.write(b"\n]}\n")
+
+
+def _run(state: RunState) -> dict[str, Any]:
+    """Everything but the steps."""
+    plan, started, ended = state.plan, state.started, state.ended
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": started.run if started else "",
+        "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
+        "status": state.status,
+        "verdict": ended.verdict if ended else None,
+        "exit_code": ended.exit_code if ended else None,
+        "started_at": started.at if started else None,
+        "ended_at": ended.at if ended else None,
+        "duration_s": ended.duration if ended else None,
+        "policy": None,
+        "usage": _total_usage(state),
+        "summary": state.summary(),
+    }
+
+
+def _total_usage(state: RunState) -> dict[str, float]:
+    totals: dict[str, float] = dict.fromkeys(_USAGE, 0)
+    for step in state.steps.values():
+        for attempt in step.attempts:
+            if attempt.ended is not None and attempt.ended.usage:
+                for name in _USAGE:
+                    totals[name] += attempt.ended.usage.get(name, 0)
+    return totals
+
+
+def _step(state: StepState) -> str:
+    """One step as text, put together by hand: a table of 30 keys per step is what a large run spends here."""
+    step = state.step
+    depends_on = ",".join([quote(edge.on) for edge in step.edges]) if step.edges else ""
+    outputs = dumps(state.outputs) if state.outputs else "{}"
+    attempts = ",".join([_attempt(attempt) for attempt in state.attempts])
+    return (
+        f'{{"id":{quote(step.id)},"title":{quote(step.title)},"kind":"{step.kind}","section":"{step.section}",'
+        f'"origin":"file","risk":null,"status":"{state.status}","reason":{quote(state.reason)},'
+        f'"flaky":{"true" if len(state.attempts) > 1 and state.flaky else "false"},'
+        f'"depends_on":[{depends_on}],"outputs":{outputs},"attempts":[{attempts}]}}'
+    )
+
+
+def _attempt(attempt: AttemptState) -> str:
+    started, ended = attempt.started, attempt.ended
+    log = quote(started.log) if started.log else "null"
+    if ended is None:
+        body = '"reason":"","exit_code":null'
+        times = '"ended_at":null,"duration_s":null'
+        error, usage = "null", _NO_USAGE
+    else:
+        body = f'"reason":{quote(ended.reason)},"exit_code":{dumps(ended.exit_code)}'
+        times = f'"ended_at":"{ended.at}","duration_s":{number(ended.duration)}'
+        error = dumps(ended.error) if ended.error else "null"
+        usage = _NO_USAGE if not ended.usage else dumps({name: ended.usage.get(name, 0) for name in _USAGE})
+    return (
+        f'{{"n":{attempt.n},"status":"{attempt.status}",{body},"started_at":"{started.at}",{times},'
+        f'"log":{log},"error":{error},"usage":{usage},"tools":[],"files":[],"resources":[]}}'
+    )

@@ -1,0 +1,163 @@
+"""The run as markdown: `report.md`, and GitHub's step summary within its budget.
+
+Failures come first, then the graph, then every step. With a budget what does not fit is counted, not shown.
+"""
+
+from __future__ import annotations
+
+from planrun.reports import facts, logs
+from planrun.reports.facts import ICONS
+from planrun.reports.mdtext import code, fence, inline
+from planrun.reports.mermaid import flowchart
+from planrun.reports.verdicts import message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from planrun.model.state import RunState, StepState
+
+SUMMARY_BYTES = 900 * 1024  # GitHub shows nothing of a step summary above 1 MiB
+REPORT_LOG_BYTES = 4 * 1024 * 1024  # of logs in a report without a budget
+_CLOSING_BYTES = 200  # kept for the line that counts what was left out
+_TABLE = (
+    "\n## Details\n\n| Step | Status | Attempts | Duration | Depends on |\n| --- | --- | --- | --- | --- |\n"
+)
+
+
+def write_markdown(state: RunState, rundir: str, out: BinaryIO, budget: int | None = None) -> None:
+    """Write the run to a binary file, in at most `budget` bytes where one is given.
+
+    Raises OSError when `out` cannot be written.
+    """
+    page = _Page(out, budget)
+    page.add(_summary(state))
+    _failures(state, rundir, page)
+    chart = flowchart(state)
+    if chart:
+        page.add(f"\n## Graph\n\n```mermaid\n{chart}```\n")
+    page.add("\n## Steps\n\n")
+    _rows(state, page, lambda step: f"- {step_line(step)}\n")
+    if page.add(_TABLE):
+        _rows(state, page, _table_row)
+    page.close()
+
+
+def step_line(step: StepState) -> str:
+    """Return `✓ Step 1: title (12.3s, 1.2K tokens)`, escaped; a step without a title shows its id only."""
+    title = f": {inline(step.step.title)}" if step.step.title else ""
+    return f"{ICONS[step.status]} Step {inline(step.step.id)}{title} ({inline(facts.details(step))})"
+
+
+class _Page:
+    """What was written and how much more may be; what does not fit is refused whole."""
+
+    def __init__(self, out: BinaryIO, budget: int | None) -> None:
+        self.out = out
+        self.left = budget - _CLOSING_BYTES if budget is not None else None
+        self.logs = REPORT_LOG_BYTES if self.left is None else self.left // 2
+        self.missing = 0
+
+    def add(self, text: str) -> bool:
+        """Write `text` if it fits; says whether it did."""
+        data = text.encode()
+        if self.left is not None:
+            if len(data) > self.left:
+                return False
+            self.left -= len(data)
+        self.out.write(data)
+        return True
+
+    def close(self) -> None:
+        """Say how much did not fit."""
+        if self.missing:
+            self.left = None
+            self.add(f"\n{self.missing} more entries left out: the report ends at its size limit.\n")
+
+
+def _summary(state: RunState) -> str:
+    status = facts.status_of(state)
+    rows = [
+        f"# {ICONS.get(status, ICONS['running'])} {_escaped(facts.heading(state))}\n\n## Execution Summary\n\n",
+        f"- **Status:** {status}{_ending(state)}\n",
+        f"- **Duration:** {facts.seconds(facts.elapsed(state))}\n",
+    ]
+    rows += [f"- **{name}:** {count}\n" for name, count in facts.counts(state)]
+    started = state.started
+    if started:
+        rows.append(f"- **Run:** {code(started.run)}\n")
+    rows.append(f"- **Plan:** {code(state.plan.file)}, digest {code(state.plan.digest[:12])}\n")
+    return "".join(rows)
+
+
+def _escaped(heading: str) -> str:
+    """Escape a heading but for the brackets around the status, which are ours."""
+    at = heading.rindex(" [")
+    return inline(heading[:at], 1100) + heading[at:]
+
+
+def _ending(state: RunState) -> str:
+    if not state.ended:
+        return " (the records have no end)" if state.started else ""
+    why = state.ending.why if state.ending else ""
+    return f" ({why}, exit code {state.ended.exit_code})" if why else f" (exit code {state.ended.exit_code})"
+
+
+def _failures(state: RunState, rundir: str, page: _Page) -> None:
+    failed = [step for step in state.steps.values() if step.status == "failed"]
+    if not failed or not page.add("\n## Failures\n"):
+        return
+    for step in failed:
+        text = _failure(state, step)
+        if page.logs > 0 and step.attempts and step.attempts[-1].started.log:
+            limit = min(logs.TAIL_BYTES, page.logs)
+            tail = logs.tail(rundir, step.attempts[-1].started.log, limit)
+            if tail.strip():
+                block = "\n" + fence(tail)
+                page.logs -= len(block.encode())
+                text += block
+        if not page.add(text):
+            page.missing += 1
+
+
+def _failure(state: RunState, step: StepState) -> str:
+    """Heading, reason and circumstances of a failure."""
+    rows = [f"\n### {step_line(step)}\n\n{inline(message(step), 1000)}\n\n"]
+    error = step.error
+    if error:
+        rule = f", rule {code(error['rule'])}" if error.get("rule") else ""
+        rows.append(f"- **Error class:** {inline(error.get('class', ''))}{rule}\n")
+    if step.exit_code is not None:
+        rows.append(f"- **Exit code:** {step.exit_code}\n")
+    rows.append(f"- **Attempts:** {len(step.attempts)}, {facts.seconds(step.duration)} in all\n")
+    if state.tolerance(step.step.id):
+        rows.append("- **Tolerated:** the run does not fail because of it\n")
+    if step.step.line:
+        rows.append(f"- **Plan:** {code(f'{state.plan.file}:{step.step.line}')}\n")
+    last = step.attempts[-1].ended if step.attempts else None
+    for check in last.checks if last else ():
+        mark = ICONS["completed"] if check.get("ok") else ICONS["failed"]
+        rows.append(
+            f"- {mark} {inline(str(check.get('name', '')))}: {inline(str(check.get('message', '')))}\n"
+        )
+    return "".join(rows)
+
+
+def _rows(state: RunState, page: _Page, row: Callable[[StepState], str]) -> None:
+    """Write a row for each step, failures apart from the rest only by their icon; count what does not fit."""
+    steps = list(state.steps.values())
+    for number, step in enumerate(steps):
+        if not page.add(row(step)):
+            page.missing += len(steps) - number
+            return
+
+
+def _table_row(step: StepState) -> str:
+    needs = ", ".join([code(edge.on) for edge in step.step.edges[:20]])
+    if len(step.step.edges) > 20:
+        needs += f" and {len(step.step.edges) - 20} more"
+    why = facts.cause(step)
+    status = f"{step.status}: {inline(why)}" if why and step.status != "completed" else step.status
+    spent = facts.seconds(step.duration) if step.attempts else ""
+    return f"| {code(step.step.id)} | {status} | {len(step.attempts)} | {spent} | {needs} |\n"

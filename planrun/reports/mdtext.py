@@ -1,0 +1,72 @@
+"""Markdown that shows any text as it is: nothing in it becomes a link, a mention, markup or HTML."""
+
+from __future__ import annotations
+
+from planrun.reports.clean import line
+
+# What follows `&#8203;` (a zero-width space) no longer forms a word with what stands before it: that is what
+# keeps GitHub and GitLab from making mentions, references and links, which they do after unescaping.
+_APART = "&#8203;"
+_ESCAPES = {ord(char): "\\" + char for char in "\\`*[]{}~!$|"}
+_ESCAPES.update({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"})
+_ESCAPES.update({ord("@"): "@" + _APART, ord("#"): "#" + _APART})
+_SPECIAL = frozenset(chr(code) for code in _ESCAPES) | frozenset("_:.-")
+_LINKS = ("://", "www.", "GH-", "mailto:", "xmpp:")
+
+
+def inline(text: str, limit: int = 300) -> str:
+    """Return one line of running text, usable in a table cell too."""
+    text = line(text, limit)
+    if _SPECIAL.isdisjoint(text):
+        return text
+    return _without_links(text.translate(_ESCAPES))
+
+
+def _without_links(text: str) -> str:
+    lowered = text.lower()
+    if "_" in text:
+        text = _with_underscores(text)
+    if "." in lowered or ":" in lowered or "gh-" in lowered:
+        for start in _LINKS:
+            at = text.lower().find(start.lower())
+            while at >= 0:
+                cut = at + len(start) - 1
+                text = text[:cut] + _APART + text[cut:]
+                at = text.lower().find(start.lower(), cut)
+    return text
+
+
+def _with_underscores(text: str) -> str:
+    """Escape underscores, but not those inside of words, which GitHub leaves alone: `step_1` stays readable."""
+    parts = text.split("_")
+    joined = parts[0]
+    for before, after in zip(parts, parts[1:], strict=False):
+        inside = before[-1:].isalnum() and after[:1].isalnum()
+        joined += ("_" if inside else "\\_") + after
+    return joined
+
+
+def code(text: str, limit: int = 300) -> str:
+    """Return a code span in one line, usable in a table cell too."""
+    text = line(text, limit)
+    if "|" in text:
+        text = text.replace("|", "\\|")
+    if "`" not in text:
+        return f"`{text or ' '}`"
+    marks = "`" * (longest_run(text) + 1)
+    return f"{marks} {text} {marks}"
+
+
+def fence(clean: str) -> str:
+    """Return a fenced block of clean text that nothing in the text can close."""
+    marks = "`" * max(3, longest_run(clean) + 1)
+    return f"{marks}text\n{clean}{'' if clean.endswith(chr(10)) else chr(10)}{marks}\n"
+
+
+def longest_run(text: str) -> int:
+    """Length of the longest run of backticks."""
+    longest = current = 0
+    for char in text if "`" in text else "":
+        current = current + 1 if char == "`" else 0
+        longest = max(longest, current)
+    return longest

@@ -1,0 +1,50 @@
+"""The graph of a plan as a Mermaid flowchart, where it is small enough to be drawn and read."""
+
+from __future__ import annotations
+
+from planrun.reports.clean import line
+from planrun.reports.facts import ICONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.state import RunState
+
+# GitHub's Mermaid stops at 50,000 characters and 500 edges; people stop earlier.
+MAX_NODES = 100
+MAX_EDGES = 400
+MAX_CHARS = 40_000
+_LABEL_CHARS = 60
+_SAFE = frozenset(" .,-+=/()")
+_STYLES = {
+    "completed": "fill:#dafbe1,stroke:#1a7f37,color:#1f2328",
+    "failed": "fill:#ffebe9,stroke:#cf222e,color:#1f2328",
+    "blocked": "fill:#fff8c5,stroke:#9a6700,color:#1f2328",
+    "cancelled": "fill:#fff8c5,stroke:#9a6700,color:#1f2328",
+    "skipped": "fill:#f6f8fa,stroke:#818b98,color:#59636e",
+}
+
+
+def flowchart(state: RunState) -> str:
+    """Return the flowchart, one statement a line; empty when there are no edges or too much to draw."""
+    edges = sum(len(step.step.edges) for step in state.steps.values())
+    if not edges or edges > MAX_EDGES or len(state.steps) > MAX_NODES:
+        return ""
+    numbers = {name: f"s{number}" for number, name in enumerate(state.steps, 1)}
+    rows = ["flowchart LR"]
+    for name, step in state.steps.items():
+        style = f":::{step.status}" if step.status in _STYLES else ""
+        rows.append(f'  {numbers[name]}["{ICONS.get(step.status, "")} {label(step.step.label)}"]{style}')
+    for name, step in state.steps.items():
+        for edge in step.step.edges:
+            arrow = "-->" if edge.kind == "ok" else f"-. {edge.kind} .->"
+            rows.append(f"  {numbers[edge.on]} {arrow} {numbers[name]}")
+    used = {step.status for step in state.steps.values()}
+    rows += [f"  classDef {status} {style}" for status, style in _STYLES.items() if status in used]
+    text = "\n".join(rows) + "\n"
+    return text if len(text) <= MAX_CHARS else ""
+
+
+def label(text: str) -> str:
+    """Return text for a quoted label: letters, digits and little else as they are, the rest as `#code;`."""
+    shown = line(text, _LABEL_CHARS)
+    return "".join([char if char.isalnum() or char in _SAFE else f"#{ord(char)};" for char in shown])

@@ -1,0 +1,64 @@
+"""The run as plain text, for terminals and mails: the lines of the markdown report without the markup."""
+
+from __future__ import annotations
+
+from planrun.reports import facts, logs
+from planrun.reports.clean import line
+from planrun.reports.facts import ICONS
+from planrun.reports.verdicts import message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from planrun.model.state import RunState, StepState
+
+
+def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
+    """Write the run to a binary file; raises OSError when `out` cannot be written."""
+    out.write(f"{facts.heading(state)}\n\n".encode())
+    for step in state.steps.values():
+        out.write(f"{step_line(step)}\n".encode())
+    out.write(_summary(state).encode())
+    for step in state.steps.values():
+        if step.status == "failed":
+            out.write(_failure(state, rundir, step).encode())
+
+
+def step_line(step: StepState, icons: dict[str, str] = ICONS) -> str:
+    """Return `✓ Step 1: title (12.3s, 1.2K tokens)`; a step without a title shows its id only."""
+    title = f": {line(step.step.title)}" if step.step.title else ""
+    return f"{icons[step.status]} Step {step.step.id}{title} ({facts.details(step)})"
+
+
+def _summary(state: RunState) -> str:
+    counts = ", ".join([f"{name.lower()} {count}" for name, count in facts.counts(state)])
+    rows = [
+        "\nExecution Summary",
+        f"  Status:   {facts.status_of(state)}" + ("" if state.ended else " (the records have no end)"),
+        f"  Duration: {facts.seconds(facts.elapsed(state))}",
+        f"  Steps:    {counts}",
+        f"  Run:      {line(state.started.run) if state.started else ''}",
+        f"  Plan:     {line(state.plan.file)}, digest {state.plan.digest[:12]}",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _failure(state: RunState, rundir: str, step: StepState) -> str:
+    """A failure with its place in the plan, its reason and the end of its log."""
+    tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
+    rows = [f"\n{step_line(step)}{tolerated}"]
+    rows.append(f"  {line(state.plan.file)}:{step.step.line}: {message(step)}")
+    error = step.error
+    if error:
+        rows.append(f"  error class {line(error.get('class', ''))}, rule {line(error.get('rule', ''))}")
+    last = step.attempts[-1] if step.attempts else None
+    if last and last.ended:
+        rows += [
+            f"  check failed: {line(str(check.get('name', '')))}: {line(str(check.get('message', '')))}"
+            for check in last.ended.checks
+            if not check.get("ok")
+        ]
+    if last and last.started.log:
+        rows += ["  | " + row for row in logs.tail(rundir, last.started.log).rstrip("\n").split("\n") if row]
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,72 @@
+"""What a step's end is called in a JUnit file: passed, failure, error or skipped, and of which type."""
+
+from __future__ import annotations
+
+from planrun.reports.facts import attempt_sentence, sentence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.state import AttemptState, StepState
+
+# failure: the command said no; error: there is no judgement. The type names are a fixed list, since GitLab
+# runs them through a type cast in which `integer`, `date`, `file` or `yaml` rewrite the text.
+TYPES: dict[str, tuple[str, str]] = {
+    "exit": ("failure", "ExitStatus"),
+    "verify": ("failure", "CheckFailed"),
+    "outputs": ("failure", "InvalidOutputs"),
+    "timeout": ("error", "Timeout"),
+    "idle_timeout": ("error", "IdleTimeout"),
+    "spawn": ("error", "NotStarted"),
+    "refused": ("error", "Refused"),
+    "denied": ("error", "Denied"),
+    "budget": ("error", "BudgetExceeded"),
+    "lost": ("error", "WorkerLost"),
+}
+OTHER = ("error", "StepError")
+_SKIPS = {"skipped": "Skipped", "blocked": "Blocked", "cancelled": "Cancelled"}
+
+
+def verdict(step: StepState) -> tuple[str, str]:
+    """Return element and type of a step: `("", "")` when it passed.
+
+    After retries the first failed attempt decides. A step that the ledger leaves running is an error: a run
+    that was killed must not look green. What never ran is skipped.
+    """
+    status = step.status
+    if status == "completed":
+        return "", ""
+    if status == "failed":
+        failed = failed_attempts(step)
+        first = failed[0].ended if failed else None
+        return TYPES.get(first.reason if first else step.reason, OTHER)
+    if status in ("running", "paused"):
+        return TYPES["lost"]
+    return "skipped", _SKIPS.get(status, "NotRun")
+
+
+def failed_attempts(step: StepState) -> list[AttemptState]:
+    """The attempts that failed or were lost, in order."""
+    return [
+        attempt
+        for attempt in step.attempts
+        if attempt.ended is not None and attempt.ended.status in ("failed", "lost")
+    ]
+
+
+def flaky_attempts(step: StepState) -> list[AttemptState]:
+    """The failed attempts of a step that passed in the end."""
+    if len(step.attempts) < 2 or not step.flaky:
+        return []
+    return [attempt for attempt in failed_attempts(step) if attempt.status == "failed"]
+
+
+def message(step: StepState) -> str:
+    """The one line that says why a step did not pass; never empty."""
+    if step.status in _SKIPS:
+        return f"{step.status}: {sentence(step)}"
+    if step.status == "failed":
+        failed = failed_attempts(step)
+        return attempt_sentence(failed[0].ended) if len(failed) > 1 else sentence(step)
+    if step.status in ("running", "paused"):
+        return "was still running when the records end"
+    return "not run: the run ended before it"

@@ -1,0 +1,107 @@
+"""The report files of a run, each written whole or not at all, and single reports as bytes.
+
+A report is written beside its place and then takes it. An old report is removed first: renaming over an existing
+file makes ext4 write out the new one at once (measured 0.4 ms instead of 0.15 ms a file), which a report that can
+be rebuilt from the ledger is not worth. So a reader may find no file for a moment, but never half of one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+
+from planrun.errors import InvalidInput, RecordsLost
+from planrun.reports.junit import DIALECTS, write_junit
+from planrun.reports.ledgerjson import write_ledger
+from planrun.reports.markdown import write_markdown
+from planrun.reports.text import write_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from planrun.model.state import RunState
+
+JUNIT = "junit.xml"
+MARKDOWN = "report.md"
+LEDGER = "ledger.json"
+FORMATS = ("junit", "markdown", "text", "json")
+
+
+def write_reports(
+    state: RunState, rundir: str, report_dir: str, *, head: str = "", dialect: str = "default"
+) -> dict[str, str]:
+    """Write all reports of a run into `report_dir`, made when missing; returns paths by junit, markdown, json.
+
+    `head` is the hash of the ledger's last line. Raises RecordsLost naming the file that cannot be written, after
+    the others were tried; InvalidInput for an unknown dialect.
+    """
+    _known_dialect(dialect)
+    writers: dict[str, tuple[str, Callable[[BinaryIO], None]]] = {
+        "junit": (JUNIT, lambda out: write_junit(state, rundir, out, dialect, head=head)),
+        "markdown": (MARKDOWN, lambda out: write_markdown(state, rundir, out)),
+        "json": (LEDGER, lambda out: write_ledger(state, out)),
+    }
+    try:
+        os.makedirs(report_dir, exist_ok=True)
+    except OSError as error:
+        raise RecordsLost(f"cannot make the report folder {report_dir}: {error.strerror}") from None
+    paths, lost = {}, None
+    for name, (file, write) in writers.items():
+        paths[name] = os.path.join(report_dir, file)
+        try:
+            place(paths[name], write)
+        except RecordsLost as error:
+            lost = lost or error
+    if lost:
+        raise lost
+    return paths
+
+
+def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: str = "default") -> bytes:
+    """Return one report as bytes; raises InvalidInput for an unknown format or dialect."""
+    _known_dialect(dialect)
+    out = io.BytesIO()
+    if form == "junit":
+        write_junit(state, rundir, out, dialect, head=head)
+    elif form == "markdown":
+        write_markdown(state, rundir, out)
+    elif form == "text":
+        write_text(state, rundir, out)
+    elif form == "json":
+        write_ledger(state, out)
+    else:
+        raise InvalidInput(f'unknown report format "{form}"; known: {", ".join(FORMATS)}')
+    return out.getvalue()
+
+
+def place(path: str, write: Callable[[BinaryIO], None]) -> None:
+    """Let `write` fill a file that then appears as `path`; raises RecordsLost naming it."""
+    folder, name = os.path.split(path)
+    part = os.path.join(folder, f".{name}.part")
+    try:
+        _remove(part)  # left over by a run that was killed
+        # Exclusive, so that a link planted under this name is never written through.
+        with open(part, "xb") as out:
+            write(out)
+        _remove(path)
+        os.rename(part, path)
+    except OSError as error:
+        try:
+            _remove(part)
+        except OSError:
+            pass
+        raise RecordsLost(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _known_dialect(dialect: str) -> None:
+    if dialect not in DIALECTS:
+        raise InvalidInput(f'unknown JUnit dialect "{dialect}"; known: {", ".join(DIALECTS)}')
