@@ -46,8 +46,11 @@ def write_markdown(state: RunState, rundir: str, out: BinaryIO, budget: int | No
 
 def step_line(step: StepState) -> str:
     """Return `✓ Step 1: title (12.3s, 1.2K tokens)`, escaped; a step without a title shows its id only."""
+    details = facts.details(step)
+    if step.status != "completed":  # then it is all our own words
+        details = inline(details)
     title = f": {inline(step.step.title)}" if step.step.title else ""
-    return f"{ICONS[step.status]} Step {inline(step.step.id)}{title} ({inline(facts.details(step))})"
+    return f"{ICONS[step.status]} Step {inline(step.step.id)}{title} ({details})"
 
 
 class _Page:

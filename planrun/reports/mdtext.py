@@ -10,39 +10,39 @@ _APART = "&#8203;"
 _ESCAPES = {ord(char): "\\" + char for char in "\\`*[]{}~!$|"}
 _ESCAPES.update({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"})
 _ESCAPES.update({ord("@"): "@" + _APART, ord("#"): "#" + _APART})
-_SPECIAL = frozenset(chr(code) for code in _ESCAPES) | frozenset("_:.-")
-_LINKS = ("://", "www.", "GH-", "mailto:", "xmpp:")
+_MARKUP = frozenset(chr(code) for code in _ESCAPES)
+_LINKS = ("://", "www.", "gh-", "mailto:", "xmpp:")  # in lower case
 
 
 def inline(text: str, limit: int = 300) -> str:
     """Return one line of running text, usable in a table cell too."""
     text = line(text, limit)
-    if _SPECIAL.isdisjoint(text):
-        return text
-    return _without_links(text.translate(_ESCAPES))
+    if not _MARKUP.isdisjoint(text):
+        text = text.translate(_ESCAPES)
+    if "_" in text:
+        text = _with_underscores(text)
+    return _without_links(text) if ":" in text or "." in text or "-" in text else text
 
 
 def _without_links(text: str) -> str:
-    lowered = text.lower()
-    if "_" in text:
-        text = _with_underscores(text)
-    if "." in lowered or ":" in lowered or "gh-" in lowered:
-        for start in _LINKS:
-            at = text.lower().find(start.lower())
-            while at >= 0:
-                cut = at + len(start) - 1
-                text = text[:cut] + _APART + text[cut:]
-                at = text.lower().find(start.lower(), cut)
+    """Break what GitHub turns into a link by itself."""
+    for start in _LINKS:
+        at = text.lower().find(start)
+        while at >= 0:
+            cut = at + len(start) - 1
+            text = text[:cut] + _APART + text[cut:]
+            at = text.lower().find(start, cut)
     return text
 
 
 def _with_underscores(text: str) -> str:
-    """Escape underscores, but not those inside of words, which GitHub leaves alone: `step_1` stays readable."""
-    parts = text.split("_")
-    joined = parts[0]
-    for before, after in zip(parts, parts[1:], strict=False):
+    """Escape underscores, but not those inside of words, which GitHub leaves alone: `step_1` stays so."""
+    before, *rest = text.split("_")
+    joined = before
+    for after in rest:
         inside = before[-1:].isalnum() and after[:1].isalnum()
         joined += ("_" if inside else "\\_") + after
+        before = after
     return joined
 
 

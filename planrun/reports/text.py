@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
     out.write(f"{facts.heading(state)}\n\n".encode())
-    for step in state.steps.values():
-        out.write(f"{step_line(step)}\n".encode())
+    out.writelines(f"{step_line(step)}\n".encode() for step in state.steps.values())
     out.write(_summary(state).encode())
     for step in state.steps.values():
         if step.status == "failed":
