@@ -7,7 +7,7 @@ import _signal
 import os
 import time
 
-from planrun.errors import InternalError
+from planrun.errors import InternalError, RecordsLost
 from planrun.executors.attempt import NEVER, UNKILLABLE, Attempt
 from planrun.executors.ending import CANCELLED, DEADLINE, outcome
 from planrun.executors.logs import Logs
@@ -108,9 +108,10 @@ class LocalExecutor:
             if not self._running and timeout is None:
                 limit = now
             for pid, status in self._watch.wait(self._delay(limit, now)):
-                now = time.monotonic()
-                self._by_pid[pid].main_ended(status, now)
-                self._collect(self._by_pid.pop(pid))
+                attempt = self._by_pid.pop(pid)
+                if not attempt.over:  # else it was given up, and ended after all
+                    attempt.main_ended(status, time.monotonic())
+                    self._collect(attempt)
             now = time.monotonic()
             self._look(now)
             if self._over or self._watch.woken or now >= limit:
@@ -144,7 +145,10 @@ class LocalExecutor:
         self.kill_all()
         limit = time.monotonic() + 2 * UNKILLABLE
         while self._running and time.monotonic() < limit:
-            self.wait(0.1)
+            try:
+                self.wait(0.1)
+            except RecordsLost:  # said once already, or about to be: what ends here must end all the same
+                continue
         self._watch.close()
         self._logs.close()
         self._launcher.close()

@@ -34,13 +34,14 @@ _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 class Log:
     """The file one attempt writes into: open for reading here, opened for appending by the child itself."""
 
-    __slots__ = ("_fd", "_logs", "_slot", "_where", "opening", "path")
+    __slots__ = ("_fd", "_logs", "_released", "_slot", "_where", "opening", "path")
 
     def __init__(self, logs: Logs, where: str, slot: int | None) -> None:
         self.path = where  # where it belongs
         self._logs = logs
         self._where = where
         self._slot = slot  # its number; None: it is in its place
+        self._released = False  # no writer is left, and without a writer none can come
         self._fd = _create(where)
         # What the child does to its descriptors 1 and 2. It opens the file itself, so that its end is a close
         # which a lease can see.
@@ -65,7 +66,9 @@ class Log:
 
     def held(self) -> bool:
         """Whether any process still has it open for writing; False where that cannot be known."""
-        return self._logs.leased and not _lease(self._fd)
+        if not self._released:
+            self._released = not self._logs.leased or _lease(self._fd)
+        return not self._released
 
     def show(self) -> None:
         """Put it in its place, also while it is being written."""
@@ -76,8 +79,11 @@ class Log:
 
     def settle(self) -> int:
         """End its use and return its size in bytes: what is empty vanishes, all else is in its place."""
-        size = self.size()
-        if size:
+        stat = os.fstat(self._fd)
+        size = stat.st_size
+        if not stat.st_nlink:
+            self._vanish(size)
+        elif size:
             self.show()
         elif self._slot is not None and not self.held():
             self._logs.keep(self)
@@ -86,6 +92,13 @@ class Log:
             self.remove()
         os.close(self._fd)
         return size
+
+    def _vanish(self, size: int) -> None:
+        """Some step removed the file; that is no matter unless there was something in it."""
+        self.remove()
+        if size:
+            os.close(self._fd)
+            raise RecordsLost(f"{self.path} was removed while it was in use; {size} bytes of output are lost")
 
     def remove(self) -> None:
         """Unlink it."""
@@ -109,8 +122,10 @@ class Log:
         os.close(writer)
         return refused and _lease(self._fd)
 
-    def write_into(self, index: int, name: bytes) -> None:
-        """Record whose slot this is."""
+    def assign(self, path: str, index: int, name: bytes) -> None:
+        """Make it the log that belongs to `path`, and record that in the index."""
+        self.path = path
+        self._released = False
         os.pwrite(index, name.ljust(_RECORD, b"\n"), (self._slot or 0) * _RECORD)
 
     def close(self) -> None:
@@ -142,8 +157,7 @@ class Logs:
             if not name:
                 return Log(self, path, None)
             log = self._free.pop() if self._free else self._new_slot()
-            log.path = path
-            log.write_into(self._index, name)
+            log.assign(path, self._index, name)
         except OSError as error:
             if error.errno in _PASSING:
                 raise

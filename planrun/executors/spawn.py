@@ -45,6 +45,8 @@ class Launcher:
             self._home_name = os.getcwd()
         except OSError:  # it was removed; then every `cwd` is a foreign one
             self._home_name = ""
+        # What this process ignores a child would inherit: Python's own, and what nohup asked for. SIGIO: logs.py.
+        self._defaults = [_signal.SIGIO, *_ignored_signals()]
         for name in os.listdir(_OWN_DESCRIPTORS):
             _close_on_exec(int(name))
 
@@ -70,7 +72,7 @@ class Launcher:
                 file_actions=[self._stdin, *output],
                 setsid=True,
                 setsigmask=(),
-                setsigdef=_ignored_signals(),
+                setsigdef=self._defaults,
             )
         except (OSError, ValueError) as error:
             raise SpawnFailed(_why(error, job, program)) from None
@@ -124,7 +126,6 @@ def _enter(folder: str) -> None:
 
 
 def _ignored_signals() -> list[int]:
-    """The signals this process ignores, which a child would inherit: Python's own, and nohup's."""
     return [signum for signum in range(1, 32) if _signal.getsignal(signum) == _signal.SIG_IGN]
 
 

@@ -26,12 +26,12 @@ class ProcessTree:
     group alone.
     """
 
-    __slots__ = ("_cookie", "_known", "leader", "leading")
+    __slots__ = ("_environment", "_known", "leader", "leading")
 
     def __init__(self, leader: int, job: Job) -> None:
         self.leader = leader
         self.leading = True  # the main process is not reaped yet, so its number cannot be anybody else's
-        self._cookie = tuple(os.fsencode(f"{name}={job.env[name]}") for name in COOKIE if name in job.env)
+        self._environment = job.env
         self._known: dict[int, int] = {}  # process id to start time: together they are never used twice
 
     def has_group(self) -> bool:
@@ -59,7 +59,14 @@ class ProcessTree:
         # Alive after it was reaped: the number went to a stranger, and so did group and session.
         leader = 0 if self.leader in rows and not self.leading else self.leader
         family = {leader, *self._known} - {0}
-        family.update(pid for pid, row in rows.items() if self._is_member(row, leader, log))
+        cookie = self._cookie()
+        for pid, (_, _, group, session, _) in rows.items():
+            if (
+                (leader and leader in (session, group))
+                or (cookie and _carries(pid, cookie))
+                or (log and _writes(pid, log))
+            ):
+                family.add(pid)
         grown = True
         while grown:
             children = {pid for pid, row in rows.items() if row[1] in family} - family
@@ -88,15 +95,11 @@ class ProcessTree:
             if not (group and _group_of(pid) == self.leader):
                 _signal_exactly(pid, start, signum)
 
-    def _is_member(
-        self, row: tuple[int, int, int, int, int], leader: int, log: tuple[int, int] | None
-    ) -> bool:
-        pid, _, group, session, _ = row
-        if leader and leader in (session, group):
-            return True
-        if len(self._cookie) == len(COOKIE) and _carries(pid, self._cookie):
-            return True
-        return log is not None and _writes(pid, log)
+    def _cookie(self) -> tuple[bytes, ...]:
+        """The entries that only this attempt's processes have in their environment; none when one is missing."""
+        if any(name not in self._environment for name in COOKIE):
+            return ()
+        return tuple(os.fsencode(f"{name}={self._environment[name]}") for name in COOKIE)
 
 
 def _processes() -> Iterator[tuple[int, int, int, int, int]]:
