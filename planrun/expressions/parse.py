@@ -1,22 +1,142 @@
-"""From text to tree: Jinja2 reads the grammar, an allow-list of nodes decides what is an expression."""
+"""From text to tree: Jinja2 reads the grammar, an allow-list of nodes decides what is an expression.
+
+Jinja2 is imported when the first expression is met: it costs as much time as everything else that validating
+a small plan needs. It only ever parses; nothing here renders or compiles a template.
+"""
 
 from __future__ import annotations
 
+from planrun.expressions import literals, scan
+from planrun.expressions.errors import ExpressionError
+from planrun.expressions.grammar import Grammar
+from planrun.expressions.tree import MAX_DEPTH
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from jinja2.lexer import Token
+
     from planrun.expressions.tree import Template, Tree
+
+# More signs or negations in a row than this mean nothing, and each is a call of Jinja2's parser inside another.
+_MAX_PREFIX = 3
+_WORDS = {"and", "or", "not", "in", "if", "else", "true", "false", "none"}
+_ENVIRONMENT: list[Any] = []  # one Jinja2 environment, once it is needed
 
 
 def parse(text: str) -> Tree:
     """Return the tree of a bare expression; raises ExpressionError."""
-    raise NotImplementedError(text)
+    return _expression(text, 0, len(text), Grammar.bare)
 
 
 def parse_template(text: str) -> str | Template:
-    """Return a template, or the text itself when nothing is interpolated; raises ExpressionError."""
-    raise NotImplementedError(text)
+    """Return a template, or text without interpolation with every `$${{` made `${{`; raises ExpressionError."""
+    return _template(text, Grammar.bare)
 
 
 def parse_script(text: str) -> str | Template:
     """Return a template for `run:`, where an interpolation may end in `| sh`; raises ExpressionError."""
-    raise NotImplementedError(text)
+    return _template(text, Grammar.word)
+
+
+def _template(text: str, read: Any) -> str | Template:
+    if scan.OPEN not in text:
+        return text
+    found = scan.pieces(text)
+    if all(type(piece) is str for piece in found):
+        return "".join(str(piece) for piece in found)
+    return (
+        "template",
+        tuple(
+            piece
+            if isinstance(piece, str)
+            else (_expression(text, *piece, read), " ".join(text[slice(*piece)].split()))
+            for piece in found
+        ),
+    )
+
+
+def _expression(text: str, start: int, end: int, read: Any) -> Tree:
+    """Return the tree of `text[start:end]`; `read` is the method of Grammar that takes the root."""
+    from jinja2 import Environment, TemplateSyntaxError
+    from jinja2.lexer import TokenStream
+    from jinja2.parser import Parser
+
+    closed = scan.brackets(text, start, end)
+    if not text[start:end].strip():
+        raise ExpressionError("the expression is empty", start, max(end - start, 1))
+    if not _ENVIRONMENT:
+        _ENVIRONMENT.append(Environment(autoescape=True))
+    environment = _ENVIRONMENT[0]
+    tokens: list[Token] = []
+    ends: dict[int, int] = {}
+    try:
+        for token, stop in _tokens(environment, text[start:end], start):
+            tokens.append(token)
+            ends[token.lineno] = stop
+        _bound_prefixes(tokens)
+        parser = Parser(environment, "")
+        parser.stream = TokenStream(iter(tokens), None, None)
+        root = parser.parse_expression()
+        if not parser.stream.eos:
+            parser.fail("", parser.stream.current.lineno)
+    except TemplateSyntaxError as error:
+        raise _unexpected(text, error.lineno, ends) from None
+    tree: Tree = read(Grammar(ends, closed), root)
+    return tree
+
+
+def _tokens(environment: Any, source: str, start: int) -> Iterator[tuple[Token, int]]:
+    """Yield Jinja2's tokens with the offset in place of the line number, and where each ends.
+
+    Nodes keep the line number of a token, so they know their offset; Jinja2 itself knows lines only.
+    """
+    from jinja2.lexer import Token, operators
+
+    at = start
+    for _line, kind, raw in environment.lexer.tokeniter(source, None, state="variable"):
+        value: Any = raw
+        if kind == "operator":
+            kind = operators[raw]  # noqa: PLW2901 - the token's own kind
+        elif kind == "string":
+            value = literals.string(raw, at)
+        elif kind == "integer":
+            value = literals.integer(raw, at)
+        elif kind == "float":
+            value = literals.number(raw, at)
+        elif kind == "name" and not raw.isidentifier():
+            raise ExpressionError(f"`{raw}` is no name", at, len(raw))
+        if kind != "whitespace":
+            yield Token(at, kind, value), at + len(raw)
+        at += len(raw)
+    yield Token(at, "eof", ""), at
+
+
+def _bound_prefixes(tokens: list[Token]) -> None:
+    """Refuse what makes Jinja2's parser call itself without brackets, and texts that silently grow together."""
+    prefixes = otherwise = 0
+    previous = ""
+    for token in tokens:
+        word = token.value if token.type == "name" else ""
+        prefixes = prefixes + 1 if word == "not" or token.type in ("sub", "add") else 0
+        otherwise += word == "else"
+        if prefixes > _MAX_PREFIX:
+            raise ExpressionError("too many signs or negations in a row", token.lineno)
+        if otherwise > MAX_DEPTH:
+            raise ExpressionError(f"more than {MAX_DEPTH} `else` in one expression", token.lineno, 4)
+        if token.type == previous == "string":
+            raise ExpressionError("two texts in a row; join them by `~` or put a comma between", token.lineno)
+        previous = token.type
+
+
+def _unexpected(text: str, offset: int, ends: dict[int, int]) -> ExpressionError:
+    """Return the error for a token that the grammar does not want."""
+    found = text[offset : ends.get(offset, offset)]
+    if not found:
+        return ExpressionError("the expression ends too early", offset)
+    hint = ""
+    if found.lower() in _WORDS and found.lower() != found:
+        hint = f"; write `{found.lower()}`"
+    return ExpressionError(f"`{found}` is not expected here{hint}", offset, len(found))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Type = Literal["string", "integer", "number", "boolean", "array", "object", "null", "any"]
 
 MAX_TEXT = 8192  # characters of one expression
+MAX_PLACES = 1000  # interpolations in one text
 MAX_DEPTH = 32  # nodes, and brackets, inside each other
 MAX_SIZE = 1 << 20  # characters of a text that an expression makes, and of a value that it writes as JSON
 MAX_RENDERED = 16 << 20  # characters of a text with all its values put in
@@ -52,3 +53,14 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
 
 # The key of the scope under which `hash_files` finds its root; no name in an expression can reach it.
 ROOT_KEY = "<root>"
+
+
+def spelled(path: Path) -> str:
+    """Return a path as it is written in an expression: `steps['my-id'].outputs.sha`."""
+    text = str(path[0])
+    for part in path[1:]:
+        if type(part) is str and part.isidentifier():
+            text += "." + part
+        else:
+            text += f"[{part!r}]"
+    return text

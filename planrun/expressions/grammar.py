@@ -1,0 +1,278 @@
+"""The allow-list: which nodes of Jinja2's grammar are part of the language, and what each becomes.
+
+Nodes are told apart by the name of their class, so that this module need not import Jinja2. A node's `lineno`
+is the offset of the token that made it: see `parse`.
+"""
+
+from __future__ import annotations
+
+from planrun.expressions import names
+from planrun.expressions.errors import ExpressionError
+from planrun.expressions.tree import FUNCTIONS, MAX_DEPTH, ROOTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.expressions.tree import Tree
+
+# The child with which the text of a node begins, and the one with which it ends.
+_FIRST = {"Getattr": "node", "Getitem": "node", "Call": "node", "Filter": "node", "Test": "node"}
+_FIRST |= {"Compare": "expr", "CondExpr": "expr1"}
+_LAST = {"Not": "node", "Neg": "node", "Pos": "node", "CondExpr": "expr2"}
+_BINARY = ("And", "Or", "Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow")
+_FIRST |= dict.fromkeys(_BINARY, "left")
+_LAST |= dict.fromkeys(_BINARY, "right")
+
+_COMPARISONS = {
+    "eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "in": "in", "notin": "not in",
+}  # fmt: skip
+_MATH = {"Add": "+", "Sub": "-", "Mul": "*"}
+_REFUSED = {
+    "Div": "there is no division",
+    "FloorDiv": "there is no division",
+    "Mod": "there is no `%`; join texts by `~`",
+    "Pow": "there is no `**`",
+    "Pos": "a number has no `+` before it",
+    "Tuple": "a list is written in [ ]",
+    "Slice": "a part of a list cannot be taken; use one index",
+    "Test": "there is no `is`; use ==, != or default(value, otherwise)",
+}
+
+
+class Grammar:
+    """One expression on its way from Jinja2's nodes to a tree.
+
+    `ends` says where the token at an offset ends, `closed` where the bracket at an offset is closed.
+    """
+
+    def __init__(self, ends: dict[int, int], closed: dict[int, int]) -> None:
+        self.ends = ends
+        self.closed = closed
+        self.offsets = sorted(ends)
+
+    def bare(self, node: Any) -> Tree:
+        """Return the tree of an expression in which `| sh` has no place."""
+        return self.read(node, 1)
+
+    def word(self, node: Any) -> Tree:
+        """Return the tree of an interpolation in a script: an expression, or one with `| sh` at its end."""
+        if type(node).__name__ != "Filter" or node.name != "sh":
+            return self.read(node, 1)
+        self.positional(node)
+        if node.args:
+            raise self.error("`sh` has no arguments", node)
+        return ("sh", *self.span(node), self.read(node.node, 2))
+
+    def read(self, node: Any, depth: int) -> Tree:
+        """Return the tree of any node; raises ExpressionError for what is not part of the language."""
+        if depth > MAX_DEPTH:
+            raise self.error(f"an expression is at most {MAX_DEPTH} levels deep", node)
+        kind = type(node).__name__
+        reader = _READERS.get(kind)
+        if reader is None:
+            raise self.error(_REFUSED.get(kind, f"{kind} is not part of the language"), node)
+        return reader(self, node, depth)
+
+    # Places.
+
+    def span(self, node: Any) -> tuple[int, int]:
+        """Return offset and length of a node's text."""
+        first = node
+        while (name := type(first).__name__) in _FIRST or name == "Concat":
+            first = first.nodes[0] if name == "Concat" else getattr(first, _FIRST[name])
+        last = node
+        while (name := type(last).__name__) in _LAST or name in ("Concat", "Compare"):
+            if name == "Concat":
+                last = last.nodes[-1]
+            elif name == "Compare":
+                last = last.ops[-1].expr
+            elif getattr(last, _LAST[name]) is None:
+                break
+            else:
+                last = getattr(last, _LAST[name])
+        return first.lineno, max(self._end(last) - first.lineno, 1)
+
+    def _end(self, node: Any) -> int:
+        """Return where a node ends that ends in a token of its own."""
+        kind = type(node).__name__
+        at: int = node.lineno
+        if kind in ("Getattr", "Getitem", "Filter"):
+            following = self._next(at)
+            if kind == "Getattr" or (kind == "Getitem" and at not in self.closed):
+                return self.ends[following]
+            at = following if kind == "Filter" and following in self.closed else at
+        if at in self.closed:
+            return self.closed[at] + 1
+        return self.ends.get(at, at + 1)
+
+    def _next(self, offset: int) -> int:
+        from bisect import bisect_right
+
+        return self.offsets[bisect_right(self.offsets, offset)]
+
+    def error(self, message: str, node: Any) -> ExpressionError:
+        """Return an error about a node."""
+        return ExpressionError(message, *self.span(node))
+
+    # Readers, one a kind of node.
+
+    def constant(self, node: Any, _depth: int) -> Tree:
+        """Read a literal."""
+        return ("const", *self.span(node), node.value)
+
+    def path(self, node: Any, depth: int) -> Tree:
+        """Read a name with everything after its dots and in its brackets."""
+        links: list[Any] = []
+        base = node
+        while type(base).__name__ in ("Getattr", "Getitem"):
+            links.append(base)
+            base = base.node
+        if len(links) > MAX_DEPTH:
+            raise self.error(f"a path has at most {MAX_DEPTH} parts", node)
+        if type(base).__name__ == "Name" and base.name not in ROOTS:
+            return self._name(base, links)
+        tree = ("path", *self.span(base), (base.name,)) if type(base).__name__ == "Name" else None
+        tree = tree or self.read(base, depth + 1)
+        for link in reversed(links):
+            tree = self._part(tree, link, depth)
+        return tree
+
+    def _name(self, node: Any, links: list[Any]) -> Tree:
+        """Read a name that is no root: one of the seeds' forms, or an error."""
+        place = self.span(node)
+        seed = names.seed(node.name)
+        if seed is None:
+            raise ExpressionError(names.unknown(node.name), *place)
+        if links:
+            raise self.error(f"{node.name} is true or false and has no parts", links[0])
+        step, status = seed
+        path = ("path", *place, ("steps", step, "status"))
+        return ("compare", *place, "==", path, ("const", *place, status))
+
+    def _part(self, tree: Tree, link: Any, depth: int) -> Tree:
+        """Return the tree of one more part of a path."""
+        place = self.span(link)
+        part = (
+            ("const", *place, link.attr)
+            if type(link).__name__ == "Getattr"
+            else self.read(link.arg, depth + 1)
+        )
+        fixed = part[0] == "const"
+        if fixed and type(part[3]) not in (str, int):
+            raise self.error("a part of a value is named by a text or a whole number", link)
+        if tree[0] != "path":
+            return ("item", *place, tree, part)
+        path = tree[3]
+        if path == ("steps",):
+            if not fixed:
+                raise self.error("which step is meant has to be written out: steps['id']", link)
+            part = ("const", *place, str(part[3]))  # an id that is a number is a text like the others
+        return ("path", *place, (*path, part[3])) if fixed else ("item", *place, tree, part)
+
+    def items(self, node: Any, depth: int) -> Tree:
+        """Read a list."""
+        return ("list", *self.span(node), tuple(self.read(item, depth + 1) for item in node.items))
+
+    def chain(self, node: Any, depth: int) -> Tree:
+        """Read `and` or `or`; a chain of the same word becomes one node, however long."""
+        operands = [node.right]
+        left = node.left
+        while type(left) is type(node):
+            operands.append(left.right)
+            left = left.left
+        operands.append(left)
+        kind = type(node).__name__.lower()
+        return (kind, *self.span(node), tuple(self.read(item, depth + 1) for item in reversed(operands)))
+
+    def negation(self, node: Any, depth: int) -> Tree:
+        """Read `not`."""
+        return ("not", *self.span(node), self.read(node.node, depth + 1))
+
+    def minus(self, node: Any, depth: int) -> Tree:
+        """Read a sign; before a number it is part of the number."""
+        operand = self.read(node.node, depth + 1)
+        if operand[0] == "const" and type(operand[3]) in (int, float):
+            return ("const", *self.span(node), -operand[3])
+        return ("neg", *self.span(node), operand)
+
+    def comparison(self, node: Any, depth: int) -> Tree:
+        """Read one comparison; a chain of them is an error."""
+        if len(node.ops) > 1:
+            raise self.error("comparisons cannot be chained; join them by `and`", node)
+        (operand,) = node.ops
+        left = self.read(node.expr, depth + 1)
+        return (
+            "compare",
+            *self.span(node),
+            _COMPARISONS[operand.op],
+            left,
+            self.read(operand.expr, depth + 1),
+        )
+
+    def math(self, node: Any, depth: int) -> Tree:
+        """Read +, - or *; a dash in a name reads as minus, which gets its own message."""
+        left = self.read(node.left, depth + 1)
+        right, kind = node.right, type(node).__name__
+        while type(right).__name__ in ("Getattr", "Getitem"):
+            right = right.node
+        if kind == "Sub" and left[0] == "path" and type(right).__name__ == "Name" and right.name not in ROOTS:
+            whole = f"{left[3][-1]}-{right.name}"
+            raise self.error(f"a name with a dash is written in brackets: ['{whole}']", node)
+        return ("math", *self.span(node), _MATH[kind], left, self.read(node.right, depth + 1))
+
+    def concatenation(self, node: Any, depth: int) -> Tree:
+        """Read `~`."""
+        return ("concat", *self.span(node), tuple(self.read(item, depth + 1) for item in node.nodes))
+
+    def choice(self, node: Any, depth: int) -> Tree:
+        """Read `a if test else b`."""
+        if node.expr2 is None:
+            raise self.error("`if` needs an `else`", node)
+        parts = (self.read(part, depth + 1) for part in (node.test, node.expr1, node.expr2))
+        return ("if", *self.span(node), *parts)
+
+    def call(self, node: Any, depth: int) -> Tree:
+        """Read a call by name; nothing else can be called."""
+        if type(node.node).__name__ != "Name":
+            raise self.error("only functions can be called, by their name: contains(text, part)", node)
+        return self._function(node, node.node.name, node.args, depth)
+
+    def filter(self, node: Any, depth: int) -> Tree:
+        """Read a filter: a call whose first argument is the piped value."""
+        return self._function(node, node.name, [node.node, *node.args], depth)
+
+    def _function(self, node: Any, name: str, args: list[Any], depth: int) -> Tree:
+        if name not in FUNCTIONS:
+            raise self.error(names.unknown_function(name), node)
+        self.positional(node)
+        fewest, most = FUNCTIONS[name]
+        if not fewest <= len(args) <= most:
+            raise self.error(names.arity(name), node)
+        return ("call", *self.span(node), name, tuple(self.read(arg, depth + 1) for arg in args))
+
+    def positional(self, node: Any) -> None:
+        """Raise ExpressionError when a call or filter has arguments by name, or `*` before one."""
+        if node.kwargs or node.dyn_args is not None or node.dyn_kwargs is not None:
+            raise self.error("arguments are given by position", node)
+
+
+_READERS = {
+    "Const": Grammar.constant,
+    "Name": Grammar.path,
+    "Getattr": Grammar.path,
+    "Getitem": Grammar.path,
+    "List": Grammar.items,
+    "And": Grammar.chain,
+    "Or": Grammar.chain,
+    "Not": Grammar.negation,
+    "Neg": Grammar.minus,
+    "Compare": Grammar.comparison,
+    "Add": Grammar.math,
+    "Sub": Grammar.math,
+    "Mul": Grammar.math,
+    "Concat": Grammar.concatenation,
+    "CondExpr": Grammar.choice,
+    "Call": Grammar.call,
+    "Filter": Grammar.filter,
+}
