@@ -1,21 +1,373 @@
-"""From the bytes of a plan file to nodes with line and column; the only module that knows the YAML library."""
+"""From the bytes of a plan file to nodes with line and column; the only module that knows the YAML library.
+
+It reads events, not PyYAML's own trees: those keep the last of two equal keys, turn `no` into False, build Python
+objects from tags, and die of a 60 KB file that is nested deeply enough.
+"""
 
 from __future__ import annotations
 
+import gc
+import sys
+
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean
+from planrun.source.syntax import explain
+from planrun.source.text import decode, place, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.source.problems import Problem
+    from collections.abc import Callable
+    from typing import Any
 
-__all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source"]
+__all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "read_tree"]
+
+MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
+MAX_NODES = 1_200_000  # keys and values as written: 100,000 steps with a dozen each
+MAX_EXPANDED = 100_000  # keys and values that aliases add to those
+
+_MERGE = "<<"
+_DROPPED = "(dropped)"  # compared by identity: the value of a refused key is read and thrown away
 
 
-def read_source(path: str) -> bytes:
-    """Read a plan file; raises InvalidPlan (one Problem) for anything but a readable regular file of ≤ 8 MiB."""
-    raise NotImplementedError
+class _StopError(Exception):
+    """Reading cannot go on; `problem` says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class _Anchored:
+    """A value with an anchor: its weight in nodes and levels, both 0 while it is still being read."""
+
+    __slots__ = ("levels", "node", "size")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.size = 0
+        self.levels = 0
 
 
 def parse(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
-    """Read YAML into a node tree; the tree is None when nothing usable was found. `file` names it in problems."""
-    raise NotImplementedError
+    """Read YAML into a node tree; the tree is None when the file cannot be read to its end.
+
+    `file` names it in problems. A tree together with problems holds everything but what the problems are about.
+    """
+    root, problems, complete = read_tree(data, file)
+    return root if complete else None, problems
+
+
+def read_tree(data: bytes, file: str) -> tuple[Node | None, list[Problem], bool]:
+    """Read like `parse`, but give the tree as far as it was read, and whether that is all of it."""
+    text, problems = decode(data, file)
+    if text is None:
+        return None, problems, False
+    reading = _Reading(text, file)
+    collecting = gc.isenabled()
+    gc.disable()  # nothing read here is garbage; looking for some costs as much again as reading
+    try:
+        complete = reading.read()
+    finally:
+        if collecting:
+            gc.enable()
+    return reading.root, reading.problems, complete
+
+
+class _Reading:
+    """One pass over the events of one file."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+        self.problems: list[Problem] = []
+        self.anchors: dict[str, _Anchored] = {}
+        self.root: Node | None = None
+        self.expanded = 0
+
+    def read(self) -> bool:
+        """Read everything into `root` and `problems`; False if it had to stop before the end."""
+        import yaml  # only for a plan that is not in the cache
+
+        try:
+            self._directives()
+            self._build(_events(self.text))
+        except _StopError as stop:
+            self.problems.append(stop.problem)
+            return False
+        except yaml.YAMLError as error:
+            self.problems.append(explain(error, self.text, self.file))
+            return False
+        return True
+
+    def _build(self, get_event: Callable[[], Any]) -> None:  # noqa: C901, PLR0912, PLR0915
+        """Make nodes of events; one loop without calls, since a call for each event would cost as much as its event."""
+        import yaml
+
+        scalar, alias = yaml.ScalarEvent, yaml.AliasEvent
+        mapping, mapping_end = yaml.MappingStartEvent, yaml.MappingEndEvent
+        sequence, sequence_end = yaml.SequenceStartEvent, yaml.SequenceEndEvent
+        intern = sys.intern
+        # The container being filled: its values, the key nodes of a mapping, the key whose value is due, and the
+        # deepest level seen inside; what lies around it waits in `stack`.
+        current: Any = None
+        values: Any = None
+        keys: dict[str, Node] | None = None
+        key: str | None = None
+        anchor: tuple[_Anchored, int] | None = None
+        deepest = 0
+        stack: list[tuple[Any, ...]] = []
+        count = 0
+        while True:
+            event = get_event()
+            kind = event.__class__
+            if kind is scalar:
+                mark = event.start_mark
+                style = event.style
+                node = Node(SCALAR, event.value, mark.line + 1, mark.column + 1, not style)
+                if event.anchor is not None or event.tag is not None:
+                    self._properties(event, node)
+                if style == '"' and "\0" in node.value:
+                    self._report("E114", "text cannot hold the character NUL", node)
+            elif kind is mapping or kind is sequence:
+                mark = event.start_mark
+                if kind is mapping:
+                    node = Node(MAPPING, {}, mark.line + 1, mark.column + 1)
+                    node.keys = {}
+                else:
+                    node = Node(SEQUENCE, [], mark.line + 1, mark.column + 1)
+            elif kind is alias:
+                node, size, levels = self._alias(event)
+                count += size
+                deepest = max(deepest, len(stack) + levels)
+                if deepest > MAX_DEPTH:
+                    raise self._too_deep(event)
+            elif kind is mapping_end or kind is sequence_end:
+                if keys is not None and _MERGE in keys:
+                    self._merge(current)
+                if anchor is not None:
+                    anchor[0].size = count - anchor[1]
+                    anchor[0].levels = deepest - len(stack) + 1
+                inner = deepest
+                current, values, keys, key, anchor, deepest = stack.pop()
+                if inner > deepest:
+                    deepest = inner
+                continue
+            elif self._outside(event):
+                return
+            else:
+                continue
+
+            count += 1
+            if count > MAX_NODES:
+                raise self._stop("E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event)
+            if keys is not None:
+                if key is None:
+                    if kind is scalar and (node.value or not node.plain):
+                        key = intern(node.value)
+                        if key in keys:
+                            self._duplicate(keys[key], node)
+                            key = _DROPPED
+                        else:
+                            keys[key] = node
+                    else:
+                        self._refuse_key(node, kind is alias)
+                        key = _DROPPED
+                elif key is _DROPPED:
+                    key = None
+                else:
+                    values[key] = node
+                    key = None
+            elif values is not None:
+                values.append(node)
+            else:
+                self._start(node)
+            if kind is mapping or kind is sequence:
+                if len(stack) >= MAX_DEPTH:
+                    raise self._too_deep(event)
+                stack.append((current, values, keys, key, anchor, deepest))
+                current = node
+                deepest = len(stack)
+                key = None
+                anchor = None
+                if event.anchor is not None or event.tag is not None:
+                    anchored = self._properties(event, node)
+                    anchor = (anchored, count - 1) if anchored else None
+                values = node.value
+                keys = node.keys if kind is mapping else None
+
+    def _start(self, node: Node) -> None:
+        """Take the outermost value; anything but a mapping is refused before the rest of it is read."""
+        if node.kind == SCALAR and not node.value:
+            raise self._stop("E006", "there is no plan in this file", None, "it begins with `version: 1`")
+        if node.kind != MAPPING:
+            found = "a list" if node.kind == SEQUENCE else "only text"
+            problem = Problem(
+                code="E101",
+                message=f"a plan is a mapping of keys such as `version:` and `steps:`, and this is {found}",
+                file=self.file,
+                line=node.line,
+                col=node.col,
+            )
+            raise _StopError(problem)
+        self.root = node
+
+    def _outside(self, event: Any) -> bool:
+        """Look at what stands around the document; True when everything has been read."""
+        import yaml
+
+        if isinstance(event, yaml.StreamEndEvent):
+            raise self._stop("E006", "there is no plan in this file", None, "it begins with `version: 1`")
+        if not isinstance(event, yaml.DocumentEndEvent):
+            return False
+        # The next event is never asked for: it could be the start of half a million directives.
+        index = _next_word(self.text, event.end_mark.index)
+        if index is not None:
+            line, col = place(self.text, index)
+            second = self.text.startswith("---", index)
+            message = "a second document begins here" if second else "text after the end of the document"
+            raise _StopError(
+                Problem(code="E013", message=message, file=self.file, line=line, col=col,
+                        hint="a plan is one document"),
+            )
+        return True
+
+    def _directives(self) -> None:
+        """Refuse every directive but %YAML 1.1 and 1.2, before the library compares thousands of them."""
+        text = self.text
+        if not text.startswith("%") and "\n%" not in text and "\r%" not in text:
+            return
+        index = _next_word(text, 0)
+        while index is not None and text.startswith("%", index):
+            words = text[index : index + 80].split("\n", 1)[0].split()
+            if words[:2] not in (["%YAML", "1.1"], ["%YAML", "1.2"]):
+                line, col = place(text, index)
+                raise _StopError(
+                    Problem(code="E020", message="a directive that planrun does not know", file=self.file, line=line,
+                            col=col, hint="only `%YAML 1.2` is known, and not needed"),
+                )
+            if len(words) > 2 and not words[2].startswith("#"):
+                return  # the library says what is wrong with it
+            end = text.find("\n", index)
+            index = _next_word(text, end) if end >= 0 else None
+            if index is not None and text.startswith("%YAML", index):
+                return  # likewise
+
+    def _properties(self, event: Any, node: Node) -> _Anchored | None:
+        """Refuse a tag; remember an anchor. A scalar's anchor is complete at once."""
+        if event.tag is not None:
+            self._report("E014", "tags such as !x are not accepted", node, "remove the tag")
+        if event.anchor is None:
+            return None
+        earlier = self.anchors.get(event.anchor)
+        if earlier is not None:
+            self._duplicate(earlier.node, node, "anchor")
+        anchored = self.anchors[event.anchor] = _Anchored(node)
+        anchored.size = 1 if node.kind == SCALAR else 0
+        return anchored
+
+    def _alias(self, event: Any) -> tuple[Node, int, int]:
+        """Return the value that an alias names, how many nodes it adds, and how many levels."""
+        anchored = self.anchors.get(event.anchor)
+        if anchored is None:
+            raise self._stop("E015", "an alias to an anchor that does not stand above it", event,
+                             did_you_mean(event.anchor, self.anchors) or "quote text that begins with *")
+        if not anchored.size:
+            raise self._stop("E016", "an alias inside the value that it names", event)
+        self.expanded += anchored.size
+        if self.expanded > MAX_EXPANDED:
+            raise self._stop("E017", f"aliases add more than {MAX_EXPANDED:,} values to this file", event)
+        return anchored.node, anchored.size, anchored.levels
+
+    def _merge(self, node: Node) -> None:
+        """Put what `<<` names into the mapping; its own keys win, then the earlier of several sources."""
+        if not node.keys[_MERGE].plain:
+            return  # "<<" in quotes is a key like any other
+        place_of_key = node.keys.pop(_MERGE)
+        source = node.value.pop(_MERGE, None)
+        if source is None:
+            return
+        sources = source.value if source.kind == SEQUENCE else [source]
+        if not all(each.kind == MAPPING for each in sources):
+            self._report("E022", "`<<` takes a mapping or a list of mappings", place_of_key, "write `<<: *name`")
+            return
+        for each in sources:
+            for name, value in each.value.items():
+                if name not in node.value:
+                    node.value[name] = value
+                    node.keys[name] = each.keys[name]
+
+    def _duplicate(self, first: Node, second: Node, what: str = "key") -> None:
+        name = f' "{second.value}"' if what == "key" and len(second.value) <= 100 else ""
+        self._report("E018", f"duplicate {what}{name}, first on line {first.line}", second)
+        self.problems[-1] = self.problems[-1].but(related=((first.line, first.col, "the first one is here"),))
+
+    def _refuse_key(self, node: Node, is_alias: bool) -> None:  # noqa: FBT001
+        if is_alias:
+            message, hint = "an alias cannot be a key", "write the key out"
+        elif node.kind != SCALAR:
+            message, hint = "a list or mapping cannot be a key", "quote text that begins with [ or {"
+        else:
+            message, hint = "a key without a name", "write it before the `:`"
+        self._report("E019", message, node, hint)
+
+    def _report(self, code: str, message: str, node: Node, hint: str = "") -> None:
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise _StopError(
+                Problem(code="E199", message="too many problems; the rest of the file was not read",
+                        file=self.file, line=node.line, col=node.col)
+            )
+        end = node.col + len(node.value) if node.kind == SCALAR and node.plain and "\n" not in node.value else 0
+        self.problems.append(
+            Problem(code=code, message=message, file=self.file, line=node.line, col=node.col, end_col=end, hint=hint)
+        )
+
+    def _stop(self, code: str, message: str, event: Any, hint: str = "") -> _StopError:
+        mark = event.start_mark if event is not None else None
+        line, col = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        return _StopError(Problem(code=code, message=message, file=self.file, line=line, col=col, hint=hint))
+
+    def _too_deep(self, event: Any) -> _StopError:
+        return self._stop("E012", f"nested more than {MAX_DEPTH} levels deep", event)
+
+
+def _next_word(text: str, index: int) -> int | None:
+    """Return where the next thing stands that is neither space nor comment, from `index` on; None: nowhere."""
+    end = len(text)
+    while index < end:
+        character = text[index]
+        if character in " \t\r\n":
+            index += 1
+        elif character == "#":
+            newline = text.find("\n", index)
+            index = end if newline < 0 else newline
+        else:
+            return index
+    return None
+
+
+def _events(text: str) -> Callable[[], Any]:
+    """Return the function that gives the next event: libyaml's, or PyYAML's own where that was left out."""
+    import yaml
+
+    if yaml.__with_libyaml__:
+        from yaml.cyaml import CParser
+
+        parser = CParser(text.encode())
+        return parser.get_event  # type: ignore[no-any-return]
+    return _pure_python(text)
+
+
+def _pure_python(text: str) -> Callable[[], Any]:
+    from yaml.parser import Parser
+    from yaml.reader import Reader
+    from yaml.scanner import Scanner
+
+    class Events(Reader, Scanner, Parser):
+        """The first three stages of PyYAML's loader; what they call each other by is `self`."""
+
+        def __init__(self) -> None:
+            Reader.__init__(self, text)
+            Scanner.__init__(self)
+            Parser.__init__(self)
+
+    return Events().get_event

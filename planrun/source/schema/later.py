@@ -1,0 +1,198 @@
+"""What a person writes for capabilities that are still to be built: known in shape, so that files can be checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from planrun.source.schema.words import (
+    Amount,
+    AnyMapping,
+    Anything,
+    Argv,
+    Count,
+    Duration,
+    Env,
+    FullText,
+    Line,
+    Mode,
+    Positive,
+    RiskLevel,
+    Text,
+    TextList,
+    Texts,
+    TypeWord,
+    Written,
+    key,
+)
+
+Axis = Annotated[list[Anything], Field(min_length=1)] | Text
+Matrix = Annotated[dict[str, Axis], Field(min_length=1)]
+
+
+class ForEach(Written):
+    """One instance of the step for each item."""
+
+    items: list[Anything] | Text = key("The items, or an expression that gives them.", ["a", "b"], required=True)
+    key_: Text | None = key("An expression that names an instance.", "item.name", alias="key")
+    max_parallel: Positive | None = key("How many instances run at the same time.", 4)
+
+
+class Option(Written):
+    """One answer that a decision can have."""
+
+    label: Line = key("What people choose.", "Redis", required=True)
+    description: Text | None = key("What choosing it means.", "Fast, and one more service.")
+    value: Anything | None = key("What the plan gets; left out: the label.", "redis")
+
+
+class Decide(Written):
+    """A decision checkpoint."""
+
+    question: FullText = key("What has to be decided.", "Which store?", required=True)
+    header: Line | None = key("A few words above the question.", "Storage")
+    options: Annotated[list[Option], Field(min_length=1)] = key(
+        "What there is to choose from.", [{"label": "Redis", "value": "redis"}], required=True
+    )
+    multi_select: bool | None = key("More than one may be chosen.", example=False)
+    default: Anything | None = key("The answer when nobody gives one in time.", "redis")
+    timeout: Duration | None = key("How long to wait for an answer.", "30m")
+
+
+class Ask(Written):
+    """A gate that is answered with yes or no, or with a value of a type."""
+
+    question: FullText = key("What is asked.", "Publish 1.2.3?", required=True)
+    header: Line | None = key("A few words above the question.", "Release")
+    type: TypeWord | None = key("The type of the answer; left out: yes or no.", "string")
+    enum: Annotated[list[Anything], Field(min_length=1)] | None = key("The only answers allowed.", ["a", "b"])
+    default: Anything | None = key("The answer when nobody gives one in time.", "a")
+    timeout: Duration | None = key("How long to wait for an answer.", "30m")
+
+
+class Tools(Written):
+    """Which tools an agent has; a denied one stays denied."""
+
+    allow: TextList | None = key("The only tools it has.", ["read", "grep"])
+    deny: TextList | None = key("Tools it does not have.", ["bash"])
+
+
+class Agent(Written):
+    """Work for a language model, within limits."""
+
+    type: Line | None = key("Which kind of agent.", "general")
+    mode: Mode | None = key("What it is meant to do.", "code")
+    prompt: FullText = key("What it is told to do.", "Make the failing tests pass.", required=True)
+    model: Line | None = key("Which model it uses.", "a-model")
+    tools: Tools | None = key("Which tools it has.", {"allow": ["read", "grep"]})
+    max_tokens: Positive | None = key("How many tokens it may use.", 50000)
+    max_turns: Positive | None = key("How many turns it may take.", 10)
+    prompt_suffix: Text | None = key("What is added to its instructions.", "Keep the changes small.")
+
+
+class AgentType(Written):
+    """A kind of agent that the plan brings along."""
+
+    description: Text = key("What it is good at.", "Reviews changes.", required=True)
+    prompt: Text | None = key("Its instructions.", "You review changes.")
+    tools: TextList | Tools | None = key("Which tools it has.", ["read", "grep"])
+    mode: Mode | None = key("What it is meant to do.", "research")
+    model: Line | None = key("Which model it uses.", "a-model")
+    max_tokens: Positive | None = key("How many tokens it may use.", 50000)
+    max_turns: Positive | None = key("How many turns it may take.", 10)
+
+
+class Cache(Written):
+    """What an earlier result depends on."""
+
+    inputs: Texts | None = key("The files it depends on.", ["src/**/*.py"])
+    key_: Text | None = key("Anything else it depends on.", "v2", alias="key")
+
+
+class Reports(Written):
+    """Reports that the step writes itself."""
+
+    junit: Texts | None = key("JUnit files, merged into the run's.", "build/junit.xml")
+
+
+class Ready(Written):
+    """How to tell that a service is ready."""
+
+    run: FullText = key("A command that passes when it is.", "curl -f localhost:8000", required=True)
+    interval: Duration | None = key("How long to wait between two tries.", "1s")
+    timeout: Duration | None = key("When to give up.", "1m")
+
+
+class Container(Written):
+    """The container that a step runs in."""
+
+    image: FullText = key("The image.", "python:3.12-slim", required=True)
+    env: Env | None = key("Environment variables inside.", {"LANG": "C.UTF-8"})
+    volumes: TextList | None = key("What is mounted besides the workspace.", ["cache:/root/.cache"])
+    user: Text | None = key("The user inside.", "1000:1000")
+    network: Line | None = key("The network it is on.", "none")
+
+
+class Rollback(Written):
+    """What undoes a step that completed."""
+
+    run: FullText | None = key("A script for the shell.", "./scripts/yank.sh")
+    exec: Argv | None = key("A program and its arguments.", ["git", "checkout", "main"])
+    tool: Line | None = key("A registered tool.", "git.apply_patch")
+    args: AnyMapping | None = key("The arguments of the tool.", {"reverse": True})
+    timeout: Duration | None = key("How long it may take.", "5m")
+    env: Env | None = key("Environment variables.", {"FORCE": "1"})
+    workdir: Text | None = key("The folder it runs in.", "packages/core")
+    shell: Text | Argv | None = key("The shell of `run`.", "bash -eu")
+
+
+class Sandbox(Written):
+    """What a step may touch."""
+
+    mode: Line | None = key("How it is shut in.", "workspace-write")
+    network: Line | None = key("Which network it has.", "none")
+    read: TextList | None = key("What it may read besides.", ["/usr/share"])
+    write: TextList | None = key("What it may write besides.", ["/tmp/build"])  # noqa: S108 - an example in a manual
+
+
+class Matcher(Written):
+    """Which actions a rule is about; everything named has to fit."""
+
+    step: Texts | None = key("Ids of steps.", "publish")
+    tool: Texts | None = key("Names of tools.", "git.commit")
+    command: Texts | None = key("Commands.", "twine upload")
+    risk: RiskLevel | None = key("Their risk.", "high")
+    origin: Line | None = key("Who wrote the step.", "model")
+    ref: Texts | None = key("Branches or tags.", "main")
+
+
+class Rule(Written):
+    """One rule of a policy: deny wins over require, require over allow."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1, "x-one-key": True})
+
+    deny: Matcher | None = key("Never.", {"risk": "high"})
+    require: Matcher | None = key("Only with an approval.", {"step": "publish"})
+    allow: Matcher | None = key("Without asking.", {"command": "pytest"})
+
+
+class Policy(Written):
+    """What may run without anybody being asked."""
+
+    auto_approve: RiskLevel | None = key("The highest risk that runs unasked.", "medium")
+    llm_auto_approve: RiskLevel | None = key("The same for steps that a model wrote.", "low")
+    rules: Annotated[list[Rule], Field(min_length=1)] | None = key("Rules for some actions.", [{"deny": {"risk": "high"}}])
+
+
+class Llm(Written):
+    """The language model, when one is used."""
+
+    model: Line | None = key("Which model.", "a-model")
+    effort: Literal["low", "medium", "high"] | None = key("How hard it thinks.", "medium")
+    max_tokens: Positive | None = key("The longest answer.", 4000)
+    plan_max_tokens: Positive | None = key("The longest plan.", 8000)
+    fallback: Literal["fail", "template"] | None = key("What happens when it gives no plan.", "fail")
+    timeout: Duration | None = key("How long one answer may take.", "2m")
+    retries: Count | None = key("How often a call is repeated.", 5)
+    temperature: Amount | None = key("How free it is in its words.", 0.3)

@@ -1,0 +1,83 @@
+"""What a person writes at the top of a plan file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from planrun.source.schema.later import AgentType, Decide, Llm, Policy
+from planrun.source.schema.step import Defaults, Step
+from planrun.source.schema.values import Params
+from planrun.source.schema.words import (
+    ID_PATTERN,
+    NAME_PATTERN,
+    Amount,
+    Count,
+    Duration,
+    Env,
+    EnvNames,
+    Keys,
+    Line,
+    Positive,
+    Text,
+    Texts,
+    Written,
+    written,
+    key,
+    later,
+)
+
+Version = Annotated[int, written("version", type="integer", enum=[1])]
+
+
+class Limits(Written):
+    """What a run may use up at most."""
+
+    max_parallel: Positive | None = key("How many steps run at the same time.", 4)
+    deadline: Duration | None = key("How long the whole run may take.", "1h")
+    max_steps: Positive | None = key("How many steps the plan may have.", 500)
+    max_replans: Count | None = later("How often a model may plan anew.", 3)
+    max_tokens: Positive | None = later("How many tokens models may use.", 200000)
+    max_usd: Amount | None = later("How much models may cost.", 2.5)
+
+
+class Plan(Written):
+    """A plan: steps, what they need, and in what order they may run."""
+
+    model_config = ConfigDict(title="planrun plan", json_schema_extra={"patternProperties": {"^x-": {}}})
+
+    schema_: Text | None = key(
+        "The JSON Schema of this file, for editors.", "../schemas/plan.schema.json", alias="$schema"
+    )
+    version: Version = key("The version of the plan language.", 1, required=True)
+    name: Line | None = key("What the plan is called. Left out: the file's name.", "release")
+    description: Text | None = key("What the plan does.", "Test, build and ship the service.")
+    goal: Text | None = key("What the plan is meant to reach.", "Ship when every gate is green.")
+    params: Params | None = key(
+        "Typed values that are given when a run starts.", {"target": {"type": "string", "default": "staging"}}
+    )
+    outputs: Annotated[dict[str, Text], Keys(NAME_PATTERN)] | None = key(
+        "What another plan that uses this one gets.", {"sha": "${{ steps.version.outputs.sha }}"}
+    )
+    env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
+    env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
+    secrets: EnvNames | None = later("Secrets that steps may ask for.", ["PYPI_TOKEN"])
+    defaults: Defaults | None = key("What holds for every step that does not say otherwise.", {"timeout": "10m"})
+    limits: Limits | None = key("What a run may use up at most.", {"max_parallel": 4, "deadline": "1h"})
+    schedule: Literal["dag", "levels", "batches", "sequential"] | None = key("In what order ready steps start.", "dag")
+    policy: Policy | None = later("What may run without anybody being asked.", {"auto_approve": "medium"})
+    llm: Llm | None = later("The language model, when one is used.", {"model": "a-model"})
+    agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
+        "Kinds of agents that the plan brings along.", {"reviewer": {"description": "Reviews changes."}}
+    )
+    decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = later(
+        "Decisions that several steps share.", {"store": {"question": "Which store?", "options": [{"label": "redis"}]}}
+    )
+    steps: Annotated[list[Step], Field(min_length=1)] = key(
+        "What is to be done.", [{"id": "test", "run": "pytest -q"}], required=True
+    )
+    finally_: Annotated[list[Step], Field(min_length=1)] | None = key(
+        "What is done at the end, however the run ended.", [{"id": "collect", "run": "tar -czf logs.tgz logs"}],
+        alias="finally",
+    )

@@ -1,0 +1,200 @@
+"""What a person writes in one step."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from planrun.source.schema.later import (
+    Agent,
+    Ask,
+    Cache,
+    Container,
+    Decide,
+    ForEach,
+    Matrix,
+    Ready,
+    Reports,
+    Rollback,
+    Sandbox,
+)
+from planrun.source.schema.values import Outputs
+from planrun.source.schema.words import (
+    ID_PATTERN,
+    AnyMapping,
+    Anything,
+    Argv,
+    Condition,
+    Count,
+    Delay,
+    Duration,
+    Env,
+    EnvNames,
+    ExitCode,
+    FullText,
+    Id,
+    Ids,
+    Keys,
+    Line,
+    RiskLevel,
+    Text,
+    Texts,
+    Written,
+    key,
+    later,
+)
+
+ACTIONS = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
+COMPANIONS = {"with": "uses", "args": "tool", "ready": "service"}  # a key, and the one it needs beside it
+
+EdgeWord = Literal["ok", "completed", "failed", "done"]
+Edges = Annotated[dict[str, EdgeWord], Keys(ID_PATTERN)]
+OnFailure = Literal["block", "abort", "continue", "skip", "replan"]
+RetryWord = Literal["any", "timeout", "idle_timeout", "transient", "logic", "fatal", "unknown"]
+_ONE_KEY = {"minProperties": 1, "maxProperties": 1, "x-one-key": True}
+
+
+class RetryRule(Written):
+    """A failure that is worth another attempt, told by its exit code or by what it printed."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_KEY)  # type: ignore[typeddict-item]
+
+    exit: ExitCode | Annotated[list[ExitCode], Field(min_length=1)] | None = key(
+        "Retry when the command ended with one of these codes.", [75]
+    )
+    match: FullText | None = key("Retry when this text stands in the last lines of output.", "Connection reset")
+
+
+class Backoff(Written):
+    """How long to wait before another attempt: min(initial * factor^(n-1), max), with some chance in it."""
+
+    initial: Delay | None = key("The wait before the first repeat.", "2s")
+    factor: Annotated[float, Field(ge=1)] | None = key("What each wait is multiplied by for the next.", 2)
+    max: Delay | None = key("The longest wait.", "30s")
+    jitter: Annotated[float, Field(ge=0, le=1)] | None = key("The share of the wait that is drawn at random.", 0.1)
+
+
+class RetryPolicy(Written):
+    """When and how often a failed attempt is repeated."""
+
+    max: Annotated[int, Field(ge=0, le=1000)] = key("How many extra attempts there are.", 2, required=True)
+    backoff: Backoff | None = key("How long to wait in between.", {"initial": "2s", "factor": 2, "max": "30s"})
+    on: Annotated[list[RetryWord | RetryRule], Field(min_length=1)] | None = key(
+        "Which failures are repeated; any match is enough. Left out: all.", ["timeout", {"exit": [75]}]
+    )
+
+
+Retries = Annotated[int, Field(ge=0, le=1000)] | RetryPolicy
+
+
+class JsonSchemaCheck(Written):
+    """A JSON or YAML file that must follow a JSON Schema."""
+
+    file: Text = key("The file to check.", "build/result.json", required=True)
+    schema_: Text | AnyMapping = key(
+        "A JSON Schema, or the file that holds it.", "schemas/result.schema.json", required=True, alias="schema"
+    )
+
+
+class Check(Written):
+    """One check, named by its only key."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_KEY)  # type: ignore[typeddict-item]
+
+    files_exist: Texts | None = key("These files or folders must be there.", ["pyproject.toml"])
+    writable: Texts | None = key("These files or folders must be writable.", ["build"])
+    commands_on_path: Texts | None = key("These programs must be found on the PATH.", ["git", "docker"])
+    env_set: Texts | None = key("These environment variables must be set and not empty.", ["HOME"])
+    json_schema: JsonSchemaCheck | None = key(
+        "A file must follow a JSON Schema.", {"file": "build/result.json", "schema": "schemas/result.schema.json"}
+    )
+    that: Condition | None = key("An expression that must be true.", "params.target != 'prod'")
+
+
+Checks = Annotated[list[Check], Field(min_length=1)]
+
+
+class Step(Written):
+    """One step: what it does (at most one action), and when, how and in what surroundings."""
+
+    id: Id | None = key("What other steps call it. Left out: its position, counted from 1.", "test")
+    title: Line | None = key("What people read in reports.", "Unit tests")
+    description: Text | None = key("What the step is for.", "Run the unit tests of every package.")
+
+    run: FullText | None = key("A script for the shell.", "pytest -q")
+    exec: Argv | None = key("A program and its arguments, without a shell.", ["twine", "check", "dist/pkg.whl"])
+    validate_: Checks | None = key("Checks that must all hold.", [{"files_exist": ["dist"]}], alias="validate")
+    tool: Line | None = later("A registered tool, called by name.", "git.status")
+    args: AnyMapping | None = later("The arguments of `tool`, by keyword.", {"path": "README.md"})
+    decide: Decide | None = later(
+        "A decision that somebody takes.", {"question": "Which store?", "options": [{"label": "redis"}]}
+    )
+    ask: Ask | None = later("A question to be answered with yes, no or a value.", {"question": "Publish?"})
+    agent: Agent | None = later("Work for a language model within limits.", {"type": "general", "prompt": "Fix it."})
+    uses: Text | None = later("Another plan that runs as this step.", "./build.yml")
+    with_: AnyMapping | None = later("The parameters of the plan in `uses`.", {"target": "staging"}, alias="with")
+
+    depends_on: Id | Ids | Edges | None = key(
+        "The steps it waits for; the mapping form says how they must have ended.", ["lint", "test"]
+    )
+    condition: Condition | None = key("An expression; the step is skipped unless it is true.", "params.target == 'prod'")
+    parallel: bool | None = key("false: nothing runs beside it. true: may join its neighbours in `batches`.", example=False)
+    retries: Retries | None = key("How many extra attempts there are, or when and how.", 2)
+    timeout: Duration | None = key("How long an attempt may take.", "15m")
+    idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
+    on_failure: Annotated[OnFailure, Field(json_schema_extra={"x-later-words": ["replan"]})] | None = key(
+        "What its failure means for the others.", "continue"
+    )
+    recovers: Ids | None = key(
+        "The steps whose failure is healed when this one completes.", ["test"]
+    )
+    env: Env | None = key("Environment variables.", {"PYTHONUNBUFFERED": "1"})
+    env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
+    workdir: Text | None = key("The folder it runs in.", "packages/core")
+    shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
+    outputs: Outputs | None = key("What it promises to write to $PLANRUN_OUTPUT.", {"sha": "string"})
+    tags: list[Line] | None = key("Words to select steps by.", ["fast"])
+    owner: Line | None = key("Who answers for it.", "team-core")
+    notes: Text | None = key("Anything else worth knowing.", "Slow on the first run.")
+    estimated_tokens: Count | None = key("How many tokens a model is expected to use.", 3000)
+    idempotent: bool | None = key("false: never run again when nobody knows how it ended.", example=False)
+
+    risk: RiskLevel | None = later("A higher risk than the one found in its command.", "high")
+    secrets: EnvNames | None = later("The secrets it may see.", ["PYPI_TOKEN"])
+    inputs: Annotated[list[Text], Field(min_length=1)] | AnyMapping | None = later("What it reads.", ["src/**/*.py"])
+    produces: Texts | None = later("The files it makes.", ["dist/*.whl"])
+    cache: Cache | None = later("When an earlier result may be used again.", {"inputs": ["src/**"]})
+    reports: Reports | None = later("Reports of its own to be merged into the run's.", {"junit": "junit.xml"})
+    matrix: Matrix | None = later("One instance for each combination.", {"python": ["3.11", "3.12"]})
+    foreach: list[Anything] | Text | ForEach | None = later("One instance for each item.", ["a", "b"])
+    lock: Line | None = later("Steps with the same lock never run at the same time.", "pypi")
+    service: bool | None = later("It keeps running for the steps that depend on it.", example=True)
+    ready: Ready | None = later("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
+    container: Container | None = later("The image it runs in.", {"image": "python:3.12"})
+    rollback: Rollback | None = later("What undoes it.", {"run": "./scripts/yank.sh"})
+    expect: Checks | None = later("Checks that must hold afterwards.", [{"files_exist": ["dist"]}])
+    verify: Text | Annotated[list[Text | Argv], Field(min_length=1)] | None = later(
+        "Commands that must pass afterwards.", ["pytest -q"]
+    )
+    sandbox: Line | Sandbox | None = later("What it may touch.", "workspace-write")
+
+
+class Defaults(Written):
+    """What holds for every step that does not say otherwise."""
+
+    timeout: Duration | None = key("How long an attempt may take.", "10m")
+    idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
+    retries: Retries | None = key("How many extra attempts there are, or when and how.", 1)
+    shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
+    on_failure: Annotated[OnFailure, Field(json_schema_extra={"x-later-words": ["replan"]})] | None = key(
+        "What a failure means for the other steps.", "block"
+    )
+    inherit_env: Literal["safe", "all", "none"] | None = key(
+        "What of the caller's environment steps see; safe: nothing that looks like a credential.", "safe"
+    )
+    workdir: Text | None = key("The folder that steps run in.", "packages/core")
+    rollback: bool | None = later("Whether completed steps are undone when the plan fails.", example=False)
+
+
+__all__ = ["ACTIONS", "COMPANIONS", "Check", "Defaults", "Step"]

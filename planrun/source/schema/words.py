@@ -1,0 +1,93 @@
+"""The kinds of value a person can write, each with the JSON Schema that editors see.
+
+`x-form` names the check that the loader makes of it (`planrun.source.forms`); it is stripped from the schema file.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+# Any scalar is text where text is wanted: an editor takes `3.10` for a number, planrun keeps it as written.
+_SCALAR = ["string", "number", "boolean"]
+
+ID_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
+NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+ENV_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+# No control characters, line ends or marks that turn the direction of writing: these texts stand in every report.
+LINE_PATTERN = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]+$"
+_AMOUNT = r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h))"
+DURATION_PATTERN = rf"^(?=.*[1-9]){_AMOUNT}{{1,8}}$"
+DELAY_PATTERN = rf"^{_AMOUNT}{{1,8}}$"
+
+
+def written(form: str, **schema: Any) -> WithJsonSchema:
+    return WithJsonSchema({"x-form": form, **schema})
+
+
+Scalar = str | int | float | bool
+Text = Annotated[Scalar, written("text", type=_SCALAR)]
+FullText = Annotated[Scalar, written("full", type=_SCALAR, minLength=1)]
+Condition = Annotated[str | bool, written("condition", type=["string", "boolean"], minLength=1)]
+Line = Annotated[Scalar, written("line", type=_SCALAR, pattern=LINE_PATTERN)]
+Id = Annotated[
+    str | int, written("id", anyOf=[{"type": "string", "pattern": ID_PATTERN}, {"type": "integer", "minimum": 0}])
+]
+Duration = Annotated[str, written("duration", type="string", pattern=DURATION_PATTERN)]
+Delay = Annotated[str, written("delay", type="string", pattern=DELAY_PATTERN)]
+EnvName = Annotated[str, written("env", type="string", pattern=ENV_PATTERN)]
+Anything = Annotated[Any, written("any")]
+AnyMapping = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "x-form": "any"})]
+
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Amount = Annotated[float, Field(ge=0)]
+ExitCode = Annotated[int, Field(ge=0, le=255)]
+
+TextList = Annotated[list[Text], Field(min_length=1)]
+Texts = Text | TextList  # one, or a list
+Argv = Annotated[list[Text], Field(min_length=1)]
+Ids = list[Id]
+
+
+class Keys:
+    """Marks a mapping with the pattern that its keys have to follow."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        """Add the pattern to what pydantic says about the mapping."""
+        schema: dict[str, Any] = handler(core)
+        return {**schema, "propertyNames": {"pattern": self.pattern}}
+
+
+Env = Annotated[dict[str, Text], Keys(ENV_PATTERN)]
+EnvNames = Annotated[list[EnvName], Field(min_length=1)]
+
+RiskLevel = Literal["read-only", "low", "medium", "high"]
+TypeWord = Literal["string", "integer", "number", "boolean", "array", "object"]
+Mode = Literal["code", "test", "research", "design", "docs", "run"]
+
+
+class Written(BaseModel):
+    """A mapping of the plan file; a key it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+def key(description: str, example: Any, *, required: bool = False, alias: str | None = None, **marks: Any) -> Any:
+    """Return a key that planrun knows how to use; `marks` go into the schema as they are."""
+    return Field(
+        default=... if required else None,
+        alias=alias,
+        description=description,
+        examples=[example],
+        json_schema_extra=marks or None,
+    )
+
+
+def later(description: str, example: Any, *, alias: str | None = None) -> Any:
+    """Return a key of a capability that is not built yet: checked in shape, then refused, never ignored."""
+    return key(description, example, alias=alias, **{"x-later": True})
