@@ -63,6 +63,8 @@ def verify(data: bytes, head: str = "") -> Reading:
     for number, line in enumerate(lines, 1):
         try:
             events.append(_event(line, number, previous))
+        except _Unlinked:
+            return _blame(reading, lines, events, head)
         except ValueError as error:
             return reading("altered", str(error), number)
         previous = sha256(line).hexdigest()
@@ -72,10 +74,33 @@ def verify(data: bytes, head: str = "") -> Reading:
     return _finish(reading, events, head, previous)
 
 
+class _Unlinked(ValueError):
+    """A line whose `prev` is not the hash of the line before: one of the two was altered."""
+
+
+def _blame(reading: Any, lines: list[bytes], events: list[Event], head: str) -> Reading:
+    """Say which of two lines that do not link was altered: the second one, unless its own hash is confirmed.
+
+    It is confirmed by the line after it, or by the head; a last line with nothing to confirm it is believed.
+    """
+    place = len(events)  # of the second line, 0-based
+    digest = sha256(lines[place]).hexdigest()
+    following = lines[place + 1] if place + 1 < len(lines) else None
+    confirmed = digest == head or not head if following is None else digest.encode() in following
+    if not confirmed or place == 0:
+        found: Reading = reading("altered", "its `prev` is not the hash of the line before", place + 1)
+        return found
+    events.pop()
+    found = reading("altered", f"its hash is not the one that line {place + 1} names", place)
+    return found
+
+
 def _finish(reading: Any, events: list[Event], head: str, previous: str) -> Reading:
     last = events[-1] if events else None
     if head and head != previous:
-        found: Reading = reading("truncated", "the last line is not the one with the given head", len(events))
+        whole = isinstance(last, RunEnded) and last.events == len(events)
+        detail = "its hash is not the given head" if whole else "the last line is not the one with the given head"
+        found: Reading = reading("altered" if whole else "truncated", detail, len(events))
     elif isinstance(last, RunEnded):
         short = last.events != len(events)
         detail = f"the end counts {last.events} events, the file has {len(events)}" if short else ""
@@ -96,12 +121,23 @@ def _event(line: bytes, number: int, previous: str) -> Event:
     if record.pop("seq", None) != number:
         raise ValueError(f"its number is not {number}")
     if record.pop("prev", None) != previous:
-        raise ValueError(f"it does not follow line {number - 1}" if number > 1 else "it is not a first line")
+        raise _Unlinked
     kind = EVENTS.get(record.pop("type", ""))
     if kind is None:
         raise ValueError("an event that this version of planrun does not know")
+    _check_fields(kind, record)
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
     return kind(**fields)
+
+
+def _check_fields(kind: type[Event], record: dict[str, Any]) -> None:
+    known = kind.__annotations__
+    for name in record:
+        if name not in known:
+            raise ValueError(f'a field "{name}" that this version of planrun does not know')
+    for name in known:
+        if name not in record and not hasattr(kind, name):
+            raise ValueError(f'the field "{name}" is missing')
 
 
 def repair(path: str) -> Reading:
@@ -112,14 +148,13 @@ def repair(path: str) -> Reading:
     reading = read_ledger(path)
     if reading.condition == "torn":
         os.truncate(path, reading.size)
-        return verify_again(reading)
+        return _mended(reading)
     if reading.condition in ("altered", "truncated"):
         where = f"{path}:{reading.line}" if reading.line else path
         raise InvalidInput(f"the ledger is {reading.condition}: {where}: {reading.detail}")
     return reading
 
 
-def verify_again(torn: Reading) -> Reading:
-    """Return the reading of a torn ledger after its tail was cut."""
+def _mended(torn: Reading) -> Reading:
     ended = bool(torn.events) and isinstance(torn.events[-1], RunEnded)
     return torn.but(condition="intact" if ended else "unfinished", detail="a torn last line was cut off")

@@ -1,0 +1,179 @@
+"""The ledger: what is written is read back, and whatever was changed is found and named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.errors import InvalidInput, RecordsLost
+from planrun.model import events as ev
+from planrun.records.ledger import GENESIS, Ledger
+from planrun.records.lock import WorkspaceLock
+from planrun.records.reading import read_ledger, repair, verify
+from planrun.records.rundir import create, find, home, new_run_id, runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = "2026-01-01T00:00:00.000Z"
+
+
+def write(path: Path, steps: int = 3) -> Ledger:
+    """Write a small whole ledger."""
+    ledger = Ledger(str(path))
+    plan = {"name": "p", "version": 1, "digest": "d", "file": "p.yml"}
+    ledger.append(
+        ev.RunStarted(at=AT, run="r", planrun="0", plan=plan, params={}, context={}, options={}, pid=1, host="h")
+    )
+    for number in range(steps):
+        ledger.append(ev.AttemptStarted(at=AT, step=f"s{number}", n=1))
+        ledger.append(
+            ev.AttemptEnded(at=AT, step=f"s{number}", n=1, status="completed", step_status="completed", reason="ran")
+        )
+    ledger.append(
+        ev.RunEnded(
+            at=AT,
+            status="completed",
+            verdict="completed",
+            exit_code=0,
+            duration=1.0,
+            summary={"total": steps},
+            events=ledger.records + 1,
+        )
+    )
+    ledger.close()
+    return ledger
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    """Every event comes back as it was, and the head is the hash of the last line."""
+    ledger = write(tmp_path / "l")
+    reading = read_ledger(str(tmp_path / "l"))
+    assert (reading.condition, reading.head, len(reading.events)) == ("intact", ledger.head, 8)
+    assert reading.events[1] == ev.AttemptStarted(at=AT, step="s0", n=1)
+    lines = (tmp_path / "l").read_text().splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, 9))
+    assert json.loads(lines[0])["prev"] == GENESIS
+    assert (tmp_path / "l").stat().st_mode & 0o777 == 0o600
+
+
+def test_every_changed_byte_is_found_and_its_line_named(tmp_path: Path) -> None:
+    """Each byte of the ledger, changed by one bit: found, and the line it is in is named."""
+    head = write(tmp_path / "l").head
+    data = (tmp_path / "l").read_bytes()
+    line = 1
+    for place, byte in enumerate(data):
+        changed = data[:place] + bytes([byte ^ 1]) + data[place + 1 :]
+        reading = verify(changed, head)
+        assert reading.condition in ("altered", "torn"), place
+        assert reading.line == line, (place, reading)
+        line += byte == 10
+
+
+def test_swapped_missing_and_doubled_lines_are_found(tmp_path: Path) -> None:
+    """Lines that were moved, removed or repeated do not follow each other."""
+    write(tmp_path / "l")
+    lines = (tmp_path / "l").read_bytes().splitlines(keepends=True)
+    for place in range(len(lines) - 1):
+        swapped = [*lines[:place], lines[place + 1], lines[place], *lines[place + 2 :]]
+        assert verify(b"".join(swapped)).line == place + 1
+        assert verify(b"".join(lines[:place] + lines[place + 1 :])).line == place + 1
+        assert verify(b"".join(lines[: place + 1] + lines[place:])).line == place + 2
+
+
+def test_a_cut_end_is_told_apart(tmp_path: Path) -> None:
+    """A cut inside a line is torn, a cut between lines unfinished, and with the known head truncated."""
+    head = write(tmp_path / "l").head
+    data = (tmp_path / "l").read_bytes()
+    assert verify(data[:-5]).condition == "torn"
+    whole = data[: data[:-1].rindex(b"\n") + 1]
+    assert verify(whole).condition == "unfinished"
+    assert verify(whole, head).condition == "truncated"
+    assert verify(b"").condition == "unfinished"
+
+
+def test_a_torn_line_is_cut_off_and_the_ledger_goes_on(tmp_path: Path) -> None:
+    """Repair leaves only whole lines, and what is appended then follows them."""
+    write(tmp_path / "l")
+    path = tmp_path / "l"
+    path.write_bytes(path.read_bytes()[:-20])
+    reading = repair(str(path))
+    assert reading.condition == "unfinished"
+    ledger = Ledger(str(path), seq=len(reading.events), head=reading.head)
+    ledger.append(ev.PlanMoved(at=AT, status="approved"))
+    ledger.close()
+    assert len(read_ledger(str(path)).events) == 8
+    path.write_bytes(path.read_bytes().replace(b"s0", b"s9", 1))
+    with pytest.raises(InvalidInput, match=r"altered: .*l:2"):
+        repair(str(path))
+
+
+def test_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """A full disk ends in the error that has exit code 74 and names the file."""
+    with pytest.raises(RecordsLost, match="No such file"):
+        Ledger(str(tmp_path / "missing" / "l"))
+    ledger = Ledger("/dev/full")
+    with pytest.raises(RecordsLost, match="/dev/full: No space left"):
+        ledger.append(ev.PlanMoved(at=AT, status="approved"))
+
+
+@pytest.mark.shows("V-53")
+def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
+    """The lock is held by a live process only: its death frees it, and nothing stale stays behind."""
+    folder = home(str(tmp_path))
+    code = (
+        "import sys, time; from planrun.records.lock import WorkspaceLock;"
+        "WorkspaceLock(sys.argv[1]).acquire('run 1, process 7'); print('ready', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code, folder], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == "ready\n"
+        with pytest.raises(InvalidInput, match="another run holds this workspace: run 1, process 7"):
+            WorkspaceLock(folder).acquire("run 2")
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    for _ in range(100):
+        lock = WorkspaceLock(folder)
+        try:
+            lock.acquire("run 3")
+        except InvalidInput:
+            time.sleep(0.02)
+            continue
+        break
+    lock.release()
+
+
+def test_a_link_is_no_lock(tmp_path: Path) -> None:
+    """A symbolic link in the place of the lock is refused, not followed."""
+    folder = home(str(tmp_path))
+    os.symlink(tmp_path / "elsewhere", os.path.join(folder, "lock"))
+    with pytest.raises(InvalidInput, match="cannot lock"):
+        WorkspaceLock(folder).acquire("run")
+
+
+@pytest.mark.shows("V-51", "V-52", "D-54")
+def test_runs_are_found_by_id_by_its_beginning_and_as_the_last(tmp_path: Path) -> None:
+    """Run folders are private, sort by time, and an ambiguous or unknown name is an error."""
+    folder = home(str(tmp_path))
+    for name in ("20260101-000000-aaaaaa", "20260101-000001-bbbbbb"):
+        path = create(folder, name, b"version: 1\n")
+        write(tmp_path / ".planrun" / "runs" / name / "ledger.jsonl")
+        assert os.stat(path).st_mode & 0o777 == 0o700
+    assert list(runs(str(tmp_path))) == ["20260101-000001-bbbbbb", "20260101-000000-aaaaaa"]
+    assert find(str(tmp_path), "last").endswith("bbbbbb")
+    assert find(str(tmp_path), "20260101-000000").endswith("aaaaaa")
+    with pytest.raises(InvalidInput, match="could be 2 runs"):
+        find(str(tmp_path), "2026")
+    with pytest.raises(InvalidInput, match="no run"):
+        find(str(tmp_path), "x")
+    assert len(new_run_id()) == len("20260101-000000-aaaaaa")
+    assert (tmp_path / ".planrun" / ".gitignore").read_text() == "*\n"

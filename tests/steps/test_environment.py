@@ -1,0 +1,62 @@
+"""What a step sees of the caller's environment, and what env files add."""
+
+from __future__ import annotations
+
+import pytest
+
+from planrun.steps.environment import caller_environment, looks_secret, parse_env_file
+
+CALLER = {
+    "PATH": "/bin",
+    "HOME": "/root",
+    "GITHUB_TOKEN": "t",
+    "AWS_REGION": "eu",
+    "DB_PASSWORD": "p",
+    "ANTHROPIC_API_KEY": "k",
+    "PLANRUN_JOBS": "4",
+    "BASH_ENV": "/tmp/x",
+    "KEYBOARD": "de",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GITHUB_TOKEN", "npm_config_token_KEY", "CLIENT_SECRET", "SECRET_KEY_BASE", "PGPASSWORD", "AWS_ACCESS_KEY_ID"]
+    + ["ACTIONS_RUNTIME_TOKEN", "OPENAI_API_KEY", "my_passwd", "SSH_PRIVATE_KEY", "TOKEN", "github_token"],
+)
+def test_credentials_are_known_by_their_names(name: str) -> None:
+    """Tokens, keys, secrets, passwords and whole families of cloud variables."""
+    assert looks_secret(name)
+
+
+@pytest.mark.parametrize("name", ["PATH", "HOME", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "CI", "LANG"])
+def test_ordinary_names_are_no_credentials(name: str) -> None:
+    """A part of a word is not enough."""
+    assert not looks_secret(name)
+
+
+def test_safe_leaves_credentials_and_shell_start_up_files_out() -> None:
+    """What was left out is told by name; options of planrun itself never reach a step."""
+    env, left_out = caller_environment("safe", CALLER)
+    assert env == {"PATH": "/bin", "HOME": "/root", "KEYBOARD": "de"}
+    assert left_out == ("ANTHROPIC_API_KEY", "AWS_REGION", "DB_PASSWORD", "GITHUB_TOKEN")
+
+
+def test_all_and_none_do_what_they_say() -> None:
+    """`all` hands everything on but our own options, `none` only a PATH."""
+    assert "GITHUB_TOKEN" in caller_environment("all", CALLER)[0]
+    assert "PLANRUN_JOBS" not in caller_environment("all", CALLER)[0]
+    assert caller_environment("none", CALLER)[0] == {"PATH": "/bin"}
+
+
+def test_env_files_are_data() -> None:
+    """Comments, quotes and export are read; nothing is expanded."""
+    text = "# c\nA=1\nexport B='x y' # c\nC=\"l1\\nl2\"\nD=$HOME\nE=a # c\n\nF=\n"
+    assert parse_env_file(text) == {"A": "1", "B": "x y", "C": "l1\nl2", "D": "$HOME", "E": "a", "F": ""}
+
+
+@pytest.mark.parametrize("text", ["A", "1A=x", "A B=x", "A='x", "=x"])
+def test_a_broken_env_file_names_its_line(text: str) -> None:
+    """The line number is in the message."""
+    with pytest.raises(ValueError, match="line 2"):
+        parse_env_file("OK=1\n" + text)

@@ -1,0 +1,77 @@
+"""What a step hands on through $PLANRUN_OUTPUT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.steps.outputs import MAX_BYTES, OutputError, parse_outputs, read_outputs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_lines_and_blocks() -> None:
+    """`k=v` is a line, `k<<EOF` keeps its lines as they are without the last newline; the last value counts."""
+    text = "a=1\n\nb=x=y\nc<<EOF\n l1\n\nl2=<<\nEOF\nd<<END\nEND\na=2\n"
+    assert parse_outputs(text) == {"a": "2", "b": "x=y", "c": " l1\n\nl2=<<", "d": ""}
+
+
+def test_a_value_may_contain_what_opens_a_block() -> None:
+    """`k=a<<b` is a line."""
+    assert parse_outputs("k=a<<b\n") == {"k": "a<<b"}
+
+
+@pytest.mark.parametrize("text", ["nonsense\n", "=x\n", "a<<\n", "a<<EOF\nx\n", "<<EOF\nEOF\n"])
+def test_broken_lines_are_refused(text: str) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(OutputError):
+        parse_outputs(text)
+
+
+def test_outputs_are_typed(tmp_path: Path) -> None:
+    """Each declared output is read as its type; a default stands in for one that was not written."""
+    file = tmp_path / "o"
+    file.write_text("n=3\nok=true\nlist=[1, 2]\ns=007\n")
+    declared = {
+        "n": {"type": "integer"},
+        "ok": {"type": "boolean"},
+        "list": {"type": "array"},
+        "s": {"type": "string"},
+        "d": {"type": "string", "default": "x"},
+    }
+    assert read_outputs(str(file), declared) == {"n": 3, "ok": True, "list": [1, 2], "s": "007", "d": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x=1\n", 'the output "x", which it does not declare'),
+        ("", 'did not write its output "n"'),
+        ("n=three\n", 'the output "n"'),
+    ],
+)
+def test_undeclared_missing_and_mistyped_outputs_are_errors(tmp_path: Path, text: str, message: str) -> None:
+    """The message names the output."""
+    (tmp_path / "o").write_text(text)
+    with pytest.raises(OutputError, match=message):
+        read_outputs(str(tmp_path / "o"), {"n": {"type": "integer"}})
+
+
+def test_size_and_encoding_are_bounded(tmp_path: Path) -> None:
+    """1 MiB of UTF-8 is allowed, one byte more is not, nor is anything else than a file."""
+    file = tmp_path / "o"
+    file.write_bytes(b"a=" + b"x" * (MAX_BYTES - 2))
+    assert len(read_outputs(str(file), {"a": {"type": "string"}})["a"]) == MAX_BYTES - 2
+    file.write_bytes(b"a=" + b"x" * (MAX_BYTES - 1))
+    with pytest.raises(OutputError, match="1 MiB"):
+        read_outputs(str(file), {"a": {"type": "string"}})
+    file.write_bytes(b"a=\xff\n")
+    with pytest.raises(OutputError, match="UTF-8"):
+        read_outputs(str(file), {"a": {"type": "string"}})
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    with pytest.raises(OutputError, match="cannot be read"):
+        read_outputs(str(link), {"a": {"type": "string"}})
+    assert read_outputs(str(tmp_path / "none"), {}) == {}
