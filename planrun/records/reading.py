@@ -98,7 +98,7 @@ def _blame(reading: Any, lines: list[bytes], events: list[Event], head: str) -> 
 def _finish(reading: Any, events: list[Event], head: str, previous: str) -> Reading:
     last = events[-1] if events else None
     if head and head != previous:
-        whole = isinstance(last, RunEnded) and last.events == len(events)
+        whole = isinstance(last, RunEnded)
         detail = "its hash is not the given head" if whole else "the last line is not the one with the given head"
         found: Reading = reading("altered" if whole else "truncated", detail, len(events))
     elif isinstance(last, RunEnded):
