@@ -18,8 +18,10 @@ from planrun.model.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Literal
 
     from planrun.model.job import Failure, Job
+    from planrun.model.lifecycle import Judgement
     from planrun.model.plan import Schedule, Step
     from planrun.model.state import RunState
     from planrun.ports import Clock, Executor, Inbox, Journal, Prepared, Sink, StepRunner
@@ -180,9 +182,9 @@ class Scheduler:
         else:
             self._move(step.id, "skipped", "condition", step.condition_text)
 
-    def _judgement(self, on: str, kind: str) -> str:
+    def _judgement(self, on: str, kind: str) -> Judgement:
         state = self.state.steps[on]
-        return judge(kind, state.status, state.reason, self.state.tolerance(on))  # type: ignore[arg-type]
+        return judge(kind, state.status, state.reason, self.state.tolerance(on))
 
     def _culprits(self, step: Step) -> str:
         """Name what an unsatisfied step was waiting for, and how that ended."""
@@ -307,7 +309,7 @@ class Scheduler:
     def _in_main_section(self) -> bool:
         return any(not s.ended for s in self.state.steps.values() if s.step.section == "steps")
 
-    def _stop_all(self, why: str, reason: str, step: str = "") -> None:
+    def _stop_all(self, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
         self._emit(ev.RunEnding(at=self._clock.stamp(), why=why, step=step))
         for name, state in self.state.steps.items():
             if state.status == "running":

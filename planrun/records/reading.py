@@ -122,15 +122,16 @@ def _event(line: bytes, number: int, previous: str) -> Event:
         raise ValueError(f"its number is not {number}")
     if record.pop("prev", None) != previous:
         raise _Unlinked
-    kind = EVENTS.get(record.pop("type", ""))
+    kind: Any = EVENTS.get(record.pop("type", ""))
     if kind is None:
         raise ValueError("an event that this version of planrun does not know")
     _check_fields(kind, record)
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-    return kind(**fields)
+    event: Event = kind(**fields)
+    return event
 
 
-def _check_fields(kind: type[Event], record: dict[str, Any]) -> None:
+def _check_fields(kind: Any, record: dict[str, Any]) -> None:
     known = kind.__annotations__
     for name in record:
         if name not in known:

@@ -21,7 +21,7 @@ class CheckScope:
 
     __slots__ = ("env", "folder", "values")
 
-    def __init__(self, folder: str, env: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    def __init__(self, folder: str, env: Mapping[str, str], values: dict[str, Any]) -> None:
         self.folder = folder
         self.env = env
         self.values = values
@@ -111,7 +111,7 @@ def _load(name: str, where: CheckScope) -> tuple[Any, str]:
 def _load_yaml(path: str, name: str) -> tuple[Any, str]:
     from planrun.errors import InvalidInput
     from planrun.source.document import parse
-    from planrun.source.reading import read_source
+    from planrun.source.text import read_source
     from planrun.source.shape import to_data
 
     try:

@@ -13,7 +13,6 @@ from planrun.steps.environment import parse_env_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from planrun.model.plan import Plan, Step, Text
@@ -51,7 +50,7 @@ def shell_words(declared: tuple[str, ...], default: tuple[str, ...]) -> tuple[st
     return (*declared, _INLINE.get(os.path.basename(declared[0]), "-c"))
 
 
-def render_step(step: Step, plan: Plan, scope: Mapping[str, Any], shell: tuple[str, ...]) -> Recipe:
+def render_step(step: Step, plan: Plan, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     """Fill every value of a `run` or `exec` step in; raises EvaluationError."""
     action = step.action
     script = None
@@ -66,7 +65,7 @@ def render_step(step: Step, plan: Plan, scope: Mapping[str, Any], shell: tuple[s
     return Recipe(argv=argv, env=added_environment(step, plan, scope), workdir=workdir, script=script)
 
 
-def added_environment(step: Step, plan: Plan, scope: Mapping[str, Any]) -> dict[str, str]:
+def added_environment(step: Step, plan: Plan, scope: dict[str, Any]) -> dict[str, str]:
     """Return what the plan adds: its env files, its env, then the step's; later ones win."""
     env: dict[str, str] = {}
     for files, values in ((plan.env_file, plan.env), (step.env_file, step.env)):
@@ -77,7 +76,7 @@ def added_environment(step: Step, plan: Plan, scope: Mapping[str, Any]) -> dict[
     return env
 
 
-def _argument(value: Text, scope: Mapping[str, Any]) -> str:
+def _argument(value: Text, scope: dict[str, Any]) -> str:
     """Render one word for the operating system, which ends texts at a NUL."""
     text = value if isinstance(value, str) else render_text(value, scope)
     if "\0" in text:
@@ -85,7 +84,7 @@ def _argument(value: Text, scope: Mapping[str, Any]) -> str:
     return text
 
 
-def _env_file(name: str, scope: Mapping[str, Any]) -> dict[str, str]:
+def _env_file(name: str, scope: dict[str, Any]) -> dict[str, str]:
     path = os.path.join(str(scope["workspace"]), name)
     try:
         with open(path, encoding="utf-8") as file:

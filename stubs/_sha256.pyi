@@ -1,0 +1,1 @@
+from hashlib import sha256 as sha256
