@@ -1,0 +1,66 @@
+"""Which CI system this is, and what its console and a terminal may be shown."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal
+
+# The first variable that is set decides. Gitea and Forgejo call themselves GitHub besides, so they come first.
+_VENDORS = (
+    ("GITEA_ACTIONS", "gitea"),
+    ("FORGEJO_ACTIONS", "gitea"),
+    ("GITHUB_ACTIONS", "github"),
+    ("GITLAB_CI", "gitlab"),
+    ("TF_BUILD", "azure"),
+    ("BUILDKITE", "buildkite"),
+    ("TEAMCITY_VERSION", "teamcity"),
+    ("CIRCLECI", "circleci"),
+    ("JENKINS_URL", "jenkins"),
+)
+_GENERIC = (
+    "CI",
+    "CONTINUOUS_INTEGRATION",
+    "BUILD_ID",
+    "BUILD_NUMBER",
+    "CI_NAME",
+    "CI_APP_ID",
+    "CI_BUILD_ID",
+    "CI_BUILD_NUMBER",
+    "RUN_ID",
+)
+_NO = ("", "0", "false", "no")
+
+
+def vendor(environ: Mapping[str, str]) -> str:
+    """Return the CI system: github, gitea, gitlab, azure, buildkite, …, `other`, or "" outside of any.
+
+    `CI=false` turns the detection off.
+    """
+    if environ.get("CI", "unset").lower() in _NO:
+        return ""
+    for name, found in _VENDORS:
+        if environ.get(name):
+            return found
+    return "other" if any(environ.get(name) for name in _GENERIC) else ""
+
+
+def coloured(environ: Mapping[str, str], wish: str = "auto", *, terminal: bool) -> bool:
+    """Whether to use colours: the flag (always, never, auto) before NO_COLOR, FORCE_COLOR and the terminal."""
+    if wish in ("always", "never"):
+        return wish == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    forced = environ.get("FORCE_COLOR")
+    if forced is not None:
+        return forced.lower() not in _NO
+    return terminal and environ.get("TERM") != "dumb"
+
+
+def style(environ: Mapping[str, str], *, terminal: bool) -> Literal["live", "plain", "groups"]:
+    """Return how progress is shown: animated on a terminal of a person only, in groups where CI has them."""
+    found = vendor(environ)
+    if found in ("github", "gitea", "gitlab", "azure", "buildkite"):
+        return "groups"
+    return "live" if terminal and not found and environ.get("TERM", "dumb") != "dumb" else "plain"

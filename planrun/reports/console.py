@@ -1,0 +1,308 @@
+"""What people and CI systems see while a run goes on.
+
+Three styles: `live` (a person's terminal: a line for every end above one status line that is redrawn at most ten
+times a second), `plain` (a line for every end), `groups` (CI: besides, what each step printed in a section).
+Text is gathered and written once per turn of the engine's loop. A stream that cannot be written any more makes
+the console fall silent; the run goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.model.events import AttemptEnded, AttemptStarted, PlanMoved, RunEnded, RunEnding, StepMoved
+from planrun.model.record import Record
+from planrun.reports import facts, logs
+from planrun.reports.ci import coloured, style, vendor
+from planrun.reports.clean import line
+from planrun.reports.facts import ASCII_ICONS, ICONS
+from planrun.reports.progress import Tally, jobs_of
+from planrun.reports.screen import Screen, status_line
+from planrun.reports.sections import sections
+from planrun.reports.verdicts import message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal, Protocol, TextIO
+
+    from planrun.model.events import Event
+    from planrun.model.state import RunState, StepState
+    from planrun.reports.sections import Sections
+
+    class Wishes(Protocol):
+        """What the caller asked for."""
+
+        @property
+        def color(self) -> Literal["auto", "always", "never"]:
+            """Whether to use colours."""
+
+        @property
+        def logs(self) -> Literal["auto", "all", "failed", "none"]:
+            """Whose output to show; auto: of all steps in CI, else of the failed ones."""
+
+        @property
+        def quiet(self) -> bool:
+            """Show only what failed, and the end."""
+
+        @property
+        def json(self) -> bool:
+            """Stdout belongs to the ledger."""
+
+
+REDRAW = 0.1  # seconds between two drawings of the status line
+HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
+TAIL_LINES = 20  # of the log of a failed step
+MAX_PROBLEMS = 9  # GitHub shows ten errors of a step
+_COLOURS = {
+    "completed": "32",
+    "failed": "31",
+    "blocked": "33",
+    "cancelled": "33",
+    "partial": "33",
+    "skipped": "90",
+}
+
+
+class Look(Record):
+    """How the console looks."""
+
+    style: Literal["live", "plain", "groups"] = "plain"
+    colour: bool = False
+    unicode: bool = True
+    logs: Literal["all", "failed", "none"] = "failed"
+    quiet: bool = False
+    sections: Sections | None = None
+
+
+def console(
+    state: RunState, rundir: str, wishes: Wishes, expected: Mapping[str, float] | None = None
+) -> Console:
+    """Return the console for this process: its streams, its environment, the caller's wishes.
+
+    `expected` are seconds of steps from earlier runs, for the ETA.
+    """
+    environ = os.environ
+    # CI systems look for sections in the result's stream; with --json that holds the ledger and nothing else.
+    grouped = style(environ, terminal=False) == "groups"
+    stream = sys.stdout if grouped and not wishes.json else sys.stderr
+    return Console(Screen(stream), look_of(stream, environ, wishes), state, rundir, expected)
+
+
+def look_of(stream: TextIO | None, environ: Mapping[str, str], wishes: Wishes) -> Look:
+    """Return how a console on `stream` looks."""
+    terminal = _is_terminal(stream)
+    found = vendor(environ)
+    chosen = style(environ, terminal=terminal)
+    shown = wishes.logs
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return Look(
+        style=chosen,
+        colour=coloured(environ, wishes.color, terminal=terminal),
+        unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
+        logs=("all" if found else "failed") if shown == "auto" else shown,
+        quiet=wishes.quiet,
+        sections=sections(found) if chosen == "groups" else None,
+    )
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+class Console:
+    """A sink that shows a run on a screen; `expected` are seconds of steps from earlier runs."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        look: Look,
+        state: RunState,
+        rundir: str,
+        expected: Mapping[str, float] | None = None,
+    ) -> None:
+        self.look = look
+        self.rundir = rundir
+        self._screen = screen
+        self._clock = screen.now
+        self._icons = ICONS if look.unicode else ASCII_ICONS
+        self._tally = Tally(state.steps, jobs_of(state), expected)
+        for name, step in state.steps.items():
+            if step.ended:  # of the run that is resumed
+                self._tally.end(name, None)
+        self._began = self._spoken = self._drawn = screen.now()
+        self._pending: list[str] = []
+        self._problems: list[str] = []  # failed steps, for annotations
+
+    def on_event(self, event: Event, state: RunState) -> None:
+        """Take note of an event that `state` holds already; what it has to say is written by `tick`."""
+        if isinstance(event, AttemptStarted):
+            self._tally.start(event.step, self._clock())
+        elif isinstance(event, AttemptEnded | StepMoved):
+            step = state.steps[event.step]
+            if step.ended:
+                self._ended(step, state)
+            elif isinstance(event, AttemptEnded):
+                self._repeated(event)
+        elif isinstance(event, PlanMoved):
+            if event.status == "executing":
+                self._open(state)
+        elif isinstance(event, RunEnding):
+            self._say(f"{self._icon('cancelled')} the run is being ended: {event.why}\n")
+        elif isinstance(event, RunEnded):
+            self._end(state)
+
+    def tick(self) -> float | None:
+        """Write what there is to say; returns the seconds after which to be called again, or None."""
+        if self.look.style == "live":
+            return self._redraw()
+        if self._pending:
+            self._flush()
+        if self.look.quiet or not self._tally.running:
+            return None
+        silent = self._clock() - self._spoken
+        if silent >= HEARTBEAT:
+            self._say(f"{self._icon('running')} {status_line(self._tally, self._clock(), self._began)}\n")
+            self._flush()
+            silent = 0.0
+        return HEARTBEAT - silent
+
+    def close(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
+        """Say where the reports are, and hand them to GitHub; `head` is the hash of the ledger's last line.
+
+        Raises RecordsLost naming a file of GitHub's that cannot be written.
+        """
+        if not self.look.quiet:
+            folder = os.path.dirname(next(iter(paths.values()), ""))
+            files = ", ".join([os.path.basename(path) for path in paths.values()])
+            self._say(f"  reports in {line(os.path.relpath(folder))}: {files}\n")
+            self._say(f"  ledger ends with {head[:12]}\n")
+        self._flush()
+        _hand_over(state, self.rundir, paths)
+
+    # What there is to say.
+
+    def _open(self, state: RunState) -> None:
+        plan, left = state.plan, self._tally.total - self._tally.done
+        if not self.look.quiet:
+            run = state.started.run if state.started else ""
+            steps = f"{left} step{'' if left == 1 else 's'}"
+            self._say(f"{line(plan.title or plan.name)}: {steps}, {jobs_of(state)} at a time, run {run}\n")
+
+    def _ended(self, step: StepState, state: RunState) -> None:
+        self._tally.end(step.step.id, step.duration if step.attempts else None)
+        failed = step.status == "failed"
+        if (self.look.quiet and not failed) or step.reason == "not_selected":
+            return
+        title = _title(step)
+        body = self._body(step, failed=failed)
+        if self.look.sections and body:
+            self._say(self.look.sections.group(f"{self._icons[step.status]} {title}", body))
+        else:
+            self._say(f"{self._icon(step.status)} {title}\n")
+        if failed:
+            self._failed(step, state)
+        if body and not self.look.sections:
+            self._say("".join([f"  | {row}\n" for row in body.removesuffix("\n").split("\n")]))
+
+    def _failed(self, step: StepState, state: RunState) -> None:
+        name = step.step.id
+        if not self.look.sections:
+            self._say(f"  {line(state.plan.file)}:{step.step.line}: {message(step)}\n")
+            return
+        self._problems.append(name)
+        if len(self._problems) <= MAX_PROBLEMS:
+            title = f"{name} {facts.details(step)}"
+            self._say(self.look.sections.problem(line(state.plan.file), step.step.line, title, message(step)))
+
+    def _body(self, step: StepState, *, failed: bool) -> str:
+        """What the last attempt printed, as far as it is to be shown; ends with a newline or is empty."""
+        wanted = self.look.logs == "all" or (failed and self.look.logs == "failed")
+        last = step.attempts[-1] if step.attempts else None
+        if not wanted or not last or not last.started.log or (last.ended and not last.ended.log_bytes):
+            return ""
+        if self.look.logs == "all":
+            text = logs.excerpt(self.rundir, last.started.log)
+        else:
+            text = _last_lines(logs.tail(self.rundir, last.started.log))
+        return text if text.endswith("\n") or not text else text + "\n"
+
+    def _repeated(self, event: AttemptEnded) -> None:
+        if not self.look.quiet:
+            why = facts.attempt_sentence(event)
+            delay = f", next in {facts.seconds(event.delay)}"
+            self._say(f"{self._icon('waiting')} {event.step}: attempt {event.n} failed: {why}{delay}\n")
+
+    def _end(self, state: RunState) -> None:
+        verdict = facts.status_of(state)
+        total, *parts = facts.counts(state)
+        shown = ", ".join([f"{count} {name.lower()}" for name, count in parts if count])
+        more = len(self._problems) - MAX_PROBLEMS
+        if more > 0 and self.look.sections:
+            names = ", ".join(self._problems[MAX_PROBLEMS:])
+            self._say(self.look.sections.problem(line(state.plan.file), 0, f"and {more} more failed", names))
+        spent = facts.seconds(facts.elapsed(state))
+        self._say(
+            f"{self._icon(verdict)} {verdict} in {spent}: {total[1]} steps{': ' if shown else ''}{shown}\n"
+        )
+        self._flush()
+
+    def _icon(self, status: str) -> str:
+        icon = self._icons[status]
+        if self.look.colour and status in _COLOURS:
+            return f"\x1b[{_COLOURS[status]}m{icon}\x1b[0m"
+        return icon
+
+    # How it gets onto the stream.
+
+    def _say(self, text: str) -> None:
+        self._pending.append(text)
+
+    def _flush(self) -> None:
+        """Write what is pending, without a status line behind it."""
+        self._screen.write("".join(self._pending))
+        self._pending.clear()
+        self._spoken = self._clock()
+
+    def _redraw(self) -> float | None:
+        """Write what is pending and the status line below it, at most ten times a second."""
+        now = self._clock()
+        wait = self._drawn + REDRAW - now
+        if wait > 0:
+            return wait if self._pending or self._tally.running else None
+        self._drawn = now
+        bar = status_line(self._tally, now, self._began) if self._tally.running else ""
+        self._screen.write("".join(self._pending), bar)
+        self._pending.clear()
+        return 1.0 if self._tally.running else None  # the elapsed time goes on counting
+
+
+def _title(step: StepState) -> str:
+    """`test: Unit tests (12.3s)`; a failed step shows its time, too."""
+    title = f": {line(step.step.title)}" if step.step.title else ""
+    details = facts.details(step)
+    if step.status == "failed" and step.attempts:
+        details += f", {facts.seconds(step.duration)}"
+    return f"{step.step.id}{title} ({details})"
+
+
+def _last_lines(text: str) -> str:
+    rows = text.removesuffix("\n").split("\n")
+    return "\n".join(rows[-TAIL_LINES:])
+
+
+def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str]) -> None:
+    """Write step summary and outputs where GitHub, or something that works like it, asks for them."""
+    summary, results = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
+    if vendor(os.environ) not in ("github", "gitea") or not (summary or results):
+        return
+    from planrun.reports import github  # only there
+
+    if summary:
+        github.write_summary(state, rundir, summary)
+    if results:
+        github.write_outputs(github.outputs(state, paths), results)

@@ -1,0 +1,63 @@
+"""What a run leaves on GitHub besides its log: the step summary and the outputs of the action."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import RecordsLost
+from planrun.model.jsontext import dumps
+from planrun.reports.facts import status_of
+from planrun.reports.markdown import SUMMARY_BYTES, write_markdown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planrun.model.state import RunState
+
+
+def write_summary(state: RunState, rundir: str, path: str) -> None:
+    """Append the run to the step summary at `path`, within 900 KiB of what is there already.
+
+    Raises RecordsLost naming the file that cannot be written.
+    """
+    try:
+        with open(path, "ab") as out:
+            write_markdown(state, rundir, out, budget=max(0, SUMMARY_BYTES - out.tell()))
+    except OSError as error:
+        raise RecordsLost(f"cannot write the step summary {path}: {error.strerror}") from None
+
+
+def outputs(state: RunState, reports: Mapping[str, str]) -> dict[str, str]:
+    """Return the outputs of the action; `reports` maps junit, json and markdown to paths.
+
+    `failed-steps` is a JSON list, since ids may contain commas and a workflow reads it by `fromJSON`.
+    """
+    failed = [name for name, step in state.steps.items() if step.status == "failed"]
+    return {
+        "run-id": state.started.run if state.started else "",
+        "result": status_of(state),
+        "failed-steps": dumps(failed),
+        "junit-path": reports.get("junit", ""),
+        "ledger-path": reports.get("json", ""),
+        "report-path": reports.get("markdown", ""),
+        "digest": state.plan.digest,
+    }
+
+
+def write_outputs(values: Mapping[str, str], path: str) -> None:
+    """Append outputs to the file at `path`; raises RecordsLost naming the file that cannot be written."""
+    text = "".join([_assignment(name, value) for name, value in values.items()])
+    try:
+        with open(path, "ab") as out:
+            out.write(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise RecordsLost(f"cannot write the step outputs {path}: {error.strerror}") from None
+
+
+def _assignment(name: str, value: str) -> str:
+    """One output; a value of several lines stands between two words that nobody can guess."""
+    if "\n" not in value and "\r" not in value:
+        return f"{name}={value}\n"
+    word = f"planrun_{os.urandom(16).hex()}"
+    return f"{name}<<{word}\n{value}\n{word}\n"
