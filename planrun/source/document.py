@@ -12,7 +12,7 @@ import sys
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean
 from planrun.source.syntax import explain
-from planrun.source.text import decode, place, read_source
+from planrun.source.text import after_end, decode, directive, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class _Reading:
         import yaml  # only for a plan that is not in the cache
 
         try:
-            self._directives()
+            self._refuse(directive(self.text, self.file))
             self._build(_events(self.text))
         except _StopError as stop:
             self.problems.append(stop.problem)
@@ -149,8 +149,7 @@ class _Reading:
                     anchor[0].levels = deepest - len(stack) + 1
                 inner = deepest
                 current, values, keys, key, anchor, deepest = stack.pop()
-                if inner > deepest:
-                    deepest = inner
+                deepest = max(deepest, inner)
                 continue
             elif self._outside(event):
                 return
@@ -159,7 +158,9 @@ class _Reading:
 
             count += 1
             if count > MAX_NODES:
-                raise self._stop("E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event)
+                raise self._stop(
+                    "E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event
+                )
             if keys is not None:
                 if key is None:
                     if kind is scalar and (node.value or not node.plain):
@@ -220,37 +221,12 @@ class _Reading:
         if not isinstance(event, yaml.DocumentEndEvent):
             return False
         # The next event is never asked for: it could be the start of half a million directives.
-        index = _next_word(self.text, event.end_mark.index)
-        if index is not None:
-            line, col = place(self.text, index)
-            second = self.text.startswith("---", index)
-            message = "a second document begins here" if second else "text after the end of the document"
-            raise _StopError(
-                Problem(code="E013", message=message, file=self.file, line=line, col=col,
-                        hint="a plan is one document"),
-            )
+        self._refuse(after_end(self.text, event.end_mark.index, self.file))
         return True
 
-    def _directives(self) -> None:
-        """Refuse every directive but %YAML 1.1 and 1.2, before the library compares thousands of them."""
-        text = self.text
-        if not text.startswith("%") and "\n%" not in text and "\r%" not in text:
-            return
-        index = _next_word(text, 0)
-        while index is not None and text.startswith("%", index):
-            words = text[index : index + 80].split("\n", 1)[0].split()
-            if words[:2] not in (["%YAML", "1.1"], ["%YAML", "1.2"]):
-                line, col = place(text, index)
-                raise _StopError(
-                    Problem(code="E020", message="a directive that planrun does not know", file=self.file, line=line,
-                            col=col, hint="only `%YAML 1.2` is known, and not needed"),
-                )
-            if len(words) > 2 and not words[2].startswith("#"):
-                return  # the library says what is wrong with it
-            end = text.find("\n", index)
-            index = _next_word(text, end) if end >= 0 else None
-            if index is not None and text.startswith("%YAML", index):
-                return  # likewise
+    def _refuse(self, problem: Problem | None) -> None:
+        if problem is not None:
+            raise _StopError(problem)
 
     def _properties(self, event: Any, node: Node) -> _Anchored | None:
         """Refuse a tag; remember an anchor. A scalar's anchor is complete at once."""
@@ -269,8 +245,12 @@ class _Reading:
         """Return the value that an alias names, how many nodes it adds, and how many levels."""
         anchored = self.anchors.get(event.anchor)
         if anchored is None:
-            raise self._stop("E015", "an alias to an anchor that does not stand above it", event,
-                             did_you_mean(event.anchor, self.anchors) or "quote text that begins with *")
+            raise self._stop(
+                "E015",
+                "an alias to an anchor that does not stand above it",
+                event,
+                did_you_mean(event.anchor, self.anchors) or "quote text that begins with *",
+            )
         if not anchored.size:
             raise self._stop("E016", "an alias inside the value that it names", event)
         self.expanded += anchored.size
@@ -288,7 +268,9 @@ class _Reading:
             return
         sources = source.value if source.kind == SEQUENCE else [source]
         if not all(each.kind == MAPPING for each in sources):
-            self._report("E022", "`<<` takes a mapping or a list of mappings", place_of_key, "write `<<: *name`")
+            self._report(
+                "E022", "`<<` takes a mapping or a list of mappings", place_of_key, "write `<<: *name`"
+            )
             return
         for each in sources:
             for name, value in each.value.items():
@@ -313,12 +295,27 @@ class _Reading:
     def _report(self, code: str, message: str, node: Node, hint: str = "") -> None:
         if len(self.problems) >= MAX_PROBLEMS:
             raise _StopError(
-                Problem(code="E199", message="too many problems; the rest of the file was not read",
-                        file=self.file, line=node.line, col=node.col)
+                Problem(
+                    code="E199",
+                    message="too many problems; the rest of the file was not read",
+                    file=self.file,
+                    line=node.line,
+                    col=node.col,
+                )
             )
-        end = node.col + len(node.value) if node.kind == SCALAR and node.plain and "\n" not in node.value else 0
+        end = (
+            node.col + len(node.value) if node.kind == SCALAR and node.plain and "\n" not in node.value else 0
+        )
         self.problems.append(
-            Problem(code=code, message=message, file=self.file, line=node.line, col=node.col, end_col=end, hint=hint)
+            Problem(
+                code=code,
+                message=message,
+                file=self.file,
+                line=node.line,
+                col=node.col,
+                end_col=end,
+                hint=hint,
+            )
         )
 
     def _stop(self, code: str, message: str, event: Any, hint: str = "") -> _StopError:
@@ -330,30 +327,15 @@ class _Reading:
         return self._stop("E012", f"nested more than {MAX_DEPTH} levels deep", event)
 
 
-def _next_word(text: str, index: int) -> int | None:
-    """Return where the next thing stands that is neither space nor comment, from `index` on; None: nowhere."""
-    end = len(text)
-    while index < end:
-        character = text[index]
-        if character in " \t\r\n":
-            index += 1
-        elif character == "#":
-            newline = text.find("\n", index)
-            index = end if newline < 0 else newline
-        else:
-            return index
-    return None
-
-
 def _events(text: str) -> Callable[[], Any]:
     """Return the function that gives the next event: libyaml's, or PyYAML's own where that was left out."""
     import yaml
 
     if yaml.__with_libyaml__:
-        from yaml.cyaml import CParser
+        from yaml._yaml import CParser
 
-        parser = CParser(text.encode())
-        return parser.get_event  # type: ignore[no-any-return]
+        get_event: Callable[[], Any] = CParser(text.encode()).get_event
+        return get_event
     return _pure_python(text)
 
 

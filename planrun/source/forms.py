@@ -31,7 +31,9 @@ _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\Z")
-_NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?\Z")
+_NUMBER = re.compile(
+    r"[-+]?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?\Z"
+)
 # What YAML 1.2 reads as a number, decimal or not.
 _NUMERIC = re.compile(
     r"(?:[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+"
@@ -43,6 +45,7 @@ _TWOFOLD = re.compile(
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?)\Z",
     re.IGNORECASE,
 )
+_ID_HINT = "use letters, digits, `_`, `-` and `.`, and begin with a letter or digit"
 _AMOUNT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h)")
 _HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -144,7 +147,11 @@ def _line(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if not text:
         return "E113", "is empty", ""
     if not text.isprintable() and (found := _HARMFUL.search(text)):
-        what = "more than one line" if found.group() in "\n\r" else f"the control character U+{ord(found.group()):04X}"
+        what = (
+            "more than one line"
+            if found.group() in "\n\r"
+            else f"the control character U+{ord(found.group()):04X}"
+        )
         return "E114", f"holds {what}", "it stands in reports and on screens: write one plain line"
     return None
 
@@ -154,7 +161,7 @@ def _id(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and text in NULLS:
         return NO_VALUE
     if not _ID.match(text):
-        return "E112", f"is not an id: {shown(text)}", "use letters, digits, `_`, `-` and `.`, and begin with a letter or digit"
+        return "E112", f"is not an id: {shown(text)}", _ID_HINT
     if node.plain and (text in TRUE or text in FALSE or (_NUMERIC.match(text) and _fraction(text))):
         return "E112", f"is not an id: {text}", f'quote it: "{text}"'
     return None
@@ -228,7 +235,8 @@ def _word(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     _form, words, not_yet = spec
     text = node.value
     if text in words:
-        return ("E108", f'cannot be "{text}": this is not built in this version of planrun', "") if text in not_yet else None
+        later = f'cannot be "{text}": this is not built in this version of planrun'
+        return ("E108", later, "") if text in not_yet else None
     if node.plain and text in NULLS:
         return "E103", "has no value", f"write one of {', '.join(words)}"
     return "E105", f"is {shown(text)}, and can only be {_or(words)}", did_you_mean(text, words)
@@ -239,17 +247,16 @@ def _or(words: tuple[str, ...]) -> str:
 
 
 def _duration(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
-    found = _delay(node, _spec)
-    if found is None and as_duration(node.value) <= 0:
-        return "E115", f"must be longer than nothing: {shown(node.value)}", ""
-    return found
+    return _delay(node, ("delay", 1e-9))
 
 
-def _delay(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
+def _delay(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     text = node.value
     try:
-        if as_duration(text) <= LONGEST:
-            return None
+        seconds = as_duration(text)
+        if seconds <= LONGEST:
+            nothing = len(spec) > 1 and seconds < spec[1]
+            return ("E115", f"must be longer than nothing: {shown(text)}", "") if nothing else None
     except ValueError:
         if node.plain and text in NULLS:
             return "E103", "has no value", "write a duration such as 30s, 5m or 1h30m"
@@ -267,7 +274,11 @@ def _duration_hint(text: str) -> str:
 
 def _condition(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and _NUMERIC.match(node.value):
-        return "E101", f"is a number, not a condition: {shown(node.value)}", "write true, false or an expression"
+        return (
+            "E101",
+            f"is a number, not a condition: {shown(node.value)}",
+            "write true, false or an expression",
+        )
     return _full(node, _spec)
 
 
@@ -276,7 +287,8 @@ def _version(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
         return None
     if node.plain and node.value in NULLS:
         return "E103", "has no value", "write `version: 1`"
-    return "E116", f"is {shown(node.value)}, and this planrun knows only version 1", "write `version: 1`, without quotes"
+    said = f"is {shown(node.value)}, and this planrun knows only version 1"
+    return "E116", said, "write `version: 1`, without quotes"
 
 
 FORMS: dict[str, Callable[[Node, tuple[Any, ...]], Finding | None]] = {
@@ -311,10 +323,12 @@ NOUNS = {
 def key_finding(form: str, text: str) -> Finding | None:
     """Find what is wrong with a key that the person names: of `params`, `env`, `outputs`, `depends_on` ..."""
     if form == "id":
-        return None if _ID.match(text) else ("E112", "is not an id", "use letters, digits, `_`, `-` and `.`")
+        return None if _ID.match(text) else ("E112", "is not an id", _ID_HINT)
     if form == "name":
         hint = "begin with a letter, and use letters, digits and `_`"
         return None if _NAME.match(text) else ("E106", "cannot be a name", hint)
     if form == "env":
-        return None if _ENV.match(text) else ("E106", "cannot be the name of a variable", "such as PYTHONPATH")
+        return (
+            None if _ENV.match(text) else ("E106", "cannot be the name of a variable", "such as PYTHONPATH")
+        )
     return None

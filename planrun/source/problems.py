@@ -52,6 +52,27 @@ CODES: dict[str, str] = {
     "E117": "ambiguous value",
     "E118": "keys that exclude each other",
     "E199": "too many problems",
+    # Found by planrun.source.validate.
+    "E201": "duplicate step id",
+    "E202": "no such step",
+    "E203": "a step that refers to itself",
+    "E204": "steps that wait for each other",
+    "E205": "an edge between steps and finally",
+    "E206": "recovers contradicts an edge",
+    "E210": "not an expression",
+    "E211": "unknown name in an expression",
+    "E212": "types that do not fit",
+    "E213": "reading a step without depending on it",
+    "E214": "undeclared output",
+    "E215": "an output that may be absent",
+    "E216": "not a status",
+    "E217": "a name that has no value here",
+    "E221": "a schema that cannot be used",
+    "E222": "a value that does not fit its schema",
+    "E230": "reserved environment variable",
+    "E231": "not a command",
+    "E240": "more steps than allowed",
+    "W301": "nothing is filled in here",
 }
 
 MAX_PROBLEMS = 1000  # what one pass keeps; a file with more is not a plan with typos
@@ -145,7 +166,7 @@ def render_sarif(problems: Sequence[Problem]) -> str:
     """Write findings as SARIF 2.1.0; see `planrun.source.render.sarif`."""
     from planrun.source import render
 
-    return render.sarif(problems)
+    return render.sarif(problems, CODES)
 
 
 def render_github(problems: Sequence[Problem]) -> str:

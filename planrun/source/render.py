@@ -26,7 +26,9 @@ def visible(text: str) -> str:
 def _escape(character: str) -> str:
     short = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}.get(character)
     number = ord(character)
-    return short or (f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}")
+    if number < 256:
+        return short or f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
 
 
 def text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
@@ -80,7 +82,10 @@ def _excerpt(source: list[str], line: int, col: int, end_col: int) -> list[str]:
     after = visible(row[min(end, right) : right]) + ("..." if right < len(row) else "")
     number = str(line)
     pad = " " * (_columns(before))
-    return [f"  {number} | {before}{marked}{after}", f"  {' ' * len(number)} | {pad}{'^' * max(1, _columns(marked))}"]
+    return [
+        f"  {number} | {before}{marked}{after}",
+        f"  {' ' * len(number)} | {pad}{'^' * max(1, _columns(marked))}",
+    ]
 
 
 def _columns(shown: str) -> int:
@@ -90,7 +95,8 @@ def _columns(shown: str) -> int:
     import unicodedata  # 1 MB of tables, for a line that needs them
 
     return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in shown
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in shown
     )
 
 
@@ -108,7 +114,9 @@ def as_json(problems: Sequence[Problem]) -> str:
             "line": problem.line,
             "column": problem.col,
             "end_column": problem.end_col or None,
-            "related": [{"line": line, "column": col, "message": note} for line, col, note in problem.related],
+            "related": [
+                {"line": line, "column": col, "message": note} for line, col, note in problem.related
+            ],
         }
         for problem in problems
     ]
@@ -116,15 +124,14 @@ def as_json(problems: Sequence[Problem]) -> str:
     return json.dumps({"valid": valid, "problems": findings}, indent=2) + "\n"
 
 
-def sarif(problems: Sequence[Problem]) -> str:
-    """Write all findings as a SARIF 2.1.0 log, as code scanning services read it."""
+def sarif(problems: Sequence[Problem], titles: Mapping[str, str]) -> str:
+    """Write all findings as a SARIF 2.1.0 log, as code scanning services read it; `titles` explain the codes."""
     import json
 
     from planrun import __version__
-    from planrun.source.titles import TITLES
 
     used = sorted({problem.code for problem in problems})
-    rules = [{"id": code, "shortDescription": {"text": TITLES.get(code, code)}} for code in used]
+    rules = [{"id": code, "shortDescription": {"text": titles.get(code, code)}} for code in used]
     driver = {"name": "planrun", "semanticVersion": __version__, "rules": rules}
     results = [_sarif_result(problem, used.index(problem.code)) for problem in problems]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
@@ -145,7 +152,10 @@ def _sarif_result(problem: Problem, rule: int) -> dict[str, Any]:
     }
     if problem.related:
         result["relatedLocations"] = [
-            {**_sarif_location(problem.file, {"startLine": line, "startColumn": col}), "message": {"text": visible(note)}}
+            {
+                "message": {"text": visible(note)},
+                **_sarif_location(problem.file, {"startLine": line, "startColumn": col}),
+            }
             for line, col, note in problem.related
         ]
     return result

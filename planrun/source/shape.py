@@ -36,6 +36,7 @@ __all__ = [
 # What a file that breaks off in the middle would be blamed for without reason.
 _ONLY_WHEN_COMPLETE = frozenset(("E102", "E103", "E113"))
 _TYPED = ("Param", "Value")  # objects whose `type` says how their other values are read
+_ACTIONS = frozenset(ACTIONS)
 _LATER = {name: frozenset(keys) for name, keys in LATER.items()}
 
 
@@ -49,7 +50,9 @@ def read(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
         return None, problems
     found = check(root, file)
     if not complete:
-        found = [each for each in found if each.code not in _ONLY_WHEN_COMPLETE and '"<<"' not in each.message]
+        found = [
+            each for each in found if each.code not in _ONLY_WHEN_COMPLETE and '"<<"' not in each.message
+        ]
     return (root if complete else None), in_order([*problems, *found])
 
 
@@ -138,14 +141,15 @@ class _Walk:
             else:
                 second = list(node.keys.values())[1]
                 names = ", ".join(f'"{key}"' for key in list(node.keys)[:5])
-                self.report(second, ("E118", f"only one of {names} can stand here{self.where()}",
-                                     "begin each with `- `"))
+                self.report(
+                    second,
+                    ("E118", f"only one of {names} can stand here{self.where()}", "begin each with `- `"),
+                )
 
     def one_action(self, node: Node) -> None:
         """Check that a step does one thing, and that keys which belong to another one do not stand alone."""
-        found = [node.keys[key] for key in node.keys if key in ACTIONS]
-        for second in found[1:]:
-            first = found[0]
+        for second in _others(node):
+            first = next(node.keys[key] for key in node.keys if key in _ACTIONS)
             message = f'"{second.value}" and "{first.value}" cannot stand together{self.where()}'
             self.report(second, ("E107", message, "a step does one thing; make two steps of it"))
             related = ((first.line, first.col, "the first action is here"),)
@@ -220,7 +224,11 @@ class _Walk:
         if node.kind == SCALAR and node.plain and node.value in NULLS:
             self.about(node, (*NO_VALUE[:2], "" if self.path else "write `- id: ...` with its keys below"))
             return
-        nouns = ((NOUNS.get(rule[0][0], "text") if rule[0] else ""), rule[1] and "a list", rule[2] and "a mapping")
+        nouns = (
+            (NOUNS.get(rule[0][0], "text") if rule[0] else ""),
+            rule[1] and "a list",
+            rule[2] and "a mapping",
+        )
         wanted = " or ".join(noun for noun in nouns if noun)
         found = ("text", "a list", "a mapping")[node.kind]
         key = self.path[-1] if self.path else ""
@@ -255,7 +263,9 @@ class _Walk:
         """Name the step in a message: by its id, else by its position."""
         node, position = self.step or (Node(SCALAR, "", 0, 0), 0)
         given = node.get("id")
-        return f"step {shown(given.value)}" if given is not None and given.kind == SCALAR else f"step {position}"
+        return (
+            f"step {shown(given.value)}" if given is not None and given.kind == SCALAR else f"step {position}"
+        )
 
     def report(self, node: Node, finding: Finding) -> None:
         """Keep a finding at a node's place; raises _FullError when there are too many."""
@@ -264,10 +274,25 @@ class _Walk:
         if node.kind == SCALAR and node.value and "\n" not in node.value:
             end = node.col + len(node.value) + (0 if node.plain else 2)
         self.problems.append(
-            Problem(code=code, message=message, file=self.file, line=node.line, col=node.col, end_col=end, hint=hint)
+            Problem(
+                code=code,
+                message=message,
+                file=self.file,
+                line=node.line,
+                col=node.col,
+                end_col=end,
+                hint=hint,
+            )
         )
         if len(self.problems) >= MAX_PROBLEMS:
             raise _FullError
+
+
+def _others(step: Node) -> list[Node]:
+    """Return the keys of all actions but the first."""
+    if len(_ACTIONS.intersection(step.keys)) < 2:
+        return []
+    return [step.keys[key] for key in step.keys if key in _ACTIONS][1:]
 
 
 def _dotted(path: list[str | int]) -> str:

@@ -43,7 +43,9 @@ def read_source(path: str) -> bytes:
     Raises InvalidPlan with one Problem for everything but a readable regular file.
     """
     try:
-        _refuse_special(os.stat(path), path)  # before opening: opening a pipe or a tape has effects of its own
+        _refuse_special(
+            os.stat(path), path
+        )  # before opening: opening a pipe or a tape has effects of its own
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
             return _read_all(fd, path)
@@ -51,7 +53,9 @@ def read_source(path: str) -> bytes:
             os.close(fd)
     except OSError as error:
         reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown error").lower()
-        raise InvalidPlan([Problem(code="E001", message=f"cannot read the plan: {reason}", file=path)]) from None
+        raise InvalidPlan(
+            [Problem(code="E001", message=f"cannot read the plan: {reason}", file=path)]
+        ) from None
     except ValueError:  # a NUL byte or a lone surrogate in the name
         raise InvalidPlan(
             [Problem(code="E001", message="cannot read the plan: this is no file name", file=path)]
@@ -105,7 +109,12 @@ def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
 
 def _not_utf8(file: str, what: str, line: int, col: int) -> Problem:
     return Problem(
-        code="E004", message=f"a plan is UTF-8 text: {what}", file=file, line=line, col=col, hint="save it as UTF-8"
+        code="E004",
+        message=f"a plan is UTF-8 text: {what}",
+        file=file,
+        line=line,
+        col=col,
+        hint="save it as UTF-8",
     )
 
 
@@ -128,3 +137,47 @@ def place(text: str, index: int) -> tuple[int, int]:
     line = before.count("\n") + before.count("\r") - before.count("\r\n")
     start = max(before.rfind("\n"), before.rfind("\r")) + 1
     return line + 1, index - start + 1
+
+
+def directive(text: str, file: str) -> Problem | None:
+    """Find a directive other than one %YAML 1.1 or 1.2, before the YAML library compares thousands of them."""
+    if not text.startswith("%") and "\n%" not in text and "\r%" not in text:
+        return None
+    index = _next_word(text, 0)
+    if index is not None and text[index : index + 9] in ("%YAML 1.1", "%YAML 1.2"):
+        line_end = text.find("\n", index)
+        index = _next_word(text, line_end) if line_end >= 0 else None
+    if index is None or not text.startswith("%", index):
+        return None  # what else may be wrong with the first one, the library finds at once
+    line, col = place(text, index)
+    message, hint = "a directive that planrun does not know", "one `%YAML 1.2` is known, and not needed"
+    return Problem(code="E020", message=message, file=file, line=line, col=col, hint=hint)
+
+
+def after_end(text: str, index: int, file: str) -> Problem | None:
+    """Find anything but space and comments behind the end of the first document at `index`."""
+    found = _next_word(text, index)
+    if found is None:
+        return None
+    line, col = place(text, found)
+    second = text.startswith("---", found)
+    message = "a second document begins here" if second else "text after the end of the document"
+    return Problem(code="E013", message=message, file=file, line=line, col=col, hint="a plan is one document")
+
+
+def _next_word(text: str, index: int) -> int | None:
+    """Return where the next thing stands that is neither space nor comment, from `index` on; None: nowhere."""
+    import re
+
+    space = re.compile("[ \\t\\r\\n]*")
+    while True:
+        gap = space.match(text, index)
+        index = gap.end() if gap else index
+        if index == len(text):
+            return None
+        if text[index] != "#":
+            return index
+        newline = text.find("\n", index)
+        if newline < 0:
+            return None
+        index = newline

@@ -34,7 +34,9 @@ Matrix = Annotated[dict[str, Axis], Field(min_length=1)]
 class ForEach(Written):
     """One instance of the step for each item."""
 
-    items: list[Anything] | Text = key("The items, or an expression that gives them.", ["a", "b"], required=True)
+    items: list[Anything] | Text = key(
+        "The items, or an expression that gives them.", ["a", "b"], required=True
+    )
     key_: Text | None = key("An expression that names an instance.", "item.name", alias="key")
     max_parallel: Positive | None = key("How many instances run at the same time.", 4)
 
@@ -182,7 +184,9 @@ class Policy(Written):
 
     auto_approve: RiskLevel | None = key("The highest risk that runs unasked.", "medium")
     llm_auto_approve: RiskLevel | None = key("The same for steps that a model wrote.", "low")
-    rules: Annotated[list[Rule], Field(min_length=1)] | None = key("Rules for some actions.", [{"deny": {"risk": "high"}}])
+    rules: Annotated[list[Rule], Field(min_length=1)] | None = key(
+        "Rules for some actions.", [{"deny": {"risk": "high"}}]
+    )
 
 
 class Llm(Written):

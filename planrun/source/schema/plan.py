@@ -23,9 +23,9 @@ from planrun.source.schema.words import (
     Text,
     Texts,
     Written,
-    written,
     key,
     later,
+    written,
 )
 
 Version = Annotated[int, written("version", type="integer", enum=[1])]
@@ -63,21 +63,27 @@ class Plan(Written):
     env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     secrets: EnvNames | None = later("Secrets that steps may ask for.", ["PYPI_TOKEN"])
-    defaults: Defaults | None = key("What holds for every step that does not say otherwise.", {"timeout": "10m"})
+    defaults: Defaults | None = key(
+        "What holds for every step that does not say otherwise.", {"timeout": "10m"}
+    )
     limits: Limits | None = key("What a run may use up at most.", {"max_parallel": 4, "deadline": "1h"})
-    schedule: Literal["dag", "levels", "batches", "sequential"] | None = key("In what order ready steps start.", "dag")
+    schedule: Literal["dag", "levels", "batches", "sequential"] | None = key(
+        "In what order ready steps start.", "dag"
+    )
     policy: Policy | None = later("What may run without anybody being asked.", {"auto_approve": "medium"})
     llm: Llm | None = later("The language model, when one is used.", {"model": "a-model"})
     agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
         "Kinds of agents that the plan brings along.", {"reviewer": {"description": "Reviews changes."}}
     )
     decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = later(
-        "Decisions that several steps share.", {"store": {"question": "Which store?", "options": [{"label": "redis"}]}}
+        "Decisions that several steps share.",
+        {"store": {"question": "Which store?", "options": [{"label": "redis"}]}},
     )
     steps: Annotated[list[Step], Field(min_length=1)] = key(
         "What is to be done.", [{"id": "test", "run": "pytest -q"}], required=True
     )
     finally_: Annotated[list[Step], Field(min_length=1)] | None = key(
-        "What is done at the end, however the run ended.", [{"id": "collect", "run": "tar -czf logs.tgz logs"}],
+        "What is done at the end, however the run ended.",
+        [{"id": "collect", "run": "tar -czf logs.tgz logs"}],
         alias="finally",
     )

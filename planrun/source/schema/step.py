@@ -63,7 +63,9 @@ class RetryRule(Written):
     exit: ExitCode | Annotated[list[ExitCode], Field(min_length=1)] | None = key(
         "Retry when the command ended with one of these codes.", [75]
     )
-    match: FullText | None = key("Retry when this text stands in the last lines of output.", "Connection reset")
+    match: FullText | None = key(
+        "Retry when this text stands in the last lines of output.", "Connection reset"
+    )
 
 
 class Backoff(Written):
@@ -72,14 +74,18 @@ class Backoff(Written):
     initial: Delay | None = key("The wait before the first repeat.", "2s")
     factor: Annotated[float, Field(ge=1)] | None = key("What each wait is multiplied by for the next.", 2)
     max: Delay | None = key("The longest wait.", "30s")
-    jitter: Annotated[float, Field(ge=0, le=1)] | None = key("The share of the wait that is drawn at random.", 0.1)
+    jitter: Annotated[float, Field(ge=0, le=1)] | None = key(
+        "The share of the wait that is drawn at random.", 0.1
+    )
 
 
 class RetryPolicy(Written):
     """When and how often a failed attempt is repeated."""
 
     max: Annotated[int, Field(ge=0, le=1000)] = key("How many extra attempts there are.", 2, required=True)
-    backoff: Backoff | None = key("How long to wait in between.", {"initial": "2s", "factor": 2, "max": "30s"})
+    backoff: Backoff | None = key(
+        "How long to wait in between.", {"initial": "2s", "factor": 2, "max": "30s"}
+    )
     on: Annotated[list[RetryWord | RetryRule], Field(min_length=1)] | None = key(
         "Which failures are repeated; any match is enough. Left out: all.", ["timeout", {"exit": [75]}]
     )
@@ -93,7 +99,10 @@ class JsonSchemaCheck(Written):
 
     file: Text = key("The file to check.", "build/result.json", required=True)
     schema_: Text | AnyMapping = key(
-        "A JSON Schema, or the file that holds it.", "schemas/result.schema.json", required=True, alias="schema"
+        "A JSON Schema, or the file that holds it.",
+        "schemas/result.schema.json",
+        required=True,
+        alias="schema",
     )
 
 
@@ -107,7 +116,8 @@ class Check(Written):
     commands_on_path: Texts | None = key("These programs must be found on the PATH.", ["git", "docker"])
     env_set: Texts | None = key("These environment variables must be set and not empty.", ["HOME"])
     json_schema: JsonSchemaCheck | None = key(
-        "A file must follow a JSON Schema.", {"file": "build/result.json", "schema": "schemas/result.schema.json"}
+        "A file must follow a JSON Schema.",
+        {"file": "build/result.json", "schema": "schemas/result.schema.json"},
     )
     that: Condition | None = key("An expression that must be true.", "params.target != 'prod'")
 
@@ -123,32 +133,42 @@ class Step(Written):
     description: Text | None = key("What the step is for.", "Run the unit tests of every package.")
 
     run: FullText | None = key("A script for the shell.", "pytest -q")
-    exec: Argv | None = key("A program and its arguments, without a shell.", ["twine", "check", "dist/pkg.whl"])
-    validate_: Checks | None = key("Checks that must all hold.", [{"files_exist": ["dist"]}], alias="validate")
+    exec: Argv | None = key(
+        "A program and its arguments, without a shell.", ["twine", "check", "dist/pkg.whl"]
+    )
+    validate_: Checks | None = key(
+        "Checks that must all hold.", [{"files_exist": ["dist"]}], alias="validate"
+    )
     tool: Line | None = later("A registered tool, called by name.", "git.status")
     args: AnyMapping | None = later("The arguments of `tool`, by keyword.", {"path": "README.md"})
     decide: Decide | None = later(
         "A decision that somebody takes.", {"question": "Which store?", "options": [{"label": "redis"}]}
     )
     ask: Ask | None = later("A question to be answered with yes, no or a value.", {"question": "Publish?"})
-    agent: Agent | None = later("Work for a language model within limits.", {"type": "general", "prompt": "Fix it."})
+    agent: Agent | None = later(
+        "Work for a language model within limits.", {"type": "general", "prompt": "Fix it."}
+    )
     uses: Text | None = later("Another plan that runs as this step.", "./build.yml")
-    with_: AnyMapping | None = later("The parameters of the plan in `uses`.", {"target": "staging"}, alias="with")
+    with_: AnyMapping | None = later(
+        "The parameters of the plan in `uses`.", {"target": "staging"}, alias="with"
+    )
 
     depends_on: Id | Ids | Edges | None = key(
         "The steps it waits for; the mapping form says how they must have ended.", ["lint", "test"]
     )
-    condition: Condition | None = key("An expression; the step is skipped unless it is true.", "params.target == 'prod'")
-    parallel: bool | None = key("false: nothing runs beside it. true: may join its neighbours in `batches`.", example=False)
+    condition: Condition | None = key(
+        "An expression; the step is skipped unless it is true.", "params.target == 'prod'"
+    )
+    parallel: bool | None = key(
+        "false: nothing runs beside it. true: may join its neighbours in `batches`.", example=False
+    )
     retries: Retries | None = key("How many extra attempts there are, or when and how.", 2)
     timeout: Duration | None = key("How long an attempt may take.", "15m")
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
     on_failure: Annotated[OnFailure, Field(json_schema_extra={"x-later-words": ["replan"]})] | None = key(
         "What its failure means for the others.", "continue"
     )
-    recovers: Ids | None = key(
-        "The steps whose failure is healed when this one completes.", ["test"]
-    )
+    recovers: Ids | None = key("The steps whose failure is healed when this one completes.", ["test"])
     env: Env | None = key("Environment variables.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     workdir: Text | None = key("The folder it runs in.", "packages/core")
@@ -162,7 +182,9 @@ class Step(Written):
 
     risk: RiskLevel | None = later("A higher risk than the one found in its command.", "high")
     secrets: EnvNames | None = later("The secrets it may see.", ["PYPI_TOKEN"])
-    inputs: Annotated[list[Text], Field(min_length=1)] | AnyMapping | None = later("What it reads.", ["src/**/*.py"])
+    inputs: Annotated[list[Text], Field(min_length=1)] | AnyMapping | None = later(
+        "What it reads.", ["src/**/*.py"]
+    )
     produces: Texts | None = later("The files it makes.", ["dist/*.whl"])
     cache: Cache | None = later("When an earlier result may be used again.", {"inputs": ["src/**"]})
     reports: Reports | None = later("Reports of its own to be merged into the run's.", {"junit": "junit.xml"})

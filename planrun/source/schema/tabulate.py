@@ -1,4 +1,4 @@
-"""From the same schema to plain Python literals that the loader walks with; see `planrun.source.shape` for their form."""
+"""From the same schema to plain Python literals that `planrun.source.shape` walks with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ def tables() -> dict[str, Any]:
     objects = {**raw.pop("$defs"), "Plan": raw}
     return {
         "OBJECTS": {name: _rules(schema) for name, schema in sorted(objects.items())},
-        "REQUIRED": {name: tuple(schema["required"]) for name, schema in sorted(objects.items()) if "required" in schema},
+        "REQUIRED": {
+            name: tuple(schema["required"])
+            for name, schema in sorted(objects.items())
+            if "required" in schema
+        },
         "LATER": {name: keys for name, schema in sorted(objects.items()) if (keys := _later(schema))},
         "ONE_KEY": tuple(sorted(name for name, schema in objects.items() if schema.get("x-one-key"))),
         "ACTIONS": ACTIONS,

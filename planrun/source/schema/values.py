@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -43,8 +43,10 @@ class Narrowed(Written):
     items: Value | None = key("What each entry of an array must be.", {"type": "string"})
     min_items: Count | None = key("The least number of entries.", 1, alias="minItems")
     max_items: Count | None = key("The greatest number of entries.", 10, alias="maxItems")
-    unique_items: bool | None = key("No entry may stand twice.", True, alias="uniqueItems")  # noqa: FBT003
-    properties: dict[str, Value] | None = key("What the members of an object must be.", {"port": {"type": "integer"}})
+    unique_items: bool | None = key("No entry may stand twice.", True, alias="uniqueItems")
+    properties: dict[str, Value] | None = key(
+        "What the members of an object must be.", {"port": {"type": "integer"}}
+    )
     additional_properties: bool | Value | None = key(
         "Whether an object may have other members, or what they must be.", False, alias="additionalProperties"
     )

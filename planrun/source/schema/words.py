@@ -23,6 +23,7 @@ DELAY_PATTERN = rf"^{_AMOUNT}{{1,8}}$"
 
 
 def written(form: str, **schema: Any) -> WithJsonSchema:
+    """Return a scalar's form for the loader together with its schema for editors."""
     return WithJsonSchema({"x-form": form, **schema})
 
 
@@ -32,7 +33,8 @@ FullText = Annotated[Scalar, written("full", type=_SCALAR, minLength=1)]
 Condition = Annotated[str | bool, written("condition", type=["string", "boolean"], minLength=1)]
 Line = Annotated[Scalar, written("line", type=_SCALAR, pattern=LINE_PATTERN)]
 Id = Annotated[
-    str | int, written("id", anyOf=[{"type": "string", "pattern": ID_PATTERN}, {"type": "integer", "minimum": 0}])
+    str | int,
+    written("id", anyOf=[{"type": "string", "pattern": ID_PATTERN}, {"type": "integer", "minimum": 0}]),
 ]
 Duration = Annotated[str, written("duration", type="string", pattern=DURATION_PATTERN)]
 Delay = Annotated[str, written("delay", type="string", pattern=DELAY_PATTERN)]
@@ -77,7 +79,9 @@ class Written(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
-def key(description: str, example: Any, *, required: bool = False, alias: str | None = None, **marks: Any) -> Any:
+def key(
+    description: str, example: Any, *, required: bool = False, alias: str | None = None, **marks: Any
+) -> Any:
     """Return a key that planrun knows how to use; `marks` go into the schema as they are."""
     return Field(
         default=... if required else None,
