@@ -23,8 +23,10 @@ __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "rea
 
 MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
 MAX_NODES = 1_200_000  # keys and values as written: 100,000 steps with a dozen each
+MAX_ENTRIES = 150_000  # entries of one list or mapping
 MAX_EXPANDED = 100_000  # keys and values that aliases add to those
 
+_STRIDE = 10_000  # how many values are read between two looks at the limits
 _MERGE = "<<"
 _DROPPED = "(dropped)"  # compared by identity: the value of a refused key is read and thrown away
 
@@ -117,6 +119,7 @@ class _Reading:
         deepest = 0
         stack: list[tuple[Any, ...]] = []
         count = 0
+        checkpoint = _STRIDE
         while True:
             event = get_event()
             kind = event.__class__
@@ -157,10 +160,9 @@ class _Reading:
                 continue
 
             count += 1
-            if count > MAX_NODES:
-                raise self._stop(
-                    "E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event
-                )
+            if count >= checkpoint:
+                self._limits(count, [values, *(frame[1] for frame in stack)], event)
+                checkpoint = count + _STRIDE
             if keys is not None:
                 if key is None:
                     if kind is scalar and (node.value or not node.plain):
@@ -196,6 +198,14 @@ class _Reading:
                 values = node.value
                 keys = node.keys if kind is mapping else None
 
+    def _limits(self, count: int, open_values: list[Any], event: Any) -> None:
+        """Stop at a file with more values than any plan has; whether a list is too long is seen a little late."""
+        if count > MAX_NODES:
+            raise self._stop("E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event)
+        if any(values and len(values) > MAX_ENTRIES for values in open_values):
+            message = f"a list or mapping has at most {MAX_ENTRIES:,} entries, and this has more"
+            raise self._stop("E021", message, event)
+
     def _start(self, node: Node) -> None:
         """Take the outermost value; anything but a mapping is refused before the rest of it is read."""
         if node.kind == SCALAR and not node.value:
@@ -221,7 +231,8 @@ class _Reading:
         if not isinstance(event, yaml.DocumentEndEvent):
             return False
         # The next event is never asked for: it could be the start of half a million directives.
-        self._refuse(after_end(self.text, event.end_mark.index, self.file))
+        end: Any = event.end_mark
+        self._refuse(after_end(self.text, end.index, self.file))
         return True
 
     def _refuse(self, problem: Problem | None) -> None:
