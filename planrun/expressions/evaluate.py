@@ -6,7 +6,6 @@ Hot: imported by every run.
 from __future__ import annotations
 
 from planrun.expressions.errors import AbsentError, EvaluationError
-from planrun.expressions.functions import FUNCTIONS, contains
 from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE, ROOT_KEY, spelled
 from planrun.expressions.values import NUMBERS, called, same, text_of, type_of
 
@@ -104,6 +103,8 @@ def _compare(tree: Tree, scope: Scope) -> bool:
     operator = tree[3]
     left, right = evaluate(tree[4], scope), evaluate(tree[5], scope)
     if operator in ("in", "not in"):
+        from planrun.expressions.functions import contains
+
         return contains(right, left) is (operator == "in")
     first, second = type_of(left), type_of(right)
     numbers = first in NUMBERS and second in NUMBERS
@@ -173,10 +174,13 @@ def _call(tree: Tree, scope: Scope) -> Any:
     if name == "default":
         return _default(arguments[0], arguments[1], scope)
     values = [evaluate(argument, scope) for argument in arguments]
+    # Few plans call functions, and fewer hash: the others do not pay for their modules.
     if name == "hash_files":
-        from planrun.expressions.files import hash_files  # reads the disk and hashes: for those who ask
+        from planrun.expressions.files import hash_files
 
         return hash_files(scope.get(ROOT_KEY), values)
+    from planrun.expressions.functions import FUNCTIONS
+
     return FUNCTIONS[name](*values)
 
 
