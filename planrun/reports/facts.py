@@ -50,6 +50,9 @@ _SENTENCES = {
     "not_selected": "not selected",
     "empty": "there is nothing to do it for",
     "replaced_by_replan": "replaced by replan",
+    "abort": "the failure of another step aborted the run",
+    "deadline": "the run passed its deadline",
+    "cancelled": "the run was cancelled",
 }
 
 
@@ -82,13 +85,15 @@ def cause(step: StepState) -> str:
 
 def sentence(step: StepState) -> str:
     """Why a step that did not complete ended so, in one clean line that is never empty."""
-    message = step.message
-    if not message and step.attempts:
-        ended = step.attempts[-1].ended
-        message = attempt_sentence(ended) if ended and ended.status != "completed" else ""
-    if not message:
-        message = _SENTENCES.get(step.reason, cause(step))
-    return line(message) or step.status
+    if step.status in ("skipped", "blocked", "cancelled"):
+        why = "a step it depends on failed" if step.status == "blocked" else ""
+        why = why or _SENTENCES.get(step.reason, cause(step))
+        # Here the message is what the reason is about: a condition, or the steps it waited for.
+        return line(f"{why}: {step.message}" if step.message else why) or step.status
+    ended = step.attempts[-1].ended if step.attempts else None
+    if not step.message and ended and ended.status != "completed":
+        return attempt_sentence(ended)
+    return line(step.message or _SENTENCES.get(step.reason, cause(step))) or step.status
 
 
 def attempt_sentence(ended: AttemptEnded | None) -> str:

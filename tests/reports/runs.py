@@ -1,0 +1,156 @@
+"""Runs for the report tests: states that are folded from real events, and the logs that belong to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planrun.model import events as ev
+from planrun.model.plan import Edge, Plan, Retry, Run, Step
+from planrun.model.state import RunState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIGEST = "5f16a3c5" * 8
+HEAD = "ab12cd34" * 8
+RUN = "20260131-093000-1f2e3d"
+
+
+def step(name: str, *needs: str, **fields: Any) -> Step:
+    """Return a `run` step; `needs` become `ok` edges unless written as `kind:id`."""
+    edges = []
+    for need in needs:
+        kind, colon, on = need.partition(":")
+        edges.append(Edge(on=on, kind=kind) if colon else Edge(on=need, kind="ok"))  # type: ignore[arg-type]
+    return Step(id=name, action=Run(script="true"), kind="run", edges=tuple(edges), **fields)
+
+
+class Story:
+    """Tells a run event by event; the clock goes on by what each attempt takes."""
+
+    def __init__(self, rundir: Path, *steps: Step, **plan: Any) -> None:
+        fields: dict[str, Any] = {"name": "release", "file": "plans/release.yml", "digest": DIGEST} | plan
+        self.plan = Plan(steps=steps, **fields)
+        self.state = RunState(self.plan)
+        self.rundir = rundir
+        self.clock = 0.0
+        self.events: list[ev.Event] = []
+        header = {"name": self.plan.name, "version": 1, "digest": DIGEST, "file": self.plan.file}
+        self.tell(
+            ev.RunStarted(
+                at=self.at,
+                run=RUN,
+                planrun="1.0.0",
+                plan=header,
+                params={},
+                context={"ci": False, "ref": "", "sha": "", "event": ""},
+                options={"jobs": 2, "schedule": "dag"},
+                pid=4242,
+                host="runner-1",
+            )
+        )
+        for status in ("awaiting_approval", "approved", "executing"):
+            self.tell(ev.PlanMoved(at=self.at, status=status))
+
+    @property
+    def at(self) -> str:
+        """The present moment as it stands in events."""
+        whole = int(self.clock)
+        hours, minutes, seconds = 9 + whole // 3600, whole // 60 % 60, whole % 60
+        return f"2026-01-31T{hours:02d}:{minutes:02d}:{seconds:02d}.{round((self.clock - whole) * 1000):03d}Z"
+
+    def tell(self, event: ev.Event) -> None:
+        """Fold an event."""
+        self.events.append(event)
+        self.state.apply(event)
+
+    def start(self, name: str, log: bytes | None = None) -> int:
+        """Start the next attempt of a step, writing its log; returns its number."""
+        n = len(self.state.steps[name].attempts) + 1
+        path = f"logs/{name}/{n}.log"
+        file = self.rundir / path
+        if log is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(log)
+        self.tell(ev.AttemptStarted(at=self.at, step=name, n=n, log=path))
+        return n
+
+    def run(
+        self, name: str, status: str = "completed", took: float = 0.5, log: bytes = b"", **end: Any
+    ) -> Story:
+        """Run one attempt of a step to its end; `status` `waiting` is a failure that is repeated."""
+        n = self.start(name, log)
+        self.clock += took
+        failed = status in ("failed", "waiting")
+        usual = {"reason": "exit", "exit_code": 1} if failed else {"reason": status, "exit_code": 0}
+        end = {**usual, **end}
+        if failed and "error" not in end:
+            end["error"] = {"class": "unknown", "rule": "none", "message": f"exit status {end['exit_code']}"}
+        if status == "completed":
+            end.setdefault("step_reason", "flaky" if n > 1 else "ran")
+        self.tell(
+            ev.AttemptEnded(
+                at=self.at,
+                step=name,
+                n=n,
+                status="failed" if status == "waiting" else status,
+                step_status=status,
+                duration=took,
+                log_bytes=len(log),
+                **end,
+            )
+        )
+        return self
+
+    def move(self, name: str, status: str, reason: str, message: str = "") -> Story:
+        """End a step without an attempt."""
+        self.tell(ev.StepMoved(at=self.at, step=name, status=status, reason=reason, message=message))
+        return self
+
+    def end(self, exit_code: int = 0) -> RunState:
+        """End the run with the verdict of its steps."""
+        verdict = self.state.verdict()
+        self.tell(
+            ev.RunEnded(
+                at=self.at,
+                status="completed" if verdict == "partial" else verdict,
+                verdict=verdict,
+                exit_code=exit_code,
+                duration=self.clock,
+                summary=self.state.summary(),
+                events=len(self.events) + 1,
+            )
+        )
+        return self.state
+
+
+def mixed_run(rundir: Path) -> RunState:
+    """Return a run with one of everything: passed, flaky, failed, timed out, repeated, skipped, blocked and so on."""
+    told = Story(
+        rundir,
+        step("build", title="Build the wheel", line=10, col=5),
+        step("lint", line=14, on_failure="continue"),
+        step("test", "build", title="Unit tests", line=18, retries=Retry(max=2)),
+        step("fetch", line=22),
+        step("integration", "build", line=26, retries=Retry(max=1), title="Tests | with <tricks> & @all #1"),
+        step("deploy", "integration", line=30),
+        step("notify", "done:integration", line=34, condition_text="params.target == 'prod'"),
+        step("docs", line=38),
+        step("collect", line=42, section="finally"),
+        title="Release & ship",
+    )
+    told.run(
+        "build", took=12.3, log=b"\x1b[32mok\x1b[0m built\r\nbye\n", outputs={"wheel": "dist/a.whl", "n": 3}
+    )
+    told.run("lint", "failed", 0.2, b"E501 line too long\n")
+    told.run("test", "waiting", 1.0, b"connection reset\n", delay=1.0)
+    told.run("test", took=2.0, log=b"2 passed\n")
+    timeout = {"class": "transient", "rule": "reason:timeout", "message": "ran longer than 30.0s"}
+    told.run("fetch", "failed", 30.0, b"10%\r50%\r", reason="timeout", exit_code=143, error=timeout)
+    told.run("integration", "waiting", 3.0, b"first try\n::error::no\n", exit_code=2, delay=1.0)
+    told.run("integration", "failed", 3.5, b"second ```` try \xff\n", exit_code=3)
+    told.move("deploy", "blocked", "upstream", "integration failed (exit)")
+    told.move("notify", "skipped", "condition", "params.target == 'prod'")
+    told.move("docs", "skipped", "not_selected")
+    told.run("collect", took=0.1)
+    return told.end(1)

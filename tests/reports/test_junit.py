@@ -1,0 +1,239 @@
+"""The JUnit file is what its readers accept, and says what happened."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import junitparser
+import pytest
+from junit_xml import TestCase as JunitCase
+from junit_xml import TestSuite as JunitSuite
+from lxml import etree
+
+from planrun.reports.junit import DIALECTS, TOTAL_BYTES, write_junit
+from tests.reports.runs import DIGEST, HEAD, RUN, Story, mixed_run, step
+
+SCHEMAS = Path(__file__).parent.parent / "data" / "junit"
+STRICT = {
+    "jenkins-xunit": "jenkins-xunit-junit-10.xsd",
+    "surefire": "surefire-test-report.xsd",
+    "ant": "windyroad-JUnit.xsd",
+}
+
+
+def junit(state: object, rundir: Path, dialect: str = "default") -> bytes:
+    """The file as bytes."""
+    out = io.BytesIO()
+    write_junit(state, str(rundir), out, dialect, head=HEAD)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def cases(data: bytes) -> dict[str, ET.Element]:
+    """The test cases by name."""
+    return {case.attrib["name"]: case for case in ET.fromstring(data).iter("testcase")}
+
+
+@pytest.mark.parametrize("dialect", STRICT)
+def test_strict_dialects_are_valid(dialect: str, tmp_path: Path) -> None:
+    """Each strict dialect validates against the schema of its reader."""
+    schema = etree.XMLSchema(etree.parse(SCHEMAS / STRICT[dialect]))
+    schema.assertValid(etree.fromstring(junit(mixed_run(tmp_path), tmp_path, dialect)))
+
+
+@pytest.mark.parametrize("sample", ["ok-default", "ok-jenkins", "ok-surefire", "ok-ant"])
+def test_the_samples_validate_as_their_notes_say(sample: str) -> None:
+    """The schemas in the test data are live: each accepts the samples it should and refuses the others."""
+    root = etree.parse(SCHEMAS / "samples" / f"{sample}.xml").getroot()
+    accepted = {
+        dialect
+        for dialect, name in STRICT.items()
+        if etree.XMLSchema(etree.parse(SCHEMAS / name)).validate(root)
+    }
+    expected = {"ok-default": set(), "ok-jenkins": {"jenkins-xunit"}, "ok-surefire": {"surefire"}}
+    assert accepted == expected.get(sample, {"jenkins-xunit", "ant"})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_counts_agree_with_the_cases(dialect: str, tmp_path: Path) -> None:
+    """Totals are those of the tree, as junitparser counts them."""
+    data = junit(mixed_run(tmp_path), tmp_path, dialect)
+    root = ET.fromstring(data)
+    suite = next(root.iter("testsuite"))
+    found = {
+        "tests": len(list(suite.iter("testcase"))),
+        "failures": len(list(suite.iter("failure"))),
+        "errors": len(list(suite.iter("error"))),
+        "skipped": len(list(suite.iter("skipped"))),
+    }
+    assert found == {"tests": 9, "failures": 2, "errors": 1, "skipped": 3}
+    assert {name: int(suite.attrib[name]) for name in found} == found
+    parsed = junitparser.JUnitXml.fromstring(data)
+    if isinstance(parsed, junitparser.JUnitXml):
+        assert (parsed.tests, parsed.failures, parsed.errors, parsed.skipped) == (9, 2, 1, 3)
+
+
+@pytest.mark.shows("GP-27", "N-67")
+def test_default_dialect_carries_place_and_time(tmp_path: Path) -> None:
+    """Every case names file and line of its step, its start and its duration; the suite is wall clock."""
+    data = junit(mixed_run(tmp_path), tmp_path)
+    suite = next(ET.fromstring(data).iter("testsuite"))
+    build = cases(data)["build"]
+    assert build.attrib == {
+        "classname": "release",
+        "name": "build",
+        "time": "12.300",
+        "timestamp": "2026-01-31T09:00:00",
+        "file": "plans/release.yml",
+        "line": "10",
+    }
+    assert suite.attrib["time"] == "52.100"
+    assert suite.attrib["hostname"] == "runner-1"
+    properties = {item.attrib["name"]: item.attrib["value"] for item in suite.iter("property")}
+    assert properties == {
+        "planrun.run_id": RUN,
+        "planrun.plan_digest": DIGEST,
+        "planrun.head": HEAD,
+        "planrun.status": "failed",
+        "planrun.verdict": "failed",
+        "planrun.step_seconds": "52.100",
+    }
+
+
+def test_failure_and_error_are_kept_apart(tmp_path: Path) -> None:
+    """A command that said no is a failure, one that could not be judged an error; both say why in text."""
+    found = cases(junit(mixed_run(tmp_path), tmp_path))
+    failure, error = found["lint"].find("failure"), found["fetch"].find("error")
+    assert failure is not None
+    assert error is not None
+    assert failure.attrib == {"type": "ExitStatus", "message": "exit status 1"}
+    assert (failure.text or "").startswith("exit status 1\n")
+    assert "E501 line too long" in (failure.text or "")
+    assert error.attrib == {"type": "Timeout", "message": "ran longer than 30.0s"}
+    assert "error class transient, by rule reason:timeout" in (error.text or "")
+    assert (error.text or "").endswith("10%\n50%\n")
+
+
+def test_retries_are_one_case(tmp_path: Path) -> None:
+    """Passed after a failure is flaky; failed after retries is the first failure and the others as reruns."""
+    found = cases(junit(mixed_run(tmp_path), tmp_path))
+    flaky = found["test"].find("flakyFailure")
+    assert flaky is not None
+    assert flaky.attrib["type"] == "ExitStatus"
+    assert "connection reset" in (flaky.findtext("stackTrace") or "")
+    assert found["test"].findtext("system-out") == "2 passed\n"
+    assert [child.tag for child in found["integration"]] == ["failure", "rerunFailure", "system-out"]
+    assert "first try" in (found["integration"].findtext("failure") or "")
+    assert "second" in (found["integration"].findtext("rerunFailure/stackTrace") or "")
+
+
+def test_what_did_not_run_says_why(tmp_path: Path) -> None:
+    """Skipped, blocked and not selected steps are skipped cases with message and text."""
+    found = cases(junit(mixed_run(tmp_path), tmp_path))
+    said = {
+        name: (skipped.attrib["type"], skipped.attrib["message"], (skipped.text or "").strip() != "")
+        for name, case in found.items()
+        if (skipped := case.find("skipped")) is not None
+    }
+    assert said == {
+        "deploy": ("Blocked", "blocked: a step it depends on failed: integration failed (exit)", True),
+        "notify": ("Skipped", "skipped: its condition is false: params.target == 'prod'", True),
+        "docs": ("Skipped", "skipped: not selected", True),
+    }
+
+
+def test_cleanup_steps_are_cases(tmp_path: Path) -> None:
+    """Steps under `finally` are counted like all others."""
+    assert cases(junit(mixed_run(tmp_path), tmp_path))["collect"].attrib["time"] == "0.100"
+
+
+def test_what_steps_print_is_harmless(tmp_path: Path) -> None:
+    """Colours go, carriage returns become newlines, odd bytes U+FFFD, workflow commands are broken."""
+    data = junit(mixed_run(tmp_path), tmp_path)
+    found = cases(data)
+    assert found["build"].findtext("system-out") == "ok built\nbye\n"
+    assert "\ufffd" in (found["integration"].findtext("rerunFailure/stackTrace") or "")
+    assert not any(row.lstrip().startswith(b"::") for row in data.splitlines())
+
+
+def test_a_killed_run_is_not_green(tmp_path: Path) -> None:
+    """A step without a recorded end is an error, one that never started is skipped."""
+    told = Story(tmp_path, step("a"), step("b", "a"), step("c"))
+    told.run("c", took=2.0)
+    told.start("a", b"half of the w")
+    data = junit(told.state, tmp_path)
+    found = cases(data)
+    error, skipped = found["a"].find("error"), found["b"].find("skipped")
+    assert error is not None
+    assert skipped is not None
+    assert error.attrib["type"] == "WorkerLost"
+    assert "half of the w" in (error.text or "")
+    assert skipped.attrib["message"] == "not run: the run ended before it"
+    assert next(ET.fromstring(data).iter("testsuite")).attrib["time"] == "2.000"
+
+
+def test_the_file_stays_small(tmp_path: Path) -> None:
+    """Cases show head and tail of 64 KiB, the file 8 MiB of logs, and failures are not crowded out."""
+    names = [f"s{number}" for number in range(200)]
+    told = Story(tmp_path, *(step(name) for name in names))
+    log = b"<line & more>\n" * 8000
+    for name in names[:-1]:
+        told.run(name, log=log)
+    told.run("s199", "failed", log=log + b"the reason\n")
+    data = junit(told.end(1), tmp_path)
+    found = cases(data)
+    first = found["s0"].findtext("system-out") or ""
+    left = next(row for row in first.splitlines() if "left out" in row)
+    kept = len(first.encode()) - len(left.encode()) - 1
+    assert left == f"… {len(log) - kept} bytes left out …"
+    assert 60 * 1024 < kept <= 64 * 1024
+    assert (found["s198"].findtext("system-out") or "").startswith("log left out")
+    assert "the reason" in (found["s199"].findtext("failure") or "")
+    assert len(data) < TOTAL_BYTES * 1.5
+
+
+def test_a_missing_log_hurts_nothing(tmp_path: Path) -> None:
+    """A log that is gone leaves the reason."""
+    told = Story(tmp_path, step("a"))
+    told.run("a", "failed", log=b"words\n")
+    (tmp_path / "logs/a/1.log").unlink()
+    case = cases(junit(told.end(1), tmp_path))["a"]
+    assert case.findtext("failure") == "exit status 1\nerror class unknown, by rule none\n"
+
+
+def test_logs_outside_of_the_run_are_not_read(tmp_path: Path) -> None:
+    """Neither `..` nor links lead out of the run directory."""
+    (tmp_path / "secret").write_text("hidden words")
+    rundir = tmp_path / "run"
+    (rundir / "logs/a").mkdir(parents=True)
+    told = Story(rundir, step("a"), step("../../secret"))
+    told.start("../../secret")
+    (rundir / "logs/a/1.log").symlink_to(tmp_path / "secret")
+    told.start("a")
+    assert b"hidden words" not in junit(told.state, rundir)
+
+
+def test_the_same_suite_from_junit_xml(tmp_path: Path) -> None:
+    """The library's own tree for the same run holds the same cases with the same results."""
+    state = mixed_run(tmp_path)
+    built = []
+    for name, found in state.steps.items():
+        case = JunitCase(name, classname=state.plan.name, elapsed_sec=found.duration)
+        if found.status in ("skipped", "blocked"):
+            case.add_skipped_info(message="why")
+        elif found.reason == "timeout":
+            case.add_error_info(message="why", error_type="Timeout")
+        elif found.status == "failed":
+            case.add_failure_info(message="why", failure_type="ExitStatus")
+        built.append(case)
+    oracle = JunitSuite("release", built).build_xml_doc(encoding="utf-8")
+    ours = next(ET.fromstring(junit(state, tmp_path)).iter("testsuite"))
+    for name in ("name", "tests", "failures", "errors", "skipped"):
+        assert oracle.attrib[name] == ours.attrib[name]
+    results = ("failure", "error", "skipped")
+    for theirs, mine in zip(oracle.iter("testcase"), ours.iter("testcase"), strict=True):
+        assert theirs.attrib["name"] == mine.attrib["name"]
+        assert theirs.attrib["classname"] == mine.attrib["classname"]
+        assert float(theirs.attrib.get("time", 0)) == pytest.approx(float(mine.attrib["time"]), abs=0.001)
+        assert [child.tag for child in theirs] == [child.tag for child in mine if child.tag in results]

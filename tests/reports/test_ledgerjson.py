@@ -1,0 +1,135 @@
+"""`ledger.json` holds what its schema says, and what the run did."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from planrun.model.state import RunState
+from planrun.reports.ledgerjson import write_ledger
+from tests.reports.runs import DIGEST, RUN, Story, mixed_run, step
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "ledger.schema.json").read_bytes())
+
+
+def ledger(state: RunState) -> dict[str, Any]:
+    """Return the object, checked against the schema."""
+    out = io.BytesIO()
+    write_ledger(state, out)
+    value = json.loads(out.getvalue())
+    jsonschema.Draft7Validator(SCHEMA).validate(value)
+    assert isinstance(value, dict)
+    return value
+
+
+def objects(schema: object) -> list[dict[str, Any]]:
+    """Every schema with properties, at any depth."""
+    if isinstance(schema, list):
+        return [found for item in schema for found in objects(item)]
+    if not isinstance(schema, dict):
+        return []
+    below = [found for item in schema.values() for found in objects(item)]
+    return [schema, *below] if "properties" in schema else below
+
+
+def test_the_schema_is_one_and_describes_every_key() -> None:
+    """Valid draft-07, a description at every key, every key required."""
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    for found in objects(SCHEMA):
+        assert sorted(found["required"]) == sorted(found["properties"])
+        assert all(part.get("description") for part in found["properties"].values())
+
+
+@pytest.mark.shows("N-20", "GP-27")
+def test_a_finished_run(tmp_path: Path) -> None:
+    """Run, summary, steps and attempts stand where scripts look for them."""
+    value = ledger(mixed_run(tmp_path))
+    steps = {found.pop("id"): found for found in value.pop("steps")}
+    assert value == {
+        "schema_version": 1,
+        "run_id": RUN,
+        "plan": {"name": "release", "version": 1, "digest": DIGEST, "file": "plans/release.yml"},
+        "status": "failed",
+        "verdict": "failed",
+        "exit_code": 1,
+        "started_at": "2026-01-31T09:00:00.000Z",
+        "ended_at": "2026-01-31T09:00:52.100Z",
+        "duration_s": 52.1,
+        "policy": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0, "usd": 0},
+        "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},
+    }
+    attempt = steps["fetch"].pop("attempts")[0]
+    assert steps["fetch"] == {
+        "title": "",
+        "kind": "run",
+        "section": "steps",
+        "origin": "file",
+        "risk": None,
+        "status": "failed",
+        "reason": "timeout",
+        "flaky": False,
+        "depends_on": [],
+        "outputs": {},
+    }
+    assert attempt == {
+        "n": 1,
+        "status": "failed",
+        "reason": "timeout",
+        "exit_code": 143,
+        "started_at": "2026-01-31T09:00:15.500Z",
+        "ended_at": "2026-01-31T09:00:45.500Z",
+        "duration_s": 30.0,
+        "log": "logs/fetch/1.log",
+        "error": {"class": "transient", "rule": "reason:timeout", "message": "ran longer than 30.0s"},
+        "usage": {"input_tokens": 0, "output_tokens": 0, "usd": 0},
+        "tools": [],
+        "files": [],
+        "resources": [],
+    }
+    assert steps["build"]["outputs"] == {"wheel": "dist/a.whl", "n": 3}
+    assert steps["test"]["flaky"]
+    assert [found["status"] for found in steps["test"]["attempts"]] == ["failed", "completed"]
+    assert steps["deploy"]["depends_on"] == ["integration"]
+    assert steps["collect"]["section"] == "finally"
+
+
+def test_a_killed_run(tmp_path: Path) -> None:
+    """What is not known yet is null."""
+    told = Story(tmp_path, step("a"), step("b", "a"))
+    told.start("a")
+    value = ledger(told.state)
+    assert (value["status"], value["verdict"], value["exit_code"]) == ("executing", None, None)
+    assert (value["ended_at"], value["duration_s"]) == (None, None)
+    attempt = value["steps"][0]["attempts"][0]
+    assert (attempt["status"], attempt["ended_at"], attempt["exit_code"]) == ("running", None, None)
+    assert value["steps"][1]["status"] == "pending"
+
+
+def test_usage_adds_up(tmp_path: Path) -> None:
+    """Tokens of all attempts are summed for the run."""
+    told = Story(tmp_path, step("a"), step("b"))
+    told.run("a", usage={"input_tokens": 1000, "output_tokens": 200, "usd": 0.25})
+    told.run("b", usage={"input_tokens": 1})
+    value = ledger(told.end())
+    assert value["usage"] == {"input_tokens": 1001, "output_tokens": 200, "usd": 0.25}
+    assert value["steps"][1]["attempts"][0]["usage"] == {"input_tokens": 1, "output_tokens": 0, "usd": 0}
+
+
+def test_one_step_a_line(tmp_path: Path) -> None:
+    """Line tools can read it: the run, then a line for each step."""
+    out = io.BytesIO()
+    write_ledger(mixed_run(tmp_path), out)
+    rows = out.getvalue().decode().splitlines()
+    assert len(rows) == 1 + 9 + 1
+    assert all(json.loads(row.rstrip(",")) for row in rows[1:-1])
+
+
+def test_a_plan_without_steps_is_well_formed(tmp_path: Path) -> None:
+    """Nothing to report is reported."""
+    assert ledger(Story(tmp_path).end())["steps"] == []
