@@ -12,7 +12,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -37,11 +37,15 @@ class InvalidInput(PlanrunError):
 
 
 class InvalidPlan(InvalidInput):
-    """A plan file that cannot be executed; `problems` holds every finding, in file order."""
+    """A plan file that cannot be executed; `problems` holds every finding, in file order.
 
-    def __init__(self, problems: Sequence[object]) -> None:
+    `sources` are the bytes of the files that problems stand in, by name, as far as they could be read.
+    """
+
+    def __init__(self, problems: Sequence[object], sources: Mapping[str, bytes] | None = None) -> None:
         super().__init__(f"{len(problems)} problem{'' if len(problems) == 1 else 's'} in the plan")
         self.problems = tuple(problems)
+        self.sources: Mapping[str, bytes] = sources or {}
 
 
 class Denied(PlanrunError):

@@ -8,21 +8,25 @@ keys, the way a value is quoted and the folder of the file do not show in it.
 from __future__ import annotations
 
 from planrun.model.jsontext import dumps
+from planrun.model.plan import Check
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Plan, Step
+    from planrun.model.plan import Plan, Step, Text, Tree
 
 FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical form
 
 # Where a thing stands and how it was written is not what it means.
-_PLACES = frozenset(("file", "digest", "line", "col", "condition_text", "source", "steps"))
+_PLACES = frozenset(
+    ("file", "digest", "line", "col", "condition_text", "source", "steps")
+)  # steps: line by line
 # What a step does when it runs; when, how long and how often it may run is not part of it.
-_RECIPE = ("id", "kind", "action", "env", "env_file", "workdir", "shell", "outputs", "needs_dir")
+_RECIPE = ("id", "kind", "action", "env", "env_file", "shell", "outputs", "needs_dir")
 
 
 def digest(plan: Plan) -> str:
@@ -41,28 +45,81 @@ def recipe(step: Step) -> str:
     Titles, owners, notes, tags, edges, conditions, timeouts and retries play no part. The environment that the
     plan gives to all its steps is not in it either: see `surroundings`.
     """
-    fields = {name: _plain(getattr(step, name)) for name in _RECIPE}
+    fields = {name: _FORMS.get(name, _plain)(getattr(step, name)) for name in _RECIPE}
+    fields["workdir"] = None if step.workdir is None else _text(step.workdir)
     return str(sha256(dumps(fields).encode()).hexdigest())
 
 
 def surroundings(plan: Plan) -> str:
     """Return the sha256 of what the plan gives every step to run in: `env`, `env_file` and `inherit_env`."""
-    fields = [_plain(plan.env), _plain(plan.env_file), plan.inherit_env]
+    fields = [_named(plan.env), _texts(plan.env_file), plan.inherit_env]
     return str(sha256(dumps(fields).encode()).hexdigest())
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON data: records as mappings without defaults, keys sorted."""
+    """Return a value as JSON data: records as mappings without defaults, keys sorted, trees without places."""
     if isinstance(value, Record):
-        kind = type(value)
-        fields = {
-            name: _plain(item)
-            for name, item in sorted(vars(value).items())
-            if name not in _PLACES and item != getattr(kind, name, None)
-        }
-        return {"": kind.__name__, **fields}
+        return _record(value)
     if isinstance(value, dict):
         return {key: _plain(value[key]) for key in sorted(value)}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value
+
+
+def _record(record: Record) -> dict[str, Any]:
+    kind = type(record)
+    if isinstance(record, Check):
+        return {"": "Check", "kind": record.kind, "value": _CHECKED.get(record.kind, _texts)(record.value)}
+    fields: dict[str, Any] = {"": kind.__name__}
+    for name, item in sorted(vars(record).items()):
+        if name not in _PLACES and item != (default := getattr(kind, name, None)):
+            found = _FORMS.get(name, _plain)(item)
+            if not isinstance(default, Record) or found != _plain(default):
+                fields[name] = found
+    return fields
+
+
+def _text(value: Text) -> Any:
+    """Return a text as it is, a template as a list of texts and trees."""
+    if isinstance(value, str):
+        return value
+    return [part if isinstance(part, str) else _tree(part[0]) for part in value[1]]
+
+
+def _texts(values: tuple[Text, ...]) -> list[Any]:
+    return [_text(value) for value in values]
+
+
+def _named(values: dict[str, Any]) -> dict[str, Any]:
+    """Return texts by name, or schemas by name, as `outputs` are those of a plan or of a step."""
+    return {
+        name: _plain(value) if isinstance(value, dict) else _text(value)
+        for name, value in sorted(values.items())
+    }
+
+
+def _tree(tree: Tree) -> list[Any]:
+    """Return a node of an expression without offset and length: they change with every space before it."""
+    if tree[0] in ("const", "path"):
+        return [tree[0], *tree[3:]]
+    return [tree[0], *[_branch(part) for part in tree[3:]]]
+
+
+def _branch(part: Any) -> Any:
+    if not isinstance(part, tuple):
+        return part
+    return [_tree(item) for item in part] if not part or isinstance(part[0], tuple) else _tree(part)
+
+
+# What is no plain data, by the name of its field or the kind of its check.
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "script": _text,
+    "workdir": _text,
+    "argv": _texts,
+    "env_file": _texts,
+    "env": _named,
+    "outputs": _named,
+    "condition": _tree,
+}
+_CHECKED: dict[str, Callable[[Any], Any]] = {"that": _tree, "json_schema": _named}

@@ -1,0 +1,158 @@
+"""Compiled plans kept between runs, by the content of their files. HOT: every start looks here first.
+
+An entry is one file in the user's cache directory: a line that says what it is, the sha256 of the rest, and the
+plan as plain data in `marshal` form, which is the fastest there is and must never be fed with anything that
+somebody else wrote. So directory and entry have to belong to this user and nobody else may write them; nothing is
+reached through a symbolic link; and a payload that does not have its sha256 is no entry. Whatever is wrong with an
+entry or with the whole directory, the answer is the same: it is not in the cache.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import stat
+import sys
+
+from planrun import __version__
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_ENTRIES = 200
+MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
+_FORM = b"planrun compiled plan 1\n"
+_ENDING = ".plan"
+# What decides what a file is compiled to.
+_COMPILERS = (
+    "source/compile",
+    "source/formulas",
+    "source/fragments",
+    "source/outline",
+    "source/packed",
+    "source/canonical",
+    "expressions/grammar",
+    "model/plan",
+)
+_DIGEST = 32  # bytes of a sha256
+
+
+def folder() -> str:
+    """Return the directory for compiled plans, "" when the environment names none; it need not exist."""
+    own = os.environ.get("PLANRUN_CACHE_DIR", "")
+    if own:
+        return os.path.join(os.path.abspath(own), "plans")
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(home):  # relative ones are to be ignored, says the XDG specification
+        home = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "planrun", "plans") if os.path.isabs(home) else ""
+
+
+def key_of(data: bytes, name: str) -> str:
+    """Return the key of a plan: its bytes, its default name, and everything that can read or write an entry."""
+    program = f"{__version__} {sys.hexversion} {marshal.version} {_stamp()} {name}\0"
+    return str(sha256(program.encode("utf-8", "surrogatepass") + data).hexdigest())
+
+
+def _stamp() -> str:
+    """Return when this code was last changed, for those who work on it without a new version each time."""
+    root = os.path.dirname(os.path.dirname(__file__))
+    try:
+        return str([os.stat(f"{root}/{name}.py").st_mtime_ns for name in _COMPILERS])
+    except OSError:
+        return ""  # not a plain folder of files: then nobody works on it
+
+
+def read(key: str) -> Any:
+    """Return the data of an entry, or None."""
+    try:
+        where = _open_folder()
+    except OSError:
+        return None
+    try:
+        payload = _read_entry(where, key)
+        return marshal.loads(payload) if payload is not None else None  # noqa: S302 - only what this user wrote
+    except (OSError, ValueError, EOFError, TypeError):
+        return None
+    finally:
+        os.close(where)
+
+
+def write(key: str, data: Any) -> None:
+    """Keep data under a key, if that is possible; says nothing when it is not."""
+    try:
+        os.makedirs(folder(), 0o700, exist_ok=True)
+        where = _open_folder()
+    except OSError:
+        return
+    try:
+        payload = marshal.dumps(data)
+        _write_entry(where, key, _FORM + sha256(payload).digest() + payload)
+        _drop_oldest(where)
+    except (OSError, ValueError):
+        return
+    finally:
+        os.close(where)
+
+
+def _open_folder() -> int:
+    """Open the directory; raises OSError when it is not this user's alone."""
+    fd = os.open(folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not _is_ours(os.fstat(fd)):
+        os.close(fd)
+        raise PermissionError(folder())
+    return fd
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _read_entry(where: int, key: str) -> bytes | None:
+    """Return the payload of an entry that is ours and whole."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(key + _ENDING, flags, dir_fd=where)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or not _is_ours(status) or status.st_size > MAX_BYTES:
+            return None
+        data = b""
+        while block := os.read(fd, status.st_size + 1):
+            data = data + block if data else block
+    finally:
+        os.close(fd)
+    at = len(_FORM) + _DIGEST
+    payload = data[at:]
+    if data[:at] != _FORM + sha256(payload).digest():
+        return None
+    return payload
+
+
+def _write_entry(where: int, key: str, data: bytes) -> None:
+    if len(data) > MAX_BYTES:
+        return
+    draft = f"{key}.{os.getpid()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(draft, flags, 0o600, dir_fd=where)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    except OSError:
+        os.unlink(draft, dir_fd=where)
+        raise
+    finally:
+        os.close(fd)
+    os.replace(draft, key + _ENDING, src_dir_fd=where, dst_dir_fd=where)
+
+
+def _drop_oldest(where: int) -> None:
+    """Keep MAX_ENTRIES files, the newest ones; what a killed process left half written goes the same way."""
+    names = [name for name in os.listdir(where) if name.endswith((_ENDING, ".tmp"))]
+    if len(names) <= MAX_ENTRIES:
+        return
+    names.sort(key=lambda name: os.stat(name, dir_fd=where, follow_symlinks=False).st_mtime_ns)
+    for name in names[: len(names) - MAX_ENTRIES]:
+        os.unlink(name, dir_fd=where)

@@ -1,0 +1,260 @@
+"""From a checked node tree to a Plan: every default resolved, nothing left to look up."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.model.plan import (
+    DEFAULT_TIMEOUT,
+    Abstract,
+    Check,
+    Edge,
+    Exec,
+    Limits,
+    Param,
+    Plan,
+    Retry,
+    Run,
+    Step,
+    Validate,
+)
+from planrun.source.canonical import digest
+from planrun.source.formulas import LIST_CHECKS
+from planrun.source.node import MAPPING, SEQUENCE, Node
+from planrun.source.outline import Draft, entries, members
+from planrun.source.shape import as_bool, as_duration, as_int, as_number, to_data
+from planrun.source.validate import Checked, shell_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.plan import Text
+
+_LINES = ("title", "description", "owner", "notes")
+# All that most steps say.
+_SIMPLE = frozenset(("id", "run", "exec", "validate", "depends_on", "condition", "recovers"))
+_WORDS = ("any", "timeout", "idle_timeout")  # what `retries: {on: …}` names besides the classes of errors
+
+
+def compile_plan(checked: Checked) -> Plan:
+    """Return the plan of a tree in which neither shape nor meaning had a problem."""
+    return _Compiler(checked).plan()
+
+
+class _Compiler:
+    """One plan on its way; what a step does not say is asked of `defaults`."""
+
+    def __init__(self, checked: Checked) -> None:
+        self.outline = checked.outline
+        self.root = checked.outline.root
+        self.formulas = checked.formulas
+        self.params = checked.params
+        self.outputs = checked.outputs
+        found = self.root.get("defaults")
+        self.defaults: dict[str, Node] = found.value if found is not None and found.kind == MAPPING else {}
+        self.edges: dict[tuple[str, str], Edge] = {}  # many steps want the same of the same one
+        self.private = {
+            id(formula.owner)
+            for formula in self.formulas.listed
+            if any(reference.path[0] == "step" for reference in formula.references)
+        }
+        self.general = self.settings({}, self.defaults)
+
+    def plan(self) -> Plan:
+        """Put everything together."""
+        root = self.root
+        limits = self.limits()
+        fields: dict[str, Any] = {
+            "name": root.value["name"].value if "name" in root.value else stem(self.outline.file),
+            "file": self.outline.file,
+            "steps": tuple([self.step(draft) for draft in self.outline.drafts]),
+            "params": self.param_list(),
+            "outputs": self.texts(root.get("outputs")),
+            "env": self.texts(root.get("env")),
+            "env_file": self.words(root.get("env_file")),
+            "limits": limits,
+        }
+        for key in ("description", "goal", "schedule"):
+            if key in root.value:
+                fields[key] = root.value[key].value
+        if "inherit_env" in self.defaults:
+            fields["inherit_env"] = self.defaults["inherit_env"].value
+        plan = Plan(
+            **{name: value for name, value in fields.items() if value not in ((), {}) or name == "steps"}
+        )
+        return plan.but(digest=digest(plan))
+
+    def step(self, draft: Draft) -> Step:
+        """Return one step; fields that say no more than the class's defaults are left out."""
+        keys = draft.keys
+        fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
+        if draft.section != "steps":
+            fields["section"] = draft.section
+        self.action(keys, fields)
+        if draft.links:
+            fields["edges"] = tuple([self.edge(link.on, link.kind) for link in draft.links])
+        if draft.recovers:
+            fields["recovers"] = tuple([link.on for link in draft.recovers])
+        if draft.condition is not None:
+            fields["condition"] = draft.condition
+            fields["condition_text"] = keys["condition"].value.strip()
+        fields.update(self.general)
+        if id(draft) in self.private:
+            fields["needs_dir"] = True
+        if not _SIMPLE.issuperset(keys):
+            self.details(draft, fields)
+        return Step(**fields)
+
+    def details(self, draft: Draft, fields: dict[str, Any]) -> None:
+        """Fill in what only some steps say."""
+        keys = draft.keys
+        for key in _LINES:
+            if key in keys:
+                fields[key] = keys[key].value
+        if "tags" in keys:
+            fields["tags"] = tuple([tag.value for tag in entries(keys["tags"])])
+        if "estimated_tokens" in keys:
+            fields["estimated_tokens"] = as_int(keys["estimated_tokens"])
+        for key in ("parallel", "idempotent"):
+            if key in keys:
+                fields[key] = as_bool(keys[key])
+        if "env" in keys:
+            fields["env"] = self.texts(keys["env"])
+        if "env_file" in keys:
+            fields["env_file"] = self.words(keys["env_file"])
+        if "outputs" in keys:
+            fields["outputs"] = self.outputs[draft.id]
+        fields.update(self.settings(keys, self.defaults))
+
+    def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
+        """Return the fields that a step shares with `defaults`, those of the class left out."""
+        found: dict[str, Any] = {}
+        for key in ("timeout", "idle_timeout", "retries", "shell", "on_failure", "workdir"):
+            node = keys.get(key) or defaults.get(key)
+            if node is not None:
+                found[key] = getattr(self, key)(node)
+        if found.get("timeout") == DEFAULT_TIMEOUT:
+            del found["timeout"]
+        return found
+
+    def timeout(self, node: Node) -> float:
+        """Seconds of a duration."""
+        return as_duration(node.value)
+
+    idle_timeout = timeout
+
+    def on_failure(self, node: Node) -> str:
+        """The word as it is."""
+        return str(node.value)
+
+    def workdir(self, node: Node) -> Text:
+        """A path, or a template of one."""
+        return self.formulas.text(node)
+
+    def shell(self, node: Node) -> tuple[str, ...]:
+        """The words of a command line, or of a list."""
+        if node.kind == SEQUENCE:
+            return tuple([word.value for word in node.value])
+        return shell_words(node.value)
+
+    def retries(self, node: Node) -> Retry:
+        """A number of extra attempts, or the mapping with its backoff and filters."""
+        if node.kind != MAPPING:
+            return Retry(max=as_int(node))
+        fields: dict[str, Any] = {"max": as_int(node.value["max"])}
+        for key, value in members(node.get("backoff")):
+            if key in ("initial", "max"):
+                fields["cap" if key == "max" else key] = as_duration(value.value)
+            else:
+                fields[key] = float(as_number(value))
+        if "on" in node.value:
+            fields["on"] = tuple([_retry_rule(rule) for rule in node.value["on"].value])
+        return Retry(**fields)
+
+    def action(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
+        """Fill in what the step does."""
+        if "run" in keys:
+            fields["kind"] = "run"
+            fields["action"] = Run(script=self.formulas.text(keys["run"], script=True))
+        elif "exec" in keys:
+            fields["kind"] = "exec"
+            fields["action"] = Exec(argv=self.words(keys["exec"]))
+        elif "validate" in keys:
+            fields["kind"] = "validate"
+            checks = [
+                self.check(name, node) for item in keys["validate"].value for name, node in members(item)
+            ]
+            fields["action"] = Validate(checks=tuple(checks))
+        else:
+            fields["kind"] = "abstract"
+            fields["action"] = Abstract()
+
+    def check(self, kind: str, node: Node) -> Check:
+        """Return one check of a `validate` step."""
+        value: Any
+        if kind in LIST_CHECKS:
+            value = self.words(node)
+            source = ", ".join(item.value for item in entries(node))
+        elif kind == "that":
+            value = self.formulas.tree(node)
+            source = node.value.strip()
+        else:
+            schema = node.value["schema"]
+            source = node.value["file"].value
+            value = {
+                "file": self.formulas.text(node.value["file"]),
+                "schema": to_data(schema) if schema.kind == MAPPING else self.formulas.text(schema),
+            }
+        return Check(kind=kind, value=value, source=source)  # type: ignore[arg-type]  # its shape was checked
+
+    def edge(self, on: str, kind: str) -> Edge:
+        """Return an edge, the same one for all that want the same."""
+        found = self.edges.get((on, kind))
+        if found is None:
+            found = self.edges[on, kind] = Edge(on=on, kind=kind)  # type: ignore[arg-type]  # one of EDGE_KINDS
+        return found
+
+    def texts(self, node: Node | None) -> dict[str, Text]:
+        """Return the texts of a mapping by name."""
+        return {name: self.formulas.text(value) for name, value in members(node)}
+
+    def words(self, node: Node | None) -> tuple[Text, ...]:
+        """Return the texts of a list."""
+        return tuple([self.formulas.text(item) for item in entries(node)])
+
+    def param_list(self) -> tuple[Param, ...]:
+        """Return the params in file order."""
+        found = []
+        for name, fragment in self.params.items():
+            schema = {key: value for key, value in fragment.items() if key != "required"}
+            required = {"required": True} if fragment.get("required") is True else {}
+            found.append(Param(name=name, schema=schema, **required))
+        return tuple(found)
+
+    def limits(self) -> Limits:
+        """Return the limits of a run."""
+        fields: dict[str, Any] = {}
+        for key, node in members(self.root.get("limits")):
+            if key == "deadline":
+                fields[key] = as_duration(node.value)
+            elif key in ("max_parallel", "max_steps"):
+                fields[key] = as_int(node)
+        return Limits(**fields)
+
+
+def _retry_rule(node: Node) -> tuple[Any, ...]:
+    if node.kind != MAPPING:
+        word = node.value
+        return (word,) if word in _WORDS else ("class", word)
+    for key, value in node.value.items():
+        if key == "exit":
+            codes = value.value if value.kind == SEQUENCE else [value]
+            return ("exit", tuple([as_int(code) for code in codes]))
+        return (key, value.value)
+    return ("any",)
+
+
+def stem(file: str) -> str:
+    """Return the name of a plan that has none: its file's, without folder and ending."""
+    return os.path.splitext(os.path.basename(file))[0] or "plan"

@@ -1,0 +1,138 @@
+"""Every place of a plan where an expression stands or can stand, parsed once.
+
+Texts without `${{` are never parsed, so that a plain plan does not load the grammar.
+"""
+
+from __future__ import annotations
+
+from planrun.source.node import MAPPING, SCALAR, Node
+from planrun.source.outline import Draft, Outline, entries, members
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.expressions.check import Reference
+    from planrun.expressions.tree import Tree
+    from planrun.model.plan import Text
+
+OPEN = "${{"
+LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
+
+
+class Formula:
+    """An expression or template in its place: `owner` is its step, None for the plan's own.
+
+    kind: condition, that (bare expressions), script (`run:`), text; outputs (those of the plan).
+    """
+
+    __slots__ = ("kind", "node", "owner", "references", "value")
+
+    def __init__(self, node: Node, kind: str, owner: Draft | None, value: Tree) -> None:
+        from planrun.expressions.check import references
+
+        self.node = node
+        self.kind = kind
+        self.owner = owner
+        self.value = value
+        self.references: tuple[Reference, ...] = references(value)
+
+
+class Formulas:
+    """All formulas of an outline; `text` and `tree` give what a node became, for the plan that is made of it."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.listed: list[Formula] = []
+        self._values: dict[tuple[int, bool], Text] = {}  # by identity of node, and whether it is a script
+        self._broken: set[int] = set()
+        for node, kind in _of_plan(outline.root):
+            self._read(node, kind, None)
+        for draft in outline.drafts:
+            for node, kind in _of_step(draft):
+                self._read(node, kind, draft)
+
+    def text(self, node: Node, *, script: bool = False) -> Text:
+        """Return the text or template of a scalar."""
+        text: str = node.value
+        return self._values.get((id(node), script), text) if OPEN in text else text
+
+    def tree(self, node: Node) -> Tree:
+        """Return the tree of a bare expression that had no problems."""
+        tree = self._values[id(node), False]
+        assert isinstance(tree, tuple)
+        return tree
+
+    def _read(self, node: Node, kind: str, owner: Draft | None) -> None:
+        bare = kind in ("condition", "that")
+        if not bare and OPEN not in node.value:
+            return
+        value = self._parse(node, kind, (id(node), kind == "script"), bare=bare)
+        if isinstance(value, tuple):
+            self.listed.append(Formula(node, kind, owner, value))
+            if kind == "condition" and owner is not None:
+                owner.condition = value
+
+    def _parse(self, node: Node, kind: str, key: tuple[int, bool], *, bare: bool) -> Text | None:
+        if key in self._values or id(node) in self._broken:
+            return self._values.get(key)
+        from planrun.expressions.errors import ExpressionError
+        from planrun.expressions.parse import parse, parse_script, parse_template
+
+        try:
+            if bare:
+                value: Text = parse(node.value)
+            else:
+                value = parse_script(node.value) if kind == "script" else parse_template(node.value)
+        except ExpressionError as error:
+            self.outline.report_in(node, "E210", error)
+            self._broken.add(id(node))
+            return None
+        self._values[key] = value
+        return value
+
+
+def _of_plan(root: Node) -> Iterator[tuple[Node, str]]:
+    for node in entries(root.get("env_file")):
+        yield node, "text"
+    yield from _scalars(root.get("env"), "text")
+    defaults = root.get("defaults")
+    workdir = defaults.get("workdir") if defaults is not None else None
+    for node in entries(workdir):
+        yield node, "text"
+    yield from _scalars(root.get("outputs"), "outputs")
+
+
+def _of_step(draft: Draft) -> Iterator[tuple[Node, str]]:
+    keys = draft.keys
+    if "condition" in keys and keys["condition"].kind == SCALAR:
+        yield keys["condition"], "condition"
+    if "run" in keys and keys["run"].kind == SCALAR:
+        yield keys["run"], "script"
+    for key in ("exec", "env_file", "workdir"):
+        if key in keys:
+            for node in entries(keys[key]):
+                yield node, "text"
+    if "env" in keys:
+        yield from _scalars(keys["env"], "text")
+    if "validate" in keys and keys["validate"].kind not in (SCALAR, MAPPING):
+        for item in keys["validate"].value:
+            yield from _of_check(item)
+
+
+def _of_check(item: Node) -> Iterator[tuple[Node, str]]:
+    for name, node in members(item):
+        if name == "that":
+            if node.kind == SCALAR:
+                yield node, "that"
+        elif name == "json_schema":
+            named = (value for key, value in members(node) if key in ("file", "schema"))
+            yield from ((value, "text") for value in named if value.kind == SCALAR)
+        elif name in LIST_CHECKS:
+            yield from ((value, "text") for value in entries(node))
+
+
+def _scalars(node: Node | None, kind: str) -> Iterator[tuple[Node, str]]:
+    for _, value in members(node):
+        if value.kind == SCALAR:
+            yield value, kind

@@ -1,0 +1,84 @@
+"""Params and declared outputs: read as JSON Schema fragments, and checked as far as no value is needed."""
+
+from __future__ import annotations
+
+from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.source.outline import Outline, members
+from planrun.source.shape import to_data
+from planrun.values import TYPES, check_value, fits, pattern_problem, schema_problem, type_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_VALUES = ("default", "const")
+
+
+def read_fragment(node: Node) -> dict[str, Any]:
+    """Return the fragment that stands under a name, in its long or short form, always with a `type`.
+
+    Where text is wanted, scalars are text as they were written: `3.10` is no number then.
+    """
+    if node.kind != MAPPING:
+        return {"type": node.value if node.kind == SCALAR and node.value in TYPES else "string"}
+    wanted = _type_of_fragment(node)
+    fragment: dict[str, Any] = {"type": wanted}
+    for key, value in node.value.items():
+        if key in ("enum", "examples") and value.kind == SEQUENCE:
+            fragment[key] = [to_data(item, wanted) for item in value.value]
+        elif key in _VALUES:
+            fragment[key] = to_data(value, wanted)
+        elif key in ("pattern", "title", "description") and value.kind == SCALAR:
+            fragment[key] = value.value
+        elif key != "type":
+            fragment[key] = to_data(value)
+    return fragment
+
+
+def _type_of_fragment(node: Node) -> str:
+    """Return the declared type, else that of the values that are named, else string."""
+    declared = node.get("type")
+    if declared is not None:
+        return str(declared.value) if declared.value in TYPES else "string"
+    for key in ("default", "const", "enum"):
+        named = node.get(key)
+        if named is not None and key == "enum":
+            named = named.value[0] if named.kind == SEQUENCE and named.value else None
+        if named is not None:
+            found = type_of(to_data(named))
+            return found if found in TYPES else "string"
+    return "string"
+
+
+def check_fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict[str, Any]]:
+    """Return the fragments of a mapping by name, and report what is wrong with them; `what` names their kind."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in members(node):
+        fragment = found[name] = read_fragment(value)
+        if value.kind == MAPPING:
+            _check(outline, f'{what} "{name}"', value, fragment)
+    return found
+
+
+def _check(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) -> None:
+    pattern = node.get("pattern")
+    if pattern is not None and pattern.kind == SCALAR:
+        problem = pattern_problem(pattern.value)
+        if problem:
+            outline.report("E221", f"{what}: {problem}", pattern)
+            return
+    problem = schema_problem(fragment)
+    if problem:
+        outline.report("E221", f"{what}: {problem}", node)
+        return
+    listed = node.get("enum")
+    for item in listed.value if listed is not None and listed.kind == SEQUENCE else ():
+        value = to_data(item, fragment["type"])
+        if not fits(fragment["type"], value):
+            outline.report(
+                "E222", f"{what}: this value {check_value({'type': fragment['type']}, value)}", item
+            )
+    default = node.get("default")
+    problem = check_value(fragment, fragment["default"]) if default is not None else None
+    if problem and default is not None:
+        outline.report("E222", f"{what}: its default {problem}", default)

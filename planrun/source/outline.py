@@ -1,0 +1,172 @@
+"""The steps of a node tree before they are checked: who they are, where they stand, what they refer to.
+
+Everything here bears a tree that is misshapen: what is not of the expected form is left out, since the check of
+the shape has said so already.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.expressions.errors import ExpressionError
+    from planrun.expressions.tree import Tree
+
+MAX_COMPARED = 30_000  # ids that are compared with misspelt ones: a second at most
+EDGE_KINDS = ("ok", "completed", "failed", "done")
+
+
+class Link:
+    """A reference to another step: `form` says how it was written (list, map, recovers or condition)."""
+
+    __slots__ = ("form", "kind", "node", "on")
+
+    def __init__(self, on: str, kind: str, node: Node, form: str) -> None:
+        self.on = on
+        self.kind = kind
+        self.node = node
+        self.form = form
+
+
+class Draft:
+    """A step on its way to a plan; `links` are its edges, those of its condition included once that was read."""
+
+    __slots__ = ("at", "condition", "id", "keys", "links", "node", "recovers", "section")
+
+    def __init__(self, node: Node, section: str, position: int) -> None:
+        self.node = node
+        self.section = section
+        self.keys: dict[str, Node] = node.value if node.kind == MAPPING else {}
+        written = scalar(self.keys.get("id"))
+        self.id = written.value if written else str(position)
+        self.at = _start(node)
+        self.links: list[Link] = []
+        self.recovers: list[Link] = []
+        self.condition: Tree | None = None
+        depends_on = self.keys.get("depends_on")
+        if depends_on is not None:
+            self._read_edges(depends_on)
+        for node_ in entries(self.keys.get("recovers")):
+            self.recovers.append(Link(node_.value, "failed", node_, "recovers"))
+
+    def _read_edges(self, node: Node) -> None:
+        if node.kind != MAPPING:
+            self.links = [Link(item.value, "ok", item, "list") for item in entries(node)]
+            return
+        for name, kind in node.value.items():
+            word = kind.value if kind.kind == SCALAR and kind.value in EDGE_KINDS else "ok"
+            self.links.append(Link(name, word, node.key(name), "map"))
+
+
+class Outline:
+    """All steps of a file, the `finally` steps after the others, and the problems found so far."""
+
+    def __init__(self, root: Node, file: str, source: bytes) -> None:
+        self.root = root
+        self.file = file
+        self.problems: list[Problem] = []
+        self.drafts: list[Draft] = []
+        for section in ("steps", "finally"):
+            listed = root.get(section)
+            if listed is not None and listed.kind == SEQUENCE:
+                start = len(self.drafts) + 1
+                self.drafts += [Draft(node, section, at) for at, node in enumerate(listed.value, start)]
+        self.by_id: dict[str, Draft] = {}
+        for draft in self.drafts:
+            self.by_id.setdefault(draft.id, draft)
+        self._lines = _Lines(source)
+        self._compared = 0
+
+    def suggest(self, name: str) -> str:
+        """Return a hint with the id that was probably meant, as long as looking for it costs little."""
+        self._compared += len(self.by_id)
+        return did_you_mean(name, self.by_id) if self._compared < MAX_COMPARED else ""
+
+    def report(self, code: str, message: str, node: Node, hint: str = "", **more: Any) -> None:
+        """Add a problem about a node."""
+        end = (
+            node.col + len(node.value) if node.kind == SCALAR and node.plain and "\n" not in node.value else 0
+        )
+        place: dict[str, Any] = {"line": node.line, "col": node.col, "end_col": end, **more}
+        self.add(Problem(code=code, message=message, file=self.file, hint=hint, **place))
+
+    def report_in(self, node: Node, code: str, error: ExpressionError, hint: str = "") -> None:
+        """Add a problem about a part of a scalar's text."""
+        place: dict[str, Any] = self._lines.locate(node, max(error.offset, 0), error.length)
+        self.add(Problem(code=code, message=error.message, file=self.file, hint=hint, **place))
+
+    def add(self, problem: Problem) -> None:
+        """Add a problem; those beyond MAX_PROBLEMS are dropped, since nobody reads them."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+
+
+class _Lines:
+    """The text of a file, by lines; decoded when the first place is asked for."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._text = ""
+        self._starts: list[int] = []
+
+    def _read(self) -> None:
+        text = self._source.decode("utf-8", "replace").removeprefix("\ufeff")
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+        at = 0
+        for line in self._text.split("\n"):
+            self._starts.append(at)
+            at += len(line) + 1
+
+    def locate(self, node: Node, offset: int, length: int) -> dict[str, int]:
+        """Return the place of a part of a scalar's text.
+
+        Quoting, indentation and folding make the text differ from the file: the part is looked for in the file,
+        as often as it stands in the text before, and where it cannot be found the scalar's own place is told.
+        """
+        if not self._starts:
+            self._read()
+        text: str = node.value
+        part = text[offset : offset + length].split("\n", 1)[0].rstrip() or text[offset : offset + 1].strip()
+        at = self._starts[min(node.line, len(self._starts)) - 1] + node.col - 1
+        for _ in range(text.count(part, 0, offset) if part else 0):
+            at = self._text.find(part, at) + len(part)
+        at = self._text.find(part, at)
+        if at < 0 or not part:
+            return {"line": node.line, "col": node.col}
+        line = bisect_right(self._starts, at)
+        col = at - self._starts[line - 1] + 1
+        return {"line": line, "col": col, "end_col": col + len(part)}
+
+
+def scalar(node: Node | None) -> Node | None:
+    """Return a scalar node that has a text, or None."""
+    return node if node is not None and node.kind == SCALAR and node.value else None
+
+
+def entries(node: Node | None) -> list[Node]:
+    """Return the scalars of a list, or a single scalar as a list of one."""
+    if node is None:
+        return []
+    if node.kind == SEQUENCE:
+        return [item for item in node.value if item.kind == SCALAR]
+    return [node] if node.kind == SCALAR and node.value else []
+
+
+def members(node: Node | None) -> Iterator[tuple[str, Node]]:
+    """Yield the keys and values of a mapping."""
+    if node is not None and node.kind == MAPPING:
+        yield from node.value.items()
+
+
+def _start(node: Node) -> Node:
+    """Return what marks a step's place: its id, else its first key, else itself."""
+    if node.kind != MAPPING or not node.value:
+        return node
+    return node.keys["id"] if "id" in node.keys else next(iter(node.keys.values()))

@@ -1,0 +1,69 @@
+"""The params of a run: `name=value` texts given by the caller, typed and checked by what the plan declares."""
+
+from __future__ import annotations
+
+from planrun.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan
+
+MAX_TEXT = 1 << 20  # characters of one value
+
+
+def parse_params(plan: Plan, given: Iterable[str]) -> dict[str, Any]:
+    """Return the value of every parameter from `name=value` texts; raises InvalidInput with all that is wrong."""
+    texts: dict[str, str] = {}
+    problems: list[str] = []
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals:
+            problems.append(f'a parameter is given as name=value, not "{word[:60]}"')
+        elif name in texts:
+            problems.append(f'the parameter "{name}" is given twice')
+        texts[name] = text
+    return resolve_params(plan, texts, problems)
+
+
+def resolve_params(plan: Plan, given: Mapping[str, str], problems: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the value of every parameter that has one, in the order of the plan; defaults fill in the others.
+
+    Raises InvalidInput naming every unknown, missing and unfitting parameter, after the `problems` found before.
+    """
+    found = list(problems)
+    values: dict[str, Any] = {}
+    declared = {param.name: param for param in plan.params}
+    if not found:
+        found += [_unknown(name, declared) for name in given if name not in declared]
+    for name, param in declared.items():
+        if name in given:
+            try:
+                values[name] = _read(param.schema, given[name])
+            except ValueError as error:
+                found.append(f'the parameter "{name}" {error}')
+        elif "default" in param.schema:
+            values[name] = param.schema["default"]
+        elif param.required:
+            found.append(f'the parameter "{name}" is required: give it by --param {name}=VALUE')
+    if found:
+        raise InvalidInput("; ".join(found))
+    return values
+
+
+def _read(schema: Mapping[str, Any], text: str) -> Any:
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"is longer than {MAX_TEXT} characters")
+    from planrun.values import read_value
+
+    return read_value(schema, text)
+
+
+def _unknown(name: str, declared: Iterable[str]) -> str:
+    from planrun.source.problems import did_you_mean
+
+    names = list(declared)
+    hint = did_you_mean(name, names) or (f"there are {', '.join(names)}" if names else "the plan has none")
+    return f'there is no parameter "{name}"; {hint}'

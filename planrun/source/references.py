@@ -1,0 +1,245 @@
+"""What expressions read: every path looked up, with its type, and every reason why it cannot be read."""
+
+from __future__ import annotations
+
+from planrun.expressions.errors import ExpressionError
+from planrun.source.availability import succeeded
+from planrun.source.problems import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from planrun.expressions.check import Reference
+    from planrun.expressions.tree import Path, Tree, Type
+    from planrun.source.availability import Availability
+    from planrun.source.formulas import Formula
+    from planrun.source.outline import Draft, Outline
+
+    Fragments = Mapping[str, Mapping[str, Any]]
+
+FIELDS: dict[str, Type] = {
+    "status": "string",
+    "outputs": "object",
+    "exit_code": "integer",
+    "attempts": "integer",
+}
+RUN: dict[str, Type] = {"id": "string", "ci": "boolean", "ref": "string", "sha": "string", "event": "string"}
+STEP: dict[str, Type] = {"dir": "string"}
+ENDS = ("completed", "failed", "skipped", "blocked", "cancelled")
+# Names that have no value in some places, and why.
+_NOT_HERE = {
+    ("text", "steps"): "what the plan gives to all its steps cannot depend on one of them",
+    ("text", "step"): "what the plan gives to all its steps cannot depend on one of them",
+    ("outputs", "step"): "an output of the plan belongs to no step",
+    ("condition", "step"): "a step has no folder before it was decided to run it",
+}
+
+
+class References:
+    """Looks up the paths of formulas; `outputs` are the declared ones by step id."""
+
+    def __init__(self, outline: Outline, params: Fragments, outputs: Mapping[str, Fragments]) -> None:
+        self._outline = outline
+        self._params = params
+        self._outputs = outputs
+
+    def check(self, formula: Formula, available: Availability) -> None:
+        """Report every path that cannot be read, else where types do not fit."""
+        before = len(self._outline.problems)
+        for reference in formula.references:
+            for code, message, hint in self._wrong(reference, formula, available):
+                place = ExpressionError(message, reference.offset, reference.length)
+                self._outline.report_in(formula.node, code, place, hint)
+        if len(self._outline.problems) > before:
+            return
+        from planrun.expressions.check import check_condition, infer
+
+        try:
+            if formula.kind in ("condition", "that"):
+                check_condition(formula.value, self._type)
+            else:
+                infer(formula.value, self._type)
+        except ExpressionError as error:
+            self._outline.report_in(formula.node, "E212", error)
+        for word in unknown_statuses(formula.value):
+            message = f'no step ever ends as "{word[3]}"'
+            hint = did_you_mean(word[3], ENDS) or f"statuses are {', '.join(ENDS)}"
+            self._outline.report_in(formula.node, "E216", ExpressionError(message, word[1], word[2]), hint)
+
+    def _wrong(
+        self, reference: Reference, formula: Formula, available: Availability
+    ) -> Iterator[tuple[str, str, str]]:
+        """Yield what is wrong with a path, as code, message and hint."""
+        path = reference.path
+        root = path[0]
+        why = _NOT_HERE.get((formula.kind, str(root))) if formula.owner is None or root == "step" else None
+        if why:
+            yield "E217", f"`{root}` cannot be used here: {why}", ""
+        elif root in ("matrix", "item"):
+            key = "matrix" if root == "matrix" else "foreach"
+            yield "E217", f"`{root}` cannot be used here: the step has no `{key}:`", ""
+        elif root == "steps":
+            yield from self._wrong_step(reference, formula, available)
+        else:
+            try:
+                self._type(path)
+            except ExpressionError as error:
+                yield "E211", error.message, ""
+
+    def _wrong_step(
+        self, reference: Reference, formula: Formula, available: Availability
+    ) -> Iterator[tuple[str, str, str]]:
+        path = reference.path
+        if len(path) < 2:
+            yield "E211", "`steps` needs the id of a step: steps.<id>.status", ""
+            return
+        name = str(path[1])
+        draft = self._outline.by_id.get(name)
+        if draft is None:
+            yield "E202", f'there is no step "{name}"', self._outline.suggest(name)
+            return
+        if len(path) < 3 or path[2] not in FIELDS:
+            field = f'has no "{path[2]}"' if len(path) > 2 else "needs a field"
+            hint = did_you_mean(str(path[2]), FIELDS) if len(path) > 2 else ""
+            yield "E211", f"steps.{name} {field}", hint or f"fields are {', '.join(FIELDS)}"
+            return
+        found = self._unreachable(draft, str(path[2]), formula, available)
+        if found:
+            yield found
+            return
+        try:
+            self._type(path)
+        except ExpressionError as error:
+            yield "E214", error.message, self._nearest_output(name, path)
+            return
+        if path[2] == "outputs" and len(path) > 3 and not reference.guarded:
+            found = self._absent(draft, reference, formula, available)
+            if found:
+                yield found
+
+    def _unreachable(
+        self, draft: Draft, field: str, formula: Formula, available: Availability
+    ) -> tuple[str, str, str] | None:
+        """Return why the reader may not read a step at all."""
+        reader = formula.owner
+        if reader is None:
+            return None
+        if reader is draft:
+            return (
+                "E203",
+                f'step "{draft.id}" reads its own {field}',
+                "its values are there when it has ended",
+            )
+        if reader.section != draft.section:
+            if field == "status" and reader.section == "finally":
+                return None
+            rule = "nothing under `steps:` can read what comes after it"
+            if reader.section == "finally":
+                rule = "a step under `finally:` can read the status of other steps, and nothing else of them"
+            return "E213", f'step "{reader.id}" reads {field} of "{draft.id}"', rule
+        if available.is_behind(reader.id, draft.id):
+            return None
+        message = f'step "{reader.id}" reads {field} of "{draft.id}" and does not depend on it'
+        return "E213", message, f"add `depends_on: [{draft.id}]`"
+
+    def _absent(
+        self, draft: Draft, reference: Reference, formula: Formula, available: Availability
+    ) -> tuple[str, str, str] | None:
+        """Return why an output may be missing when it is read."""
+        reader = formula.owner
+        if reader is None:
+            sure = available.survives(draft.id)
+        else:
+            sure = available.is_sure(reader.id, draft.id)
+            if formula.kind == "condition":
+                # In the condition itself only what was asked before counts.
+                known = succeeded(formula.value)
+                own = any(link.on == draft.id and link.kind == "done" for link in reader.links)
+                if own and draft.id in known:
+                    sure = reference.offset >= known[draft.id]
+        if sure:
+            return None
+        name = reference.path[3]
+        message = (
+            f'the output "{name}" of step "{draft.id}" may be absent here: the step need not have completed'
+        )
+        return "E215", message, "write default(…, otherwise), or depend on it by `completed`"
+
+    def _nearest_output(self, name: str, path: Path) -> str:
+        if len(path) < 4 or path[3] in self._outputs.get(name, {}):
+            return ""
+        declared = self._outputs.get(name, {})
+        return (
+            did_you_mean(str(path[3]), declared)
+            or f'declare it: `outputs: {{{path[3]}: string}}` in step "{name}"'
+        )
+
+    def _type(self, path: Path) -> Type:
+        """Return the type of a path; raises ExpressionError for one that does not exist."""
+        root = path[0]
+        if root == "steps" and len(path) > 2:
+            return self._type_of_step(path)
+        if len(path) == 1:
+            return "object"
+        name = str(path[1])
+        if root == "params":
+            if name not in self._params:
+                hint = (
+                    did_you_mean(name, self._params)
+                    or f"params are {', '.join(self._params) or 'not declared'}"
+                )
+                raise ExpressionError(f'there is no parameter "{name}"; {hint}')
+            return _inside(self._params[name]["type"], path, 2)
+        if root == "env":
+            return _inside("string", path, 2)
+        fields = {"run": RUN, "step": STEP}.get(str(root))
+        if fields is None:
+            return "any"
+        if name not in fields:
+            hint = did_you_mean(name, fields) or f"there are {', '.join(fields)}"
+            raise ExpressionError(f'`{root}` has no "{name}"; {hint}')
+        return _inside(fields[name], path, 2)
+
+    def _type_of_step(self, path: Path) -> Type:
+        field = str(path[2])
+        if field != "outputs" or len(path) == 3:
+            return _inside(FIELDS[field], path, 3)
+        declared = self._outputs.get(str(path[1]), {})
+        name = str(path[3])
+        if name not in declared:
+            raise ExpressionError(f'step "{path[1]}" declares no output "{name}"')
+        return _inside(declared[name]["type"], path, 4)
+
+
+def _inside(kind: Type, path: Path, used: int) -> Type:
+    """Return the type of what lies behind the first `used` parts of a path, which are of type `kind`."""
+    if len(path) == used:
+        return kind
+    if kind in ("array", "object"):
+        return "any"
+    from planrun.expressions.tree import spelled
+
+    raise ExpressionError(f"{spelled(path[:used])} is of type {kind} and has no parts")
+
+
+def unknown_statuses(value: Tree) -> Iterator[Tree]:
+    """Yield each constant that a status is compared with and that no status ever is."""
+    parts = [part[0] for part in value[1] if isinstance(part, tuple)] if value[0] == "template" else [value]
+    while parts:
+        tree = parts.pop()
+        if tree[0] in ("const", "path"):
+            continue
+        if tree[0] == "compare" and any(_is_status(side) for side in tree[4:6]):
+            words = [word for side in tree[4:6] for word in (side[3] if side[0] == "list" else (side,))]
+            yield from (
+                word for word in words if word[0] == "const" and type(word[3]) is str and word[3] not in ENDS
+            )
+        for part in tree[3:]:
+            if isinstance(part, tuple) and part:
+                parts.extend(part if isinstance(part[0], tuple) else (part,))
+
+
+def _is_status(tree: Tree) -> bool:
+    return tree[0] == "path" and len(tree[3]) == 3 and tree[3][::2] == ("steps", "status")

@@ -1,0 +1,270 @@
+"""What a plan means: every problem beyond its shape, in one pass, each with its place.
+
+A tree with problems in its shape is looked at all the same, as far as it can be understood.
+The rule for reading values of other steps stands in `planrun.source.availability`.
+"""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.source.availability import Availability
+from planrun.source.formulas import OPEN, Formulas
+from planrun.source.fragments import check_fragments
+from planrun.source.node import MAPPING, SCALAR, Node
+from planrun.source.outline import Draft, Link, Outline, members, scalar
+from planrun.source.problems import in_order
+from planrun.source.references import References
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.source.problems import Problem
+
+RESERVED = "PLANRUN_"
+LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
+MAX_SHOWN = 12  # steps of a cycle that are named in its message
+
+
+class Checked:
+    """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
+
+    __slots__ = ("formulas", "outline", "outputs", "params", "problems")
+
+    def __init__(
+        self,
+        outline: Outline,
+        formulas: Formulas,
+        params: dict[str, dict[str, Any]],
+        outputs: dict[str, dict[str, dict[str, Any]]],
+    ) -> None:
+        self.outline = outline
+        self.formulas = formulas
+        self.params = params
+        self.outputs = outputs
+        self.problems: list[Problem] = []
+
+
+def validate(root: Node, file: str, source: bytes) -> Checked:
+    """Check what a plan means; `source` are the bytes that `root` was read from."""
+    outline = Outline(root, file, source)
+    _check_ids(outline)
+    formulas = Formulas(outline)
+    _check_links(outline)
+    _add_condition_links(outline, formulas)
+    _check_cycles(outline)
+    params = check_fragments(outline, root.get("params"), "parameter")
+    outputs = {
+        draft.id: check_fragments(outline, draft.keys["outputs"], "output")
+        for draft in outline.drafts
+        if "outputs" in draft.keys
+    }
+    if formulas.listed:
+        available = Availability(outline, _questions(formulas))
+        references = References(outline, params, outputs)
+        for formula in formulas.listed:
+            references.check(formula, available)
+    _check_texts(outline)
+    _check_limits(outline)
+    checked = Checked(outline, formulas, params, outputs)
+    checked.problems = in_order(outline.problems)
+    return checked
+
+
+def _check_ids(outline: Outline) -> None:
+    """Ids are unique in the whole file, also where a file system does not tell capitals from small letters."""
+    seen: dict[str, Draft] = {}
+    for draft in outline.drafts:
+        first = seen.setdefault(draft.id.casefold(), draft)
+        if first is draft:
+            continue
+        if first.id == draft.id:
+            message = f'duplicate step id "{draft.id}", first on line {first.at.line}'
+        else:
+            message = (
+                f'the step ids "{draft.id}" and "{first.id}" (line {first.at.line}) differ in capitals only'
+            )
+        if "id" not in draft.keys or "id" not in first.keys:
+            hint = "a step without an id is called by its position; give both an id"
+        else:
+            hint = "logs and records are kept by id"
+        place = _value_place(draft)
+        related = ((_value_place(first).line, _value_place(first).col, "the first one is here"),)
+        outline.report("E201", message, place, hint, related=related)
+
+
+def _value_place(draft: Draft) -> Node:
+    return scalar(draft.keys.get("id")) or draft.at
+
+
+def _check_links(outline: Outline) -> None:
+    for draft in outline.drafts:
+        if draft.links:
+            draft.links = [link for link in draft.links if _is_sound(outline, draft, link, "depends on")]
+        if draft.recovers:
+            draft.recovers = [link for link in draft.recovers if _is_sound(outline, draft, link, "recovers")]
+            _join_recovered(outline, draft)
+
+
+def _is_sound(outline: Outline, draft: Draft, link: Link, verb: str) -> bool:
+    other = outline.by_id.get(link.on)
+    if other is None:
+        message = f'step "{draft.id}" {verb} "{link.on}", and there is no such step'
+        outline.report("E202", message, link.node, outline.suggest(link.on))
+    elif other is draft or other.id == draft.id:
+        outline.report("E203", f'step "{draft.id}" {verb} itself', link.node)
+    elif other.section != draft.section:
+        finally_ = draft.section == "finally"
+        rule = "all other steps have ended when it starts" if finally_ else "those run after everything else"
+        where = "" if finally_ else " under `finally:`"
+        whose = " under `finally:`" if finally_ else ""
+        message = f'step "{draft.id}"{whose} {verb} "{link.on}"{where}'
+        outline.report("E205", message, link.node, rule)
+    else:
+        return True
+    return False
+
+
+def _join_recovered(outline: Outline, draft: Draft) -> None:
+    """Make `recovers: [x]` the edge {x: failed}; any edge that wants more of x than its end contradicts it."""
+    written = {link.on: link for link in draft.links}
+    for link in draft.recovers:
+        other = written.get(link.on)
+        if other is None or other.kind == "done":
+            draft.links.append(link)
+        elif other.kind != "failed":
+            hint = f"`recovers` means {{{link.on}: failed}} already; take it out of `depends_on`"
+            message = f'step "{draft.id}" recovers "{link.on}" and wants it `{other.kind}` at the same time'
+            outline.report("E206", message, other.node, hint)
+
+
+def _add_condition_links(outline: Outline, formulas: Formulas) -> None:
+    """A status that a condition reads is an edge `done`; a plain list edge becomes one, another stays as it is."""
+    for formula in formulas.listed:
+        draft = formula.owner
+        if formula.kind != "condition" or draft is None:
+            continue
+        written = {link.on: link for link in draft.links}
+        for reference in formula.references:
+            path = reference.path
+            if len(path) < 3 or path[0] != "steps" or path[2] != "status":
+                continue
+            name = str(path[1])
+            other = outline.by_id.get(name)
+            if other is None or other is draft or other.section != draft.section:
+                continue  # told when the reference is looked at
+            link = written.get(name)
+            if link is None:
+                link = written[name] = Link(name, "done", formula.node, "condition")
+                draft.links.append(link)
+            elif link.form == "list":
+                link.kind = "done"
+
+
+def _check_cycles(outline: Outline) -> None:
+    for section in ("steps", "finally"):
+        drafts = [draft for draft in outline.drafts if draft.section == section]
+        handlers: dict[str, list[str]] = {}
+        for draft in drafts:
+            for link in draft.recovers:
+                handlers.setdefault(link.on, []).append(draft.id)
+        links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in drafts}
+        for path in graph.find_cycles(graph.wait_links(links, handlers)):
+            _report_cycle(outline, path)
+
+
+def _report_cycle(outline: Outline, path: list[str]) -> None:
+    ring = [*path, path[0]]
+    shown = ring if len(ring) <= MAX_SHOWN + 1 else [*ring[: MAX_SHOWN - 1], "…", *ring[-2:]]
+    related = []
+    implied = []
+    places = []
+    for name, other in zip(path, ring[1:], strict=True):
+        draft = outline.by_id[name]
+        link = next((link for link in draft.links if link.on == other), None)
+        if link is None:
+            wanted = {each.on for each in draft.links}
+            healed = next(link for link in outline.by_id[other].recovers if link.on in wanted)
+            implied.append(f'"{name}" waits for "{other}" because that recovers "{healed.on}"')
+            link = healed
+        places.append(link.node)
+        related.append((link.node.line, link.node.col, f'"{name}" waits for "{other}" here'))
+    message = f"steps wait for each other: {' → '.join(shown)}"
+    outline.report("E204", message, places[0], "; ".join(implied[:2]), related=tuple(related[1:MAX_SHOWN]))
+
+
+def _questions(formulas: Formulas) -> list[tuple[str, str]]:
+    """Return who reads values of whom, as far as both exist."""
+    known = formulas.outline.by_id
+    return [
+        (formula.owner.id, str(reference.path[1]))
+        for formula in formulas.listed
+        if formula.owner is not None
+        for reference in formula.references
+        if len(reference.path) > 2 and reference.path[0] == "steps" and reference.path[1] in known
+    ]
+
+
+def _check_texts(outline: Outline) -> None:
+    """Names of environment variables, empty words, and templates where nothing is filled in."""
+    root = outline.root
+    defaults = root.get("defaults")
+    _check_env(outline, root)
+    if defaults is not None:
+        _check_words(outline, defaults)
+    _check_words(outline, root)
+    for draft in outline.drafts:
+        keys = draft.keys
+        if "env" in keys:
+            _check_env(outline, draft.node)
+        if "shell" in keys or "workdir" in keys or "env_file" in keys:
+            _check_words(outline, draft.node)
+        for key in LITERAL_KEYS:
+            if key in keys and keys[key].kind == SCALAR and OPEN in keys[key].value:
+                message = f"`{key}` is shown as it is: nothing is filled in here"
+                outline.report("W301", message, keys[key], severity="warning")
+
+
+def _check_env(outline: Outline, node: Node) -> None:
+    env = node.get("env")
+    for name, _ in members(env):
+        if name.startswith(RESERVED) and env is not None:
+            outline.report("E230", f"the environment variable {name} is set by planrun itself", env.key(name))
+
+
+def _check_words(outline: Outline, node: Node) -> None:
+    for key in ("shell", "workdir", "env_file"):
+        value = node.get(key)
+        if value is None:
+            continue
+        words = value.value if value.kind not in (SCALAR, MAPPING) else [value]
+        if not all(word.kind != SCALAR or word.value.strip() for word in words):
+            outline.report("E113", f"`{key}` is empty", value, "leave it out for the default")
+    shell = scalar(node.get("shell"))
+    if shell is not None:
+        try:
+            shell_words(shell.value)
+        except ValueError as error:
+            outline.report("E231", f"`shell` cannot be split into words: {error}", shell)
+
+
+def shell_words(text: str) -> tuple[str, ...]:
+    """Return a command as words; raises ValueError for a quote that is never closed."""
+    if not any(char in text for char in "'\"\\#"):
+        return tuple(text.split())
+    from shlex import split  # costs `re`; hardly a shell needs quotes
+
+    try:
+        return tuple(split(text))
+    except ValueError as error:
+        raise ValueError(str(error).lower()) from None
+
+
+def _check_limits(outline: Outline) -> None:
+    limits = outline.root.get("limits")
+    most = scalar(limits.get("max_steps")) if limits is not None else None
+    if most is not None and most.value.isascii() and most.value.isdigit() and len(most.value) < 12:
+        count = len(outline.drafts)
+        if count > int(most.value):
+            message = f"the plan has {count} steps, more than `max_steps` allows"
+            outline.report("E240", message, most)
