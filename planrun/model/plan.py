@@ -76,7 +76,7 @@ class Abstract(Record):
 
 
 class Param(Record):
-    """A typed parameter of the plan; `schema` is a JSON Schema fragment with `type`, `default`, `enum` …"""
+    """A typed parameter of the plan; `schema` is a JSON Schema fragment with `type`, `default`, `enum` and so on."""
 
     name: str
     schema: dict[str, Any]
@@ -100,7 +100,7 @@ class Step(Record):
     condition: Tree | None = None
     condition_text: str = ""
     parallel: bool | None = None  # False: runs alone; True: joins its neighbours under `batches`
-    retries: Retry = Retry()  # noqa: RUF009 - frozen
+    retries: Retry = Retry()
     timeout: float = DEFAULT_TIMEOUT  # seconds an attempt
     idle_timeout: float | None = None  # seconds without output
     on_failure: OnFailure = "block"
@@ -145,7 +145,7 @@ class Plan(Record):
     env: dict[str, Text] = {}  # noqa: RUF012
     env_file: tuple[Text, ...] = ()
     inherit_env: Literal["safe", "all", "none"] = "safe"
-    limits: Limits = Limits()  # noqa: RUF009 - frozen
+    limits: Limits = Limits()
     schedule: Schedule = "dag"
     source: bytes = b""  # the exact bytes of the file; a run keeps them
 
