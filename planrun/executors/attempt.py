@@ -136,7 +136,7 @@ class Attempt:
         self.tree.leading = False
         # Three system calls are all that a step without a background process pays for this.
         suspicious = self.verdict is not None or self.tree.has_group() or self.log.held()
-        if suspicious and self.tree.look(self.log.identity()):
+        if suspicious and self.tree.look(self.log.held_as()):
             self._leave(now)
         else:
             self.over = True
@@ -153,7 +153,7 @@ class Attempt:
         self.wake = now + self._pause
 
     def _sweep(self, now: float) -> None:
-        if not self.tree.remaining() and not self.tree.look(self.log.identity()):
+        if not self.tree.remaining() and not self.tree.look(self.log.held_as()):
             self.over = True
             return
         if now >= self._kill_at + UNKILLABLE:
@@ -169,7 +169,7 @@ class Attempt:
         self.wake = now + self._pause
 
     def _sweep_with(self, signum: int) -> None:
-        self.tree.look(self.log.identity())
+        self.tree.look(self.log.held_as())
         self.swept.update(self.tree.members())
         self.swept_group = True
         self.tree.signal(signum)

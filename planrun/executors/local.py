@@ -46,6 +46,7 @@ class LocalExecutor:
         grace: float = GRACE,
     ) -> None:
         self._grace = grace
+        self._closed = False
         self._running: dict[str, Attempt] = {}
         self._by_pid: dict[int, Attempt] = {}
         self._over: list[tuple[Job, Outcome]] = []
@@ -141,7 +142,10 @@ class LocalExecutor:
             attempt.kill(now)
 
     def close(self) -> None:
-        """Kill what is left and wait for its end; outcomes that nobody took are lost."""
+        """Kill what is left and wait for its end; outcomes that nobody took are lost. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
         self.kill_all()
         limit = time.monotonic() + 2 * UNKILLABLE
         while self._running and time.monotonic() < limit:

@@ -59,8 +59,10 @@ class Log:
         """Bytes written so far."""
         return os.fstat(self._fd).st_size
 
-    def identity(self) -> tuple[int, int]:
-        """Device and inode."""
+    def held_as(self) -> tuple[int, int] | None:
+        """Device and inode by which its writers are to be found; None when it has none."""
+        if not self.held():
+            return None
         stat = os.fstat(self._fd)
         return stat.st_dev, stat.st_ino
 

@@ -126,7 +126,7 @@ def _enter(folder: str) -> None:
 
 
 def _ignored_signals() -> list[int]:
-    return [signum for signum in range(1, 32) if _signal.getsignal(signum) == _signal.SIG_IGN]
+    return [signum for signum in _signal.valid_signals() if _signal.getsignal(signum) == _signal.SIG_IGN]
 
 
 def _close_on_exec(descriptor: int) -> None:

@@ -67,11 +67,8 @@ class ProcessTree:
                 or (log and _writes(pid, log))
             ):
                 family.add(pid)
-        grown = True
-        while grown:
-            children = {pid for pid, row in rows.items() if row[1] in family} - family
+        while children := {pid for pid, row in rows.items() if row[1] in family} - family:
             family |= children
-            grown = bool(children)
         self._known.update((pid, rows[pid][4]) for pid in (family & rows.keys()) - {self.leader})
         return len(self._known)
 

@@ -1,0 +1,198 @@
+"""Nothing survives a step: background children, sessions of their own, those who ignore requests."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.executors import tree
+from planrun.executors.tree import ProcessTree
+from tests.executors.conftest import alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.executors.conftest import Bench
+
+    Pids = Callable[[], list[int]]
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc to find processes outside the group")
+NOTED = "echo $! >> pids"
+
+
+def test_a_background_child_is_ended_and_noted(bench: Bench, pids: Pids) -> None:
+    """A child that outlives the main process is ended, and the outcome says so; the step itself is fine."""
+    outcome = bench.run(bench.shell("a", f"sleep 60 & {NOTED}; sleep 60 & {NOTED}; echo done"))
+    assert (outcome.status, outcome.exit_code) == ("completed", 0)
+    assert outcome.notes == ("2 background processes ended",)
+    assert [alive(pid) for pid in pids()] == [False, False]
+
+
+def test_a_child_that_holds_the_log_delays_nothing(bench: Bench, pids: Pids) -> None:
+    """The step ends with its main process even when a child keeps the output open, and others go on meanwhile."""
+    bench.executor.start(bench.shell("a", f"sleep 60 & {NOTED}"))
+    bench.executor.start(bench.shell("b", "true"))
+    assert set(bench.outcomes(1)) == {"b"}
+    assert set(bench.outcomes(1)) == {"a"}
+    assert not alive(pids()[0])
+
+
+def test_a_child_that_ends_by_itself_is_waited_for(bench: Bench) -> None:
+    """What is still writing the last lines when the main process ends may finish, and is not called a leftover."""
+    outcome = bench.run(bench.shell("a", "(sleep 0.1; echo late) & echo early"))
+    assert (outcome.status, outcome.notes) == ("completed", ())
+    assert bench.log("a") == "early\nlate\n"
+
+
+def test_a_background_child_that_ignores_requests_is_killed(bench: Bench, pids: Pids) -> None:
+    """SIGKILL follows for a background child that ignores SIGTERM."""
+    outcome = bench.run(bench.shell("a", f"(trap '' TERM; while :; do sleep 0.05; done) & {NOTED}"))
+    assert outcome.notes[0].endswith("ended")  # the child and a `sleep` of the moment or two
+    assert not alive(pids()[0])
+
+
+@LINUX
+def test_a_child_in_a_session_of_its_own_is_found_by_its_log(bench: Bench, pids: Pids) -> None:
+    """A child that left the session but holds the log open is found, also with an environment of its own."""
+    script = f"env -i setsid sh -c 'echo $$ >> {bench.folder}/pids; exec sleep 60' & sleep 0.2"
+    outcome = bench.run(bench.shell("a", script))
+    assert outcome.notes == ("1 background process ended",)
+    assert not alive(pids()[0])
+
+
+@LINUX
+def test_a_stopped_step_takes_its_sessions_along(bench: Bench, pids: Pids) -> None:
+    """When a step is stopped, its children in other sessions end too, whatever they did with their output."""
+    script = "setsid sh -c 'echo $$ >> pids; exec sleep 60' >/dev/null 2>&1 & sleep 60"
+    bench.executor.start(bench.shell("a", script))
+    bench.until(lambda: len(pids()) == 1)
+    bench.executor.stop("a", "cancelled")
+    assert bench.outcomes(1)["a"].status == "cancelled"
+    assert not alive(pids()[0])
+
+
+@LINUX
+def test_a_timeout_finds_daemons_by_their_environment(bench: Bench, pids: Pids) -> None:
+    """A daemon whose parents are gone is found by the variables that name the attempt."""
+    script = "(setsid sh -c 'echo $$ >> pids; exec sleep 60' >/dev/null 2>&1 &); sleep 60"
+    outcome = bench.run(bench.shell("a", script, timeout=0.5))
+    assert outcome.reason == "timeout"
+    assert not alive(pids()[0])
+
+
+def test_the_whole_tree_has_the_grace_time(bench: Bench) -> None:
+    """A child that needs a moment to clean up after SIGTERM has it, though its shell is gone at once."""
+    child = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; while :; do sleep 0.02; done"
+    outcome = bench.run(bench.shell("a", f"({child}); true", timeout=0.3))
+    assert (outcome.reason, outcome.signal) == ("timeout", signal.SIGTERM)
+    assert "cleaned\n" in bench.log("a")
+
+
+def test_a_suspended_step_can_be_stopped(bench: Bench) -> None:
+    """A process that is stopped by SIGSTOP is continued, so that it hears the request."""
+    outcome = bench.run(bench.shell("a", "trap 'echo heard; exit 0' TERM; kill -STOP $$", timeout=0.3))
+    assert outcome.reason == "timeout"
+    assert bench.log("a") == "heard\n"
+
+
+def test_the_second_stop_kills(bench: Bench) -> None:
+    """A second stop() does not wait for the grace time."""
+    with type(bench.executor)(logs=str(bench.logs), grace=3600) as bench.executor:
+        bench.executor.start(bench.shell("a", "trap '' TERM; echo $$ >> pids; while :; do sleep 0.05; done"))
+        bench.until((bench.folder / "pids").exists)
+        bench.executor.stop("a", "cancelled")
+        assert bench.executor.wait(0.1) == []
+        bench.executor.stop("a", "cancelled")
+        assert bench.outcomes(1)["a"].signal == signal.SIGKILL
+
+
+def test_a_forwarded_signal_arrives_once_in_the_whole_group(bench: Bench) -> None:
+    """Each process of a step gets the signal that planrun got, one time; the step ends `cancelled`."""
+    program = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, lambda *_: print('INT', flush=True))\n"
+        "open(sys.argv[1], 'w').close()\n"
+        "time.sleep(60)"
+    )
+    step = bench.python("a", program.replace("sys.argv[1]", "'ready'"))
+    with type(bench.executor)(logs=str(bench.logs), grace=1.0) as bench.executor:
+        bench.executor.start(step)
+        bench.until((bench.folder / "ready").exists)
+        bench.executor.signal_all(signal.SIGINT)
+        bench.executor.signal_all(signal.SIGINT)
+        outcome = bench.outcomes(1)["a"]
+    assert (outcome.status, outcome.signal) == ("cancelled", signal.SIGKILL)
+    assert bench.log("a") == "INT\n"
+
+
+def test_closing_leaves_nothing(bench: Bench, pids: Pids) -> None:
+    """close() ends main processes and background children alike."""
+    for step in "abc":
+        bench.executor.start(bench.shell(step, f"trap '' TERM; sleep 60 & {NOTED}; echo $$ >> pids; wait"))
+    bench.until(lambda: len(pids()) == 6)
+    bench.executor.close()
+    assert [pid for pid in pids() if alive(pid)] == []
+
+
+def test_without_proc_the_group_is_ended(bench: Bench, pids: Pids, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where processes cannot be listed, the group is signalled as a whole, and the note has no number."""
+    monkeypatch.setattr(tree, "_HAS_PROC", False)
+    outcome = bench.run(bench.shell("a", f"sleep 60 & {NOTED}"))
+    assert (outcome.status, outcome.notes) == ("completed", ("background processes ended",))
+    assert not alive(pids()[0])
+
+
+@LINUX
+def test_a_reused_number_is_left_alone(bench: Bench) -> None:
+    """When a stranger got the main process's number, neither it nor its session counts as the step's."""
+    bench.executor.start(bench.shell("stranger", "sleep 60 & echo $$ >> pids; wait"))
+    bench.until((bench.folder / "pids").exists)
+    number = int((bench.folder / "pids").read_text("ascii"))
+    ended = ProcessTree(number, bench.job("ended", "true"))
+    assert ended.look() == 1  # as long as it leads, the child is its own
+    ended = ProcessTree(number, bench.job("ended", "true"))
+    ended.leading = False
+    assert ended.look() == 0
+    ended.signal(signal.SIGKILL)
+    assert alive(number)
+
+
+@LINUX
+def test_a_process_that_got_an_old_number_is_not_signalled(bench: Bench) -> None:
+    """A member is signalled only while number and start time are those that were found."""
+    bench.executor.start(bench.job("a", "sleep", "60"))
+    number = bench.executor._by_pid.copy().popitem()[0]
+    tree._signal_exactly(number, -2, signal.SIGKILL)
+    assert alive(number)
+    tree._signal_exactly(number, tree._start(number), signal.SIGKILL)
+    assert bench.outcomes(1)["a"].signal == signal.SIGKILL
+
+
+@LINUX
+def test_readers_of_the_log_are_no_members(bench: Bench) -> None:
+    """Somebody who follows the log is left alone."""
+    log = bench.logs / "a" / "1.log"
+    bench.executor.start(bench.shell("a", "echo x; until test -e go; do sleep 0.02; done; sleep 60 &"))
+    bench.until(log.exists)
+    bench.executor.start(bench.shell("tail", f"exec <{log}; touch go; exec sleep 60"))
+    assert bench.outcomes(1)["a"].notes == ("1 background process ended",)
+    assert bench.executor.running == ("tail",)
+
+
+def test_a_process_that_nothing_ends_is_given_up_and_named(
+    bench: Bench, pids: Pids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When even SIGKILL has no effect the run goes on; that the process ends later is no matter."""
+    monkeypatch.setattr(ProcessTree, "signal", lambda _tree, _signum: None)
+    bench.executor.start(bench.shell("a", "echo $$ >> pids; until test -e go; do sleep 0.02; done"))
+    bench.until(lambda: len(pids()) == 1)
+    bench.executor.kill_all()
+    outcome = bench.outcomes(1)["a"]
+    assert (outcome.status, outcome.exit_code) == ("cancelled", None)
+    assert outcome.notes[0].startswith(f"not ended even by SIGKILL: process {pids()[0]}")
+    (bench.folder / "go").touch()
+    bench.executor.start(bench.job("b", "sleep", "0.3"))
+    assert set(bench.outcomes(1)) == {"b"}
