@@ -42,7 +42,8 @@ class Log:
         self._where = where
         self._slot = slot  # its number; None: it is in its place
         self._released = False  # no writer is left, and without a writer none can come
-        self._fd = _create(where)
+        # A slot that is there already holds somebody's output.
+        self._fd = _create(where, os.O_TRUNC if slot is None else os.O_EXCL)
         # What the child does to its descriptors 1 and 2. It opens the file itself, so that its end is a close
         # which a lease can see.
         self.opening: list[FileAction] = [
@@ -146,8 +147,9 @@ class Logs:
         self._folder = folder
         self._tried = not folder
         self._free: list[Log] = []
-        self._unused: list[int] = []  # numbers without a slot
-        self._numbers = 0  # how many were ever in use
+        self._slots: set[int] = set()  # numbers in use
+        self._unused: list[int] = []  # numbers that were
+        self._next = 0
         self._index = -1
 
     def open(self, path: str) -> Log:
@@ -172,6 +174,7 @@ class Logs:
 
     def give_back(self, slot: int) -> None:
         """Have a number used again."""
+        self._slots.discard(slot)
         self._unused.append(slot)
 
     def close(self) -> None:
@@ -183,7 +186,7 @@ class Logs:
         if self._index >= 0:
             os.close(self._index)
             self._index = -1
-            if len(self._unused) == self._numbers:
+            if not self._slots:
                 _remove(f"{self._folder}/{_INDEX}")
 
     def _slot_name(self, path: str) -> bytes:
@@ -206,10 +209,15 @@ class Logs:
             self.close()
 
     def _new_slot(self) -> Log:
-        number = self._unused.pop() if self._unused else self._numbers
-        log = Log(self, f"{self._folder}/.slot-{number}", number)
-        self._numbers = max(self._numbers, number + 1)
-        return log
+        while True:
+            number = self._unused.pop() if self._unused else self._next
+            self._next = max(self._next, number + 1)
+            try:
+                log = Log(self, f"{self._folder}/.slot-{number}", number)
+            except FileExistsError:
+                continue
+            self._slots.add(number)
+            return log
 
 
 def recover(folder: str) -> tuple[str, ...]:
@@ -222,9 +230,9 @@ def recover(folder: str) -> tuple[str, ...]:
     found: list[str] = []
     try:
         for number in range(len(records) // _RECORD):
-            name = os.fsdecode(records[number * _RECORD : (number + 1) * _RECORD].rstrip(b"\n"))
+            name = os.fsdecode(records[number * _RECORD : (number + 1) * _RECORD].rstrip(b"\n\0"))
             slot = f"{folder}/.slot-{number}"
-            if not os.path.exists(slot):
+            if not name or ".." in name.split("/") or not os.path.exists(slot):
                 continue
             if os.path.getsize(slot) and not os.path.exists(f"{folder}/{name}"):
                 _move(slot, f"{folder}/{name}")
@@ -237,9 +245,9 @@ def recover(folder: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _create(path: str) -> int:
+def _create(path: str, how: int) -> int:
     """Create an empty file for the owner alone, open for reading; a link in its place is refused."""
-    flags = os.O_RDONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | how
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
