@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Plan, Step, Text, Tree
+    from planrun.model.plan import Edge, Plan, Step, Text, Tree
 
 FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical form
 
@@ -70,11 +70,11 @@ def _plain(value: Any) -> Any:
 def _record(record: Record) -> dict[str, Any]:
     kind = type(record)
     if isinstance(record, Check):
-        return {"": "Check", "kind": record.kind, "value": _CHECKED.get(record.kind, _texts)(record.value)}
+        return {"": "Check", "kind": record.kind, "value": _CHECKED[record.kind](record.value)}
     fields: dict[str, Any] = {"": kind.__name__}
     for name, item in sorted(vars(record).items()):
         if name not in _PLACES and item != (default := getattr(kind, name, None)):
-            found = _FORMS.get(name, _plain)(item)
+            found = _FORMS[name](item) if name in _FORMS else _plain(item)
             if not isinstance(default, Record) or found != _plain(default):
                 fields[name] = found
     return fields
@@ -112,6 +112,11 @@ def _branch(part: Any) -> Any:
     return [_tree(item) for item in part] if not part or isinstance(part[0], tuple) else _tree(part)
 
 
+def _edges(edges: tuple[Edge, ...]) -> list[str]:
+    """Return edges as texts, in an order of their own: which one is written first says nothing."""
+    return sorted([f"{edge.kind} {edge.on}" for edge in edges])
+
+
 # What is no plain data, by the name of its field or the kind of its check.
 _FORMS: dict[str, Callable[[Any], Any]] = {
     "script": _text,
@@ -121,5 +126,13 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "env": _named,
     "outputs": _named,
     "condition": _tree,
+    "edges": _edges,
 }
-_CHECKED: dict[str, Callable[[Any], Any]] = {"that": _tree, "json_schema": _named}
+_CHECKED: dict[str, Callable[[Any], Any]] = {
+    "files_exist": _texts,
+    "writable": _texts,
+    "commands_on_path": _texts,
+    "env_set": _texts,
+    "json_schema": _named,
+    "that": _tree,
+}

@@ -6,12 +6,12 @@ The rule for reading values of other steps stands in `planrun.source.availabilit
 
 from __future__ import annotations
 
-from planrun.model import graph
 from planrun.source.availability import Availability
+from planrun.source.edges import add_condition_links, check_cycles, check_links
 from planrun.source.formulas import OPEN, Formulas
 from planrun.source.fragments import check_fragments
 from planrun.source.node import MAPPING, SCALAR, Node
-from planrun.source.outline import Draft, Link, Outline, members, scalar
+from planrun.source.outline import Draft, Outline, members, scalar
 from planrun.source.problems import in_order
 from planrun.source.references import References
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 RESERVED = "PLANRUN_"
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
-MAX_SHOWN = 12  # steps of a cycle that are named in its message
 
 
 class Checked:
@@ -50,9 +49,9 @@ def validate(root: Node, file: str, source: bytes) -> Checked:
     outline = Outline(root, file, source)
     _check_ids(outline)
     formulas = Formulas(outline)
-    _check_links(outline)
-    _add_condition_links(outline, formulas)
-    _check_cycles(outline)
+    check_links(outline)
+    add_condition_links(outline, formulas)
+    check_cycles(outline)
     params = check_fragments(outline, root.get("params"), "parameter")
     outputs = {
         draft.id: check_fragments(outline, draft.keys["outputs"], "output")
@@ -95,102 +94,6 @@ def _check_ids(outline: Outline) -> None:
 
 def _value_place(draft: Draft) -> Node:
     return scalar(draft.keys.get("id")) or draft.at
-
-
-def _check_links(outline: Outline) -> None:
-    for draft in outline.drafts:
-        if draft.links:
-            draft.links = [link for link in draft.links if _is_sound(outline, draft, link, "depends on")]
-        if draft.recovers:
-            draft.recovers = [link for link in draft.recovers if _is_sound(outline, draft, link, "recovers")]
-            _join_recovered(outline, draft)
-
-
-def _is_sound(outline: Outline, draft: Draft, link: Link, verb: str) -> bool:
-    other = outline.by_id.get(link.on)
-    if other is None:
-        message = f'step "{draft.id}" {verb} "{link.on}", and there is no such step'
-        outline.report("E202", message, link.node, outline.suggest(link.on))
-    elif other is draft or other.id == draft.id:
-        outline.report("E203", f'step "{draft.id}" {verb} itself', link.node)
-    elif other.section != draft.section:
-        finally_ = draft.section == "finally"
-        rule = "all other steps have ended when it starts" if finally_ else "those run after everything else"
-        where = "" if finally_ else " under `finally:`"
-        whose = " under `finally:`" if finally_ else ""
-        message = f'step "{draft.id}"{whose} {verb} "{link.on}"{where}'
-        outline.report("E205", message, link.node, rule)
-    else:
-        return True
-    return False
-
-
-def _join_recovered(outline: Outline, draft: Draft) -> None:
-    """Make `recovers: [x]` the edge {x: failed}; any edge that wants more of x than its end contradicts it."""
-    written = {link.on: link for link in draft.links}
-    for link in draft.recovers:
-        other = written.get(link.on)
-        if other is None or other.kind == "done":
-            draft.links.append(link)
-        elif other.kind != "failed":
-            hint = f"`recovers` means {{{link.on}: failed}} already; take it out of `depends_on`"
-            message = f'step "{draft.id}" recovers "{link.on}" and wants it `{other.kind}` at the same time'
-            outline.report("E206", message, other.node, hint)
-
-
-def _add_condition_links(outline: Outline, formulas: Formulas) -> None:
-    """A status that a condition reads is an edge `done`; a plain list edge becomes one, another stays as it is."""
-    for formula in formulas.listed:
-        draft = formula.owner
-        if formula.kind != "condition" or draft is None:
-            continue
-        written = {link.on: link for link in draft.links}
-        for reference in formula.references:
-            path = reference.path
-            if len(path) < 3 or path[0] != "steps" or path[2] != "status":
-                continue
-            name = str(path[1])
-            other = outline.by_id.get(name)
-            if other is None or other is draft or other.section != draft.section:
-                continue  # told when the reference is looked at
-            link = written.get(name)
-            if link is None:
-                link = written[name] = Link(name, "done", formula.node, "condition")
-                draft.links.append(link)
-            elif link.form == "list":
-                link.kind = "done"
-
-
-def _check_cycles(outline: Outline) -> None:
-    for section in ("steps", "finally"):
-        drafts = [draft for draft in outline.drafts if draft.section == section]
-        handlers: dict[str, list[str]] = {}
-        for draft in drafts:
-            for link in draft.recovers:
-                handlers.setdefault(link.on, []).append(draft.id)
-        links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in drafts}
-        for path in graph.find_cycles(graph.wait_links(links, handlers)):
-            _report_cycle(outline, path)
-
-
-def _report_cycle(outline: Outline, path: list[str]) -> None:
-    ring = [*path, path[0]]
-    shown = ring if len(ring) <= MAX_SHOWN + 1 else [*ring[: MAX_SHOWN - 1], "…", *ring[-2:]]
-    related = []
-    implied = []
-    places = []
-    for name, other in zip(path, ring[1:], strict=True):
-        draft = outline.by_id[name]
-        link = next((link for link in draft.links if link.on == other), None)
-        if link is None:
-            wanted = {each.on for each in draft.links}
-            healed = next(link for link in outline.by_id[other].recovers if link.on in wanted)
-            implied.append(f'"{name}" waits for "{other}" because that recovers "{healed.on}"')
-            link = healed
-        places.append(link.node)
-        related.append((link.node.line, link.node.col, f'"{name}" waits for "{other}" here'))
-    message = f"steps wait for each other: {' → '.join(shown)}"
-    outline.report("E204", message, places[0], "; ".join(implied[:2]), related=tuple(related[1:MAX_SHOWN]))
 
 
 def _questions(formulas: Formulas) -> list[tuple[str, str]]:

@@ -1,0 +1,110 @@
+"""The edges of all steps: what `depends_on`, `recovers` and conditions add, and whether they lead anywhere."""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.source.outline import Draft, Link, Outline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.source.formulas import Formulas
+
+MAX_SHOWN = 12  # steps of a cycle that are named in its message
+
+
+def check_links(outline: Outline) -> None:
+    """Report references to nothing, to oneself and between the sections, and drop them; join `recovers`."""
+    for draft in outline.drafts:
+        if draft.links:
+            draft.links = [link for link in draft.links if _is_sound(outline, draft, link, "depends on")]
+        if draft.recovers:
+            draft.recovers = [link for link in draft.recovers if _is_sound(outline, draft, link, "recovers")]
+            _join_recovered(outline, draft)
+
+
+def _is_sound(outline: Outline, draft: Draft, link: Link, verb: str) -> bool:
+    other = outline.by_id.get(link.on)
+    if other is None:
+        message = f'step "{draft.id}" {verb} "{link.on}", and there is no such step'
+        outline.report("E202", message, link.node, outline.suggest(link.on))
+    elif other is draft or other.id == draft.id:
+        outline.report("E203", f'step "{draft.id}" {verb} itself', link.node)
+    elif other.section != draft.section:
+        finally_ = draft.section == "finally"
+        rule = "all other steps have ended when it starts" if finally_ else "those run after everything else"
+        where = "" if finally_ else " under `finally:`"
+        whose = " under `finally:`" if finally_ else ""
+        message = f'step "{draft.id}"{whose} {verb} "{link.on}"{where}'
+        outline.report("E205", message, link.node, rule)
+    else:
+        return True
+    return False
+
+
+def _join_recovered(outline: Outline, draft: Draft) -> None:
+    """Make `recovers: [x]` the edge {x: failed}; any edge that wants more of x than its end contradicts it."""
+    written = {link.on: link for link in draft.links}
+    for link in draft.recovers:
+        other = written.get(link.on)
+        if other is None or other.kind == "done":
+            draft.links.append(link)
+        elif other.kind != "failed":
+            hint = f"`recovers` means {{{link.on}: failed}} already; take it out of `depends_on`"
+            message = f'step "{draft.id}" recovers "{link.on}" and wants it `{other.kind}` at the same time'
+            outline.report("E206", message, other.node, hint)
+
+
+def add_condition_links(outline: Outline, formulas: Formulas) -> None:
+    """A status that a condition reads is an edge `done`; a plain list edge becomes one, another stays as it is."""
+    for formula in formulas.listed:
+        draft = formula.owner
+        if formula.kind != "condition" or draft is None:
+            continue
+        written = {link.on: link for link in draft.links}
+        for reference in formula.references:
+            path = reference.path
+            if len(path) < 3 or path[0] != "steps" or path[2] != "status":
+                continue
+            name = str(path[1])
+            other = outline.by_id.get(name)
+            if other is None or other is draft or other.section != draft.section:
+                continue  # told when the reference is looked at
+            link = written.get(name)
+            if link is None:
+                link = written[name] = Link(name, "done", formula.node, "condition")
+                draft.links.append(link)
+            elif link.form == "list":
+                link.kind = "done"
+
+
+def check_cycles(outline: Outline) -> None:
+    """Report one cycle for each knot of steps that wait for each other, recovery included."""
+    for section in ("steps", "finally"):
+        drafts = [draft for draft in outline.drafts if draft.section == section]
+        handlers: dict[str, list[str]] = {}
+        for draft in drafts:
+            for link in draft.recovers:
+                handlers.setdefault(link.on, []).append(draft.id)
+        links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in drafts}
+        for path in graph.find_cycles(graph.wait_links(links, handlers)):
+            _report_cycle(outline, path)
+
+
+def _report_cycle(outline: Outline, path: list[str]) -> None:
+    ring = [*path, path[0]]
+    shown = ring if len(ring) <= MAX_SHOWN + 1 else [*ring[: MAX_SHOWN - 1], "…", *ring[-2:]]
+    related = []
+    implied = []
+    places = []
+    for name, other in zip(path, ring[1:], strict=True):
+        draft = outline.by_id[name]
+        link = next((link for link in draft.links if link.on == other), None)
+        if link is None:
+            wanted = {each.on for each in draft.links}
+            healed = next(link for link in outline.by_id[other].recovers if link.on in wanted)
+            implied.append(f'"{name}" waits for "{other}" because that recovers "{healed.on}"')
+            link = healed
+        places.append(link.node)
+        related.append((link.node.line, link.node.col, f'"{name}" waits for "{other}" here'))
+    message = f"steps wait for each other: {' → '.join(shown)}"
+    outline.report("E204", message, places[0], "; ".join(implied[:2]), related=tuple(related[1:MAX_SHOWN]))
