@@ -23,7 +23,7 @@ __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "rea
 
 MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
 MAX_NODES = 1_200_000  # keys and values as written: 100,000 steps with a dozen each
-MAX_ENTRIES = 150_000  # entries of one list or mapping
+MAX_ENTRIES = 120_000  # entries of one list or mapping
 MAX_EXPANDED = 100_000  # keys and values that aliases add to those
 
 _STRIDE = 10_000  # how many values are read between two looks at the limits
@@ -201,7 +201,9 @@ class _Reading:
     def _limits(self, count: int, open_values: list[Any], event: Any) -> None:
         """Stop at a file with more values than any plan has; whether a list is too long is seen a little late."""
         if count > MAX_NODES:
-            raise self._stop("E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event)
+            raise self._stop(
+                "E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event
+            )
         if any(values and len(values) > MAX_ENTRIES for values in open_values):
             message = f"a list or mapping has at most {MAX_ENTRIES:,} entries, and this has more"
             raise self._stop("E021", message, event)

@@ -136,7 +136,7 @@ def _text(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
 
 def _full(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain:
-        return NO_VALUE if node.value in NULLS else None
+        return ("E103", "has no value", "") if node.value in NULLS else None
     return None if node.value.strip() else ("E113", "is empty", "")
 
 

@@ -33,27 +33,40 @@ def _escape(character: str) -> str:
 
 def text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
     """Write at most 20 findings with excerpts from `sources` (bytes by file name), and how many more there are."""
-    lines: dict[str, list[str]] = {}
+    printed = problems[:MAX_PRINTED]
+    wanted: dict[str, set[int]] = {}
+    for problem in printed:
+        wanted.setdefault(problem.file, set()).update(
+            (problem.line, *(line for line, _, _ in problem.related))
+        )
+    rows = {file: _rows(sources.get(file, b""), lines) for file, lines in wanted.items()}
     parts: list[str] = []
-    for problem in problems[:MAX_PRINTED]:
-        if problem.file not in lines:
-            lines[problem.file] = _lines(sources.get(problem.file, b""))
-        source = lines[problem.file]
+    for problem in printed:
         place = f"{visible(problem.file)}:{problem.line}:{problem.col}"
         parts.append(f"{place}: {problem.severity}[{problem.code}]: {visible(problem.text)}")
-        parts += _excerpt(source, problem.line, problem.col, problem.end_col)
+        parts += _excerpt(rows[problem.file], problem.line, problem.col, problem.end_col)
         for line, col, note in problem.related:
             parts.append(f"{visible(problem.file)}:{line}:{col}: note: {visible(note)}")
-            parts += _excerpt(source, line, col, 0)
+            parts += _excerpt(rows[problem.file], line, col, 0)
     if len(problems) > MAX_PRINTED:
         parts.append(f"and {len(problems) - MAX_PRINTED} more")
     return "\n".join(parts) + "\n" if parts else ""
 
 
-def _lines(data: bytes) -> list[str]:
-    """Split a source into lines, or into none when it does not look like a plan: then it is nobody's to print."""
+def _rows(data: bytes, wanted: set[int]) -> dict[int, str]:
+    """Return the wanted lines of a source, or none when it does not look like a plan: then it is nobody's to print."""
     source = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return source.split("\n") if _looks_like_a_plan(source) else []
+    if not _looks_like_a_plan(source):
+        return {}
+    rows, start = {}, 0
+    for number in range(1, max(wanted) + 1):  # not split: a bomb may have millions of lines
+        end = source.find("\n", start)
+        if number in wanted:
+            rows[number] = source[start : end if end >= 0 else len(source)]
+        if end < 0:
+            break
+        start = end + 1
+    return rows
 
 
 def _looks_like_a_plan(source: str) -> bool:
@@ -68,11 +81,11 @@ def _looks_like_a_plan(source: str) -> bool:
     )
 
 
-def _excerpt(source: list[str], line: int, col: int, end_col: int) -> list[str]:
+def _excerpt(rows: dict[int, str], line: int, col: int, end_col: int) -> list[str]:
     """Return a source line and a line with carets under the columns from `col` to `end_col`."""
-    if not 1 <= line <= len(source) or not source[line - 1].strip():
+    row = rows.get(line, "")
+    if not row.strip():
         return []
-    row = source[line - 1]
     start = min(col - 1, len(row))
     end = min(max(end_col - 1, start + 1), max(len(row), start + 1))
     left = max(0, min(start - WIDTH // 3, len(row) - WIDTH))
