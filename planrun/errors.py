@@ -13,6 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -44,7 +45,7 @@ class InvalidPlan(InvalidInput):
 
     def __init__(self, problems: Sequence[object], sources: Mapping[str, bytes] | None = None) -> None:
         super().__init__(f"{len(problems)} problem{'' if len(problems) == 1 else 's'} in the plan")
-        self.problems = tuple(problems)
+        self.problems: tuple[Any, ...] = tuple(problems)  # of planrun.source.problems.Problem
         self.sources: Mapping[str, bytes] = sources or {}
 
 

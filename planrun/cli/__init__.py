@@ -30,23 +30,21 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):  # whoever read it is gone
+        except (OSError, ValueError, AttributeError):  # whoever read it is gone; None: it was closed from the start
             pass
     os._exit(code)
 
 
 def _dispatch(words: list[str]) -> Callable[[list[str]], int]:
-    if "_PLANRUN_COMPLETE" not in os.environ and not {"--help", "-h"} & set(words):
-        if words[:1] == ["--version"] or words[:1] == ["-V"]:
+    if "_PLANRUN_COMPLETE" not in os.environ:
+        if words in ([], ["--help"], ["-h"]):
+            return _help
+        if words in (["--version"], ["-V"]):
             return _version
-        if words[:1] in (["execute"], ["resume"]):
+        if words[0] in ("execute", "resume") and not {"--help", "-h"} & set(words):
             from planrun.cli.running import running
 
             return running
-    elif words in (["--help"], ["-h"]):
-        return _help
-    if not words:
-        return _help
     from planrun.cli.group import grouped
 
     return grouped

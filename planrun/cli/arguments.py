@@ -186,4 +186,5 @@ def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> di
 def _suggestion(flag: str, known: Mapping[str, object]) -> str:
     from planrun.source.problems import did_you_mean
 
-    return did_you_mean(flag, [name for name in known if name.startswith("--")])
+    hint = did_you_mean(flag, [name for name in known if name.startswith("--")])
+    return f"; {hint}" if hint else ""

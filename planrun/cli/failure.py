@@ -14,7 +14,7 @@ def explain(error: Exception) -> int:
         _write(problem_text(error))
         return error.exit_code
     if isinstance(error, PlanrunError) and error.exit_code != EXIT_INTERNAL:
-        _write(f"planrun: error: {printable(str(error))}\n")
+        complain(str(error))
         return error.exit_code
     if isinstance(error, BrokenPipeError):
         return 141  # as a program that SIGPIPE ended
@@ -26,6 +26,11 @@ def explain(error: Exception) -> int:
     else:
         _write("  this is a bug in planrun; PLANRUN_DEBUG=1 shows where it happened\n")
     return EXIT_INTERNAL
+
+
+def complain(message: str) -> None:
+    """Write one error for people to stderr; the message may come from anywhere."""
+    _write(f"planrun: error: {printable(message)}\n")
 
 
 def problem_text(error: InvalidPlan) -> str:

@@ -1,0 +1,119 @@
+"""What a newcomer starts from: an example plan, and the schemas that editors check it with."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+SCHEMAS = ("plan", "ledger")
+SCHEMA_FILE = "plan.schema.json"  # beside the plan, so that editors find it without a network
+
+EXAMPLE = """\
+# yaml-language-server: $schema=plan.schema.json
+# $schema: plan.schema.json
+#
+# Check it: planrun validate {file}      See it: planrun show {file}      Run it: planrun execute {file}
+version: 1
+name: {name}
+description: An example to change; every step here really runs.
+
+params:                                # planrun execute {file} --param greeting=Hi
+  greeting: {{type: string, default: Hello}}
+
+defaults: {{timeout: 5m}}
+
+steps:
+  - id: tools
+    title: Everything needed is here
+    validate:
+      - commands_on_path: [sh, uname]
+
+  - id: look
+    title: Look at this machine
+    depends_on: [tools]
+    run: echo "system=$(uname -s)" >> "$PLANRUN_OUTPUT"
+    outputs: {{system: string}}          # typed; later steps read it
+
+  - id: lint
+    title: Something that may fail
+    depends_on: [tools]
+    run: test -f README.md
+    on_failure: continue               # tolerated: the run ends `partial`, the rest goes on
+
+  - id: greet
+    depends_on: [look]                 # waits for look only; lint runs beside it
+    run: echo "${{{{ params.greeting | sh }}}} from ${{{{ steps.look.outputs.system | sh }}}}"
+    retries: 1
+
+  - id: announce
+    depends_on: [greet]
+    condition: run.ci                  # only in CI; skipped elsewhere
+    run: echo "this is CI"
+
+finally:
+  - id: bye                            # runs however the run ended
+    run: echo "done"
+"""
+
+
+def write_example(file: str) -> list[str]:
+    """Write the example plan and, unless there is one, its schema beside it; returns what was written.
+
+    Raises InvalidInput when the file exists or cannot be written: a plan is never overwritten.
+    """
+    folder, name = os.path.split(file)
+    stem = name.split(".")[0]
+    text = EXAMPLE.format(
+        file=_word(file), name=stem if stem.isidentifier() and stem.isascii() else "example"
+    )
+    _write(file, text.encode("utf-8", "surrogateescape"))
+    written = [file]
+    schema = os.path.join(folder, SCHEMA_FILE)
+    if not os.path.lexists(schema):
+        _write(schema, schema_bytes("plan"))
+        written.append(schema)
+    return written
+
+
+def schema_bytes(name: str) -> bytes:
+    """Return a JSON Schema as it is shipped; raises InvalidInput for an unknown name."""
+    if name not in SCHEMAS:
+        raise InvalidInput(f'no schema "{name}"; known: {", ".join(SCHEMAS)}')
+    from importlib.resources import files  # 20 ms; only this needs it
+
+    package = files("planrun")
+    source = package / "schemas" / f"{name}.schema.json"
+    if not source.is_file():  # a source tree: the schemas stand beside the package
+        source = _beside(package) / f"{name}.schema.json"
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"the schema is not installed: {source}: {error.strerror}") from None
+
+
+def _beside(package: Traversable) -> Traversable:
+    from pathlib import Path
+
+    return Path(str(package)).parent / "schemas"
+
+
+def _word(file: str) -> str:
+    """Return a file name for a comment: shell quoting where it is needed, and nothing that ends the comment."""
+    from shlex import quote
+
+    return quote(file) if file.isprintable() else "plan.yml"
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        with open(path, "xb") as out:
+            out.write(data)
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists already; planrun init never overwrites a file") from None
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}") from None

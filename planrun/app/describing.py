@@ -1,0 +1,179 @@
+"""A plan told to people and programs: who waits for whom, in what order, and how long it can take at most."""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.model.plan import Exec, Run, Validate
+from planrun.reports.clean import line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.model.plan import Edge, Param, Plan, Retry, Step, Text
+
+
+def sections(plan: Plan) -> Iterator[tuple[Step, ...]]:
+    """Yield the steps of each section that has any: `steps`, then `finally`."""
+    yield from filter(None, (plan.main(), plan.cleanup()))
+
+
+def order(plan: Plan) -> list[str]:
+    """Return all steps so that each follows what it waits for; otherwise in file order."""
+    return [name for steps in sections(plan) for name in graph.order(graph.waits(steps))]
+
+
+def levels(plan: Plan) -> list[list[str]]:
+    """Return the steps by level: a level waits for the one above only; `finally` begins a new one."""
+    return [level for steps in sections(plan) for level in graph.levels(graph.waits(steps))]
+
+
+def longest_path(plan: Plan) -> tuple[list[str], float]:
+    """Return the path through `steps` that may take longest and its seconds, if every timeout is used up."""
+    before = graph.waits(plan.main())
+    rest = graph.weights(before, {step.id: worst(step) for step in plan.main()})
+    after = graph.reverse(before)
+    path: list[str] = []
+    choices: list[str] = list(before)
+    while choices:
+        path.append(max(choices, key=rest.__getitem__))
+        choices = after[path[-1]]
+    return path, rest[path[0]] if path else 0.0
+
+
+def worst(step: Step) -> float:
+    """Return the seconds that a step may take at most, every attempt and every wait between them included."""
+    retry = step.retries
+    waits = 0.0
+    pause = retry.initial
+    for done in range(retry.max):
+        if pause >= retry.cap:
+            waits += (retry.max - done) * retry.cap
+            break
+        waits += pause
+        pause *= retry.factor
+        if retry.factor == 1.0:
+            waits += (retry.max - done - 1) * retry.initial
+            break
+    return step.timeout * (retry.max + 1) + waits * (1 + retry.jitter)
+
+
+def written(text: Text) -> str:
+    """Return a text as it stands in the plan, its interpolations included."""
+    if isinstance(text, str):
+        return text
+    return "".join([part if isinstance(part, str) else "${{ " + part[1].strip() + " }}" for part in text[1]])
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in the plan's own notation: `500ms`, `90s` as `1m30s`, `1h`."""
+    milliseconds = round(seconds * 1000)
+    parts = []
+    for size, unit in ((3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")):
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def edge(found: Edge) -> str:
+    """Return an edge as people read it: the step, and what it must have come to unless that is `ok`."""
+    return found.on if found.kind == "ok" else f"{found.on} ({found.kind})"
+
+
+def action(step: Step) -> str:
+    """Return what a step does, as written; lines as they are."""
+    what = step.action
+    if isinstance(what, Run):
+        return written(what.script)
+    if isinstance(what, Exec):
+        return " ".join([_word(written(argument)) for argument in what.argv])
+    if isinstance(what, Validate):
+        return "\n".join([check.source for check in what.checks])
+    return ""
+
+
+def _word(text: str) -> str:
+    """Return an argument so that its ends can be seen."""
+    return text if text and not set(text) & set(" \t\n'\"\\$`|&;<>()*?[]{}#~!") else repr(text)
+
+
+def retry_text(retry: Retry) -> str:
+    """Return retries as people read them; empty when there are none."""
+    if not retry.max:
+        return ""
+    rules = [_rule(rule) for rule in retry.on]
+    times = f"{duration(retry.initial)} first, at most {duration(retry.cap)}"
+    which = "any failure" if "any" in rules else ", ".join(rules)
+    return f"{retry.max} more attempt{'' if retry.max == 1 else 's'} after {which}, waiting {times}"
+
+
+def _rule(rule: tuple[Any, ...]) -> str:
+    if rule[0] == "exit":
+        return "exit " + " or ".join([str(code) for code in rule[1]])
+    if rule[0] == "match":
+        return f'output with "{line(rule[1], 60)}"'
+    return str(rule[1]) if rule[0] == "class" else str(rule[0]).replace("_", " ")
+
+
+def as_data(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON data: what `show --json` prints."""
+    path, seconds = longest_path(plan)
+    limits = plan.limits
+    return {
+        "plan": {
+            "name": plan.name,
+            "version": plan.version,
+            "digest": plan.digest,
+            "file": plan.file,
+            "description": plan.description,
+            "goal": plan.goal,
+        },
+        "schedule": plan.schedule,
+        "limits": {
+            "max_parallel": limits.max_parallel,
+            "deadline_s": limits.deadline,
+            "max_steps": limits.max_steps,
+        },
+        "params": [_param(param) for param in plan.params],
+        "steps": [step_data(step) for step in plan.steps],
+        "order": order(plan),
+        "levels": levels(plan),
+        "longest_path": {"steps": path, "timeouts_s": round(seconds, 3)},
+        "total": {
+            "steps": len(plan.steps),
+            "estimated_tokens": sum(step.estimated_tokens for step in plan.steps),
+        },
+    }
+
+
+def _param(param: Param) -> dict[str, Any]:
+    return {"name": param.name, "required": param.required, "schema": param.schema}
+
+
+def step_data(step: Step) -> dict[str, Any]:
+    """Return a step as JSON data; texts as written, times in seconds."""
+    return {
+        "id": step.id,
+        "title": step.title,
+        "description": step.description,
+        "kind": step.kind,
+        "section": step.section,
+        "origin": "file",
+        "risk": None,  # commands are not classified yet
+        "line": step.line,
+        "action": action(step),
+        "depends_on": [{"step": found.on, "kind": found.kind} for found in step.edges],
+        "condition": step.condition_text or None,
+        "recovers": list(step.recovers),
+        "on_failure": step.on_failure,
+        "parallel": step.parallel,
+        "timeout_s": step.timeout,
+        "idle_timeout_s": step.idle_timeout,
+        "retries": step.retries.max,
+        "outputs": step.outputs,
+        "tags": list(step.tags),
+        "owner": step.owner,
+        "estimated_tokens": step.estimated_tokens,
+    }

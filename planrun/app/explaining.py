@@ -1,0 +1,257 @@
+"""Why a step would run, or why it did, failed or did not: its edges, its condition, its limits and its attempts."""
+
+from __future__ import annotations
+
+from planrun.app.describing import duration, retry_text, step_data
+from planrun.errors import InvalidInput
+from planrun.model.lifecycle import judge
+from planrun.model.record import Record
+from planrun.source.document import parse
+from planrun.source.outline import Outline
+from planrun.source.problems import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.app.inspecting import Inspected
+    from planrun.model.plan import Edge, Plan, Step
+    from planrun.model.state import RunState, StepState
+
+# What an edge of a kind asks for, and what becomes of its step otherwise.
+WANTS = {
+    "ok": "has to succeed, or its failure to be tolerated",
+    "completed": "has to complete",
+    "failed": "has to fail",
+    "done": "has to end",
+}
+FAILURE_MEANS = {
+    "block": "what waits for it is blocked; independent steps go on",
+    "abort": "everything that runs is cancelled and nothing else starts",
+    "continue": "tolerated: what waits for it runs all the same",
+    "skip": "tolerated: what waits for it is skipped",
+}
+
+
+class Origin(Record):
+    """A setting of a step with the place it comes from: `step`, `defaults` or `built in`; line 0: none."""
+
+    key: str
+    value: str
+    source: str
+    line: int = 0
+
+
+def find_step(plan: Plan, name: str) -> Step:
+    """Return a step of a plan by its id; raises InvalidInput with the nearest known one."""
+    for step in plan.steps:
+        if step.id == name:
+            return step
+    hint = did_you_mean(name, [step.id for step in plan.steps])
+    raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
+
+
+def explain_planned(plan: Plan, step: Step) -> dict[str, Any]:
+    """Return what there is to say of a step before any run, as JSON data."""
+    return {
+        "plan": plan.file,
+        "run": None,
+        "step": step_data(step),
+        "status": None,
+        "because": planned_reasons(step),
+        "edges": [{"step": edge.on, "kind": edge.kind, "wants": WANTS[edge.kind]} for edge in step.edges],
+        "condition": {"text": step.condition_text, "holds": None, "read": {}} if step.condition else None,
+        "settings": [vars(origin) for origin in origins(plan, step)],
+        "waited_for_by": followers(plan, step),
+        "attempts": [],
+    }
+
+
+def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
+    """Return what a run tells of a step, as JSON data."""
+    state = found.state.steps[step.id]
+    return {
+        **explain_planned(found.state.plan, step),
+        "run": found.run,
+        "status": state.status,
+        "reason": state.reason,
+        "message": state.message,
+        "because": list(reasons(found.state, state, going=found.going)),
+        "edges": [_edge(found.state, edge) for edge in step.edges],
+        "condition": _condition(found.state, state),
+        "attempts": [_attempt(found, attempt) for attempt in state.attempts],
+    }
+
+
+def planned_reasons(step: Step) -> list[str]:
+    """Say in sentences under what conditions a step runs."""
+    if not step.edges and step.condition is None:
+        first = (
+            "it runs at the end, however the run ended"
+            if step.section == "finally"
+            else "it waits for nothing"
+        )
+        return [first]
+    found = [f"{edge.on} {WANTS[edge.kind]}" for edge in step.edges]
+    if step.condition is not None:
+        found.append(f"its condition has to be true: {step.condition_text}")
+    return found
+
+
+def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
+    """Say in sentences why a step is what it is."""
+    if step.status == "blocked":
+        for root in roots(state, step.step):
+            yield f"{root.step.id} {_how(root)}, and nothing tolerates it"
+    elif step.status in ("pending", "waiting"):
+        yield from _open_reasons(state, step, going=going)
+    elif step.status == "running" and not going:
+        yield "the run was killed while it ran; `planrun resume` runs it again"
+    elif step.status == "skipped" and step.reason == "condition":
+        yield f"its condition is false: {step.step.condition_text}"
+    elif step.status in ("completed", "failed"):
+        yield "what it waits for is settled" if step.step.edges else "it waits for nothing"
+        if step.step.condition is not None and step.attempts:
+            yield f"its condition is true: {step.step.condition_text}"
+    else:
+        yield step.message or step.reason.replace("_", " ") or step.status
+
+
+def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
+    if step.attempts and step.status == "waiting":
+        yield f"attempt {step.attempts[-1].n} failed; the next one is due after a pause"
+    for edge in step.step.edges:
+        other = state.steps[edge.on]
+        if not other.ended:
+            yield f"it waits for {edge.on}, which is {other.status}"
+    if not going:
+        yield "the run has stopped; `planrun resume` goes on"
+
+
+def roots(state: RunState, step: Step) -> list[StepState]:
+    """Return the failed and cancelled steps, however far up, because of which a step is blocked; in file order."""
+    found: set[str] = set()
+    seen = {step.id}
+    stack = [step]
+    while stack:
+        for edge in stack.pop().edges:
+            other = state.steps[edge.on]
+            if edge.on in seen or judgement(state, edge) != "blocked":
+                continue
+            seen.add(edge.on)
+            if other.status == "blocked":
+                stack.append(other.step)
+            else:
+                found.add(edge.on)
+    return [other for name, other in state.steps.items() if name in found]
+
+
+def judgement(state: RunState, edge: Edge) -> str:
+    """Return what an edge makes of its step: satisfied, blocked, tolerated, upstream, or open before the end."""
+    other = state.steps[edge.on]
+    if not other.ended:
+        return "open"
+    return judge(edge.kind, other.status, other.reason, state.tolerance(edge.on))
+
+
+def followers(plan: Plan, step: Step) -> list[str]:
+    """Return the steps that wait for a step directly."""
+    return [other.id for other in plan.steps if any(edge.on == step.id for edge in other.edges)]
+
+
+def origins(plan: Plan, step: Step) -> list[Origin]:
+    """Return the settings of a step that have a default, each with the place it comes from."""
+    values = {
+        "timeout": duration(step.timeout),
+        "idle_timeout": duration(step.idle_timeout) if step.idle_timeout else "none",
+        "retries": retry_text(step.retries) or "none",
+        "on_failure": step.on_failure,
+    }
+    root, _ = parse(plan.source, plan.file)
+    draft = Outline(root, plan.file, plan.source).by_id.get(step.id) if root else None
+    defaults = root.get("defaults") if root else None
+    found = []
+    for key, value in values.items():
+        if draft and key in draft.keys:
+            found.append(Origin(key=key, value=value, source="step", line=draft.node.key(key).line))
+        elif defaults and defaults.get(key):
+            found.append(Origin(key=key, value=value, source="defaults", line=defaults.key(key).line))
+        else:
+            found.append(Origin(key=key, value=value, source="built in", line=0))
+    return found
+
+
+def _how(step: StepState) -> str:
+    if step.reason == "exit" and step.exit_code is not None:
+        return f"{step.status} (exit {step.exit_code})"
+    return f"{step.status} ({step.reason})" if step.reason else step.status
+
+
+def _edge(state: RunState, edge: Edge) -> dict[str, Any]:
+    return {
+        "step": edge.on,
+        "kind": edge.kind,
+        "wants": WANTS[edge.kind],
+        "became": _how(state.steps[edge.on]),
+        "judgement": judgement(state, edge),
+    }
+
+
+def _condition(state: RunState, step: StepState) -> dict[str, Any] | None:
+    """The condition, whether it held, and the values that it read and that the records know."""
+    tree = step.step.condition
+    if tree is None:
+        return None
+    holds = None
+    if step.reason == "condition" or (step.attempts and step.status != "pending"):
+        holds = step.reason != "condition"
+    read = _values(state, tree) if holds is not None else {}
+    return {"text": step.step.condition_text, "holds": holds, "read": read}
+
+
+def _values(state: RunState, tree: Any) -> dict[str, Any]:
+    """Return what the paths of an expression stand for; the environment is not recorded, so it is left out."""
+    from planrun.expressions.errors import EvaluationError
+    from planrun.expressions.evaluate import evaluate
+    from planrun.expressions.scope import scope_of
+    from planrun.expressions.tree import spelled
+
+    context = state.resumed[-1].context if state.resumed else state.started.context if state.started else {}
+    run = {"id": state.started.run if state.started else "", **context}
+    scope = scope_of(state, {"run": run})
+    found: dict[str, Any] = {}
+    for path in _paths(tree):
+        try:
+            found[spelled(path[3])] = evaluate(path, scope)
+        except (EvaluationError, KeyError):
+            continue
+    return found
+
+
+def _paths(tree: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of an expression tree in their order."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple):
+            if len(node) == 4 and node[0] == "path":
+                yield node
+            else:
+                stack.extend(reversed(node))
+
+
+def _attempt(found: Inspected, attempt: Any) -> dict[str, Any]:
+    ended = attempt.ended
+    return {
+        "n": attempt.n,
+        "status": attempt.status,
+        "reason": ended.reason if ended else "",
+        "exit_code": ended.exit_code if ended else None,
+        "started_at": attempt.started.at,
+        "duration_s": ended.duration if ended else None,
+        "error": ended.error if ended else None,
+        "checks": list(ended.checks) if ended else [],
+        "delay_s": ended.delay if ended else 0.0,
+        "log": f"{found.rundir}/{attempt.started.log}" if attempt.started.log else None,
+    }

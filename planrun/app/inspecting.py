@@ -1,0 +1,177 @@
+"""Runs as they stand in their records: finished, still going, killed, torn or altered."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.app.resuming import state_of
+from planrun.errors import InternalError, InvalidInput
+from planrun.model import events as ev
+from planrun.model.record import Record
+from planrun.records import rundir as records
+from planrun.records.reading import read_ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planrun.model.state import RunState
+    from planrun.records.reading import Reading
+
+# What a ledger that is no ledger does to code that believes it: all of it is one answer to people.
+_MISFITS = (InternalError, AttributeError, KeyError, TypeError, ValueError, IndexError)
+
+
+class Inspected(Record):
+    """A run read back: its folder, what its ledger is worth, and the state it tells of."""
+
+    rundir: str
+    reading: Reading
+    state: RunState
+    going: bool  # a process works on it
+
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+        return os.path.basename(self.rundir)
+
+
+class Row(Record):
+    """One run in a list. `status`: verdict, else running, unfinished, torn, altered, truncated or unreadable."""
+
+    run: str
+    status: str
+    plan: str = ""
+    file: str = ""
+    started_at: str = ""
+    duration: float | None = None
+    exit_code: int | None = None
+    failed: tuple[str, ...] = ()
+    detail: str = ""
+
+
+def is_plan(name: str) -> bool:
+    """Say whether a word that may name a plan or a run names a plan: a path, a YAML file, or a file that is there."""
+    return "/" in name or name.endswith((".yml", ".yaml")) or os.path.exists(name)
+
+
+def find(run: str) -> str:
+    """Return the folder of a run in this workspace; raises InvalidInput."""
+    try:
+        return records.find(os.getcwd(), run)
+    except OSError as error:
+        raise InvalidInput(f"cannot read the runs of this folder: {error.strerror}") from None
+
+
+def known_runs() -> list[str]:
+    """Return the names of all run folders in this workspace, newest first; raises InvalidInput."""
+    try:
+        return sorted(os.listdir(os.path.join(records.HOME, "runs")), reverse=True)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InvalidInput(f"cannot read the runs of this folder: {error.strerror}") from None
+
+
+def read(run: str, head: str = "") -> tuple[str, Reading]:
+    """Return folder and ledger of a run; raises InvalidInput."""
+    rundir = find(run)
+    return rundir, read_ledger(os.path.join(rundir, records.LEDGER), head)
+
+
+def inspect(run: str) -> Inspected:
+    """Return a run with its state as far as its ledger is sound; raises InvalidInput, InvalidPlan."""
+    rundir, reading = read(run)
+    try:
+        state = state_of(rundir, reading)
+    except _MISFITS:
+        raise InvalidInput(f"the ledger does not fit the run's plan: {rundir}") from None
+    return Inspected(
+        rundir=rundir, reading=reading, state=state, going=_going(os.path.basename(rundir), reading)
+    )
+
+
+def listing(names: Iterable[str]) -> list[Row]:
+    """Return what there is to say of some runs; one that cannot be read is a row, too."""
+    return [_row(name) for name in names]
+
+
+def _row(name: str) -> Row:
+    path = os.path.join(records.HOME, "runs", name, records.LEDGER)
+    try:
+        reading = read_ledger(path)
+        return _told(name, reading)
+    except InvalidInput as error:
+        return Row(run=name, status="unreadable", detail=str(error))
+    except _MISFITS:
+        return Row(run=name, status="unreadable", detail=f"not a ledger: {path}")
+
+
+def _told(name: str, reading: Reading) -> Row:
+    """Fold the few facts of a list, without the plan: loading it would cost more than all the rest."""
+    failed: dict[str, None] = {}
+    ended: ev.RunEnded | None = None
+    for event in reading.events:
+        if isinstance(event, ev.AttemptEnded | ev.StepMoved):
+            status = event.step_status if isinstance(event, ev.AttemptEnded) else event.status
+            if status == "failed":
+                failed[event.step] = None
+        elif isinstance(event, ev.RunResumed):
+            ended = None
+            for step in event.rerun:
+                failed.pop(step, None)
+        elif isinstance(event, ev.RunEnded):
+            ended = event
+    first = reading.events[0] if reading.events else None
+    if not isinstance(first, ev.RunStarted):
+        return Row(run=name, status=_condition(name, reading), detail=reading.detail)
+    return Row(
+        run=name,
+        status=ended.verdict if ended and reading.condition == "intact" else _condition(name, reading),
+        plan=str(first.plan["name"]),
+        file=str(first.plan["file"]),
+        started_at=first.at,
+        duration=ended.duration if ended else None,
+        exit_code=ended.exit_code if ended else None,
+        failed=tuple(failed),
+        detail=reading.detail if reading.condition not in ("intact", "unfinished") else "",
+    )
+
+
+def _condition(name: str, reading: Reading) -> str:
+    return "running" if _going(name, reading) else reading.condition
+
+
+def _going(run: str, reading: Reading) -> bool:
+    """Say whether a process works on a run now: the holder of the workspace names it and lives."""
+    if reading.condition == "intact":
+        return False
+    opened = [event for event in reading.events if isinstance(event, ev.RunStarted | ev.RunResumed)]
+    if not opened or opened[-1].host != os.uname().nodename or f"run {run}," not in _holder():
+        return False
+    return _alive(opened[-1].pid)
+
+
+def _holder() -> str:
+    try:
+        with open(os.path.join(records.HOME, "lock"), encoding="utf-8", errors="replace") as file:
+            return file.read(400)
+    except OSError:
+        return ""
+
+
+def _alive(pid: int) -> bool:
+    """Say whether the process that took the lock still has it. Asking for the lock would turn a starting run away."""
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+            # `1: FLOCK  ADVISORY  WRITE 4711 08:01:393 0 EOF`; a blocked one has `->` in its second column.
+            return any(row.split()[1:5:3] == ["FLOCK", str(pid)] for row in file)
+    except OSError:  # not Linux: a process of this number is the best there is
+        pass
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True

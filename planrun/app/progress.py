@@ -1,0 +1,89 @@
+"""How far a run is: its bar, what comes next, and what holds up the rest."""
+
+from __future__ import annotations
+
+import time
+
+from planrun.app.explaining import judgement, reasons
+from planrun.reports import facts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.app.inspecting import Inspected
+    from planrun.model.state import RunState, StepState
+
+# What an ended step has to say for itself beyond its line.
+_TELL = frozenset({"blocked", "skipped", "cancelled"})
+
+
+def status_of(found: Inspected) -> str:
+    """Return the verdict of a run that ended, else running, or what is left of its ledger."""
+    if found.state.ended and found.reading.condition == "intact":
+        return found.state.ended.verdict
+    return "running" if found.going else found.reading.condition
+
+
+def elapsed(found: Inspected) -> float:
+    """Return the seconds that a run took so far."""
+    if found.going and found.state.started:
+        return max(0.0, time.time() - facts.epoch(found.state.started.at))
+    return facts.elapsed(found.state)
+
+
+def bar(state: RunState, width: int = 20) -> str:
+    """Return `[######..............] 3/10`: steps that have ended, of all."""
+    total = len(state.steps)
+    ended = sum(step.ended for step in state.steps.values())
+    full = width * ended // total if total else width
+    return f"[{'#' * full}{'.' * (width - full)}] {ended}/{total}"
+
+
+def next_steps(state: RunState) -> list[str]:
+    """Return the steps that can start now or, when everything waits for what runs, the first that is to come."""
+    pending = [step for step in state.steps.values() if step.status in ("pending", "waiting")]
+    ready = [step.step.id for step in pending if all(_settled(state, edge) for edge in step.step.edges)]
+    return ready or [step.step.id for step in pending[:1]]
+
+
+def _settled(state: RunState, edge: Any) -> bool:
+    return edge.on not in state.steps or judgement(state, edge) == "satisfied"
+
+
+def why(found: Inspected, step: StepState) -> list[str]:
+    """Return in sentences what keeps a step from running or kept it; empty where its line says it all."""
+    if step.status in _TELL or (step.status in ("pending", "waiting", "running") and step.step.edges):
+        return list(reasons(found.state, step, going=found.going)) if step.status != "running" else []
+    return []
+
+
+def as_data(found: Inspected) -> dict[str, Any]:
+    """Return the progress of a run as JSON data: what `status --json` prints."""
+    state = found.state
+    plan = state.plan
+    summary = state.summary()
+    ended = sum(step.ended for step in state.steps.values())
+    return {
+        "run": found.run,
+        "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
+        "status": status_of(found),
+        "exit_code": state.ended.exit_code if state.ended else None,
+        "started_at": state.started.at if state.started else None,
+        "elapsed_s": round(elapsed(found), 3),
+        "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},
+        "summary": summary,
+        "next": next_steps(state),
+        "steps": [
+            {
+                "id": name,
+                "title": step.step.title,
+                "status": step.status,
+                "reason": step.reason,
+                "attempts": len(step.attempts),
+                "duration_s": round(step.duration, 4),
+                "because": why(found, step),
+            }
+            for name, step in state.steps.items()
+        ],
+    }

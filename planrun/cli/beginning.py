@@ -1,0 +1,48 @@
+"""`planrun init` and `planrun schema`: what a newcomer starts from."""
+
+from __future__ import annotations
+
+import click
+
+from planrun.cli.printing import say, say_bytes
+
+
+@click.command(short_help="Write an example plan to begin with.")
+@click.argument("file", default="plan.yml", type=click.Path())
+def init(file: str) -> int:
+    """Write an example plan to FILE (plan.yml), and beside it the schema that editors check it with.
+
+    A file that exists is never overwritten.
+
+    \b
+    Examples:
+      planrun init
+      planrun init plans/release.yml
+    """
+    from planrun.app.beginning import write_example
+    from planrun.cli.failure import printable
+
+    for path in write_example(file):
+        say(f"wrote {printable(path)}")
+    say(f"next: planrun show {printable(file)}; planrun execute {printable(file)}")
+    return 0
+
+
+@click.command(short_help="Print the JSON Schema of plans or of ledger.json.")
+@click.argument("name", default="plan", type=click.Choice(["plan", "ledger"]))
+def schema(name: str) -> int:
+    """Print a JSON Schema: `plan`, which editors check plan files with, or `ledger`, that of ledger.json.
+
+    \b
+    Examples:
+      planrun schema > plan.schema.json
+      planrun schema ledger | jq .required
+
+    \b
+    In a plan, the first line names the schema for editors:
+      # yaml-language-server: $schema=plan.schema.json
+    """
+    from planrun.app.beginning import schema_bytes
+
+    say_bytes(schema_bytes(name))
+    return 0

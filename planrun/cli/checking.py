@@ -1,0 +1,85 @@
+"""`planrun validate`: every problem of one plan or many, in the form that its reader wants."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from planrun.cli.failure import printable
+from planrun.cli.printing import say, say_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planrun.app.checking import Checked
+    from planrun.source.problems import Problem
+
+FORMATS = ("text", "json", "sarif", "github", "junit")
+
+
+@click.command(short_help="Report every problem, with its line and column.")
+@click.argument("plans", metavar="PLAN...", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="text for people; json; sarif for code scanning; github for annotations; junit for CI pages.",
+)
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="The same as --format json.")
+def validate(plans: tuple[str, ...], form: str, *, as_json: bool) -> int:
+    """Check plans without running or writing anything, and report every problem in one go.
+
+    Exit code 0: all plans are valid. 2: at least one is not.
+
+    \b
+    Examples:
+      planrun validate plan.yml
+      planrun validate plans/*.yml
+      planrun validate plan.yml --format sarif > planrun.sarif
+      planrun validate plan.yml --format junit > validate.xml
+    """
+    from planrun.app.checking import check_all
+
+    checked = check_all(plans)
+    problems = [problem for one in checked for problem in one.problems]
+    form = "json" if as_json else form
+    if form == "text":
+        _write_text(checked, problems)
+    else:
+        _write(form, checked, problems)
+    return 0 if all(one.plan is not None for one in checked) else 2
+
+
+def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
+    """Name what is valid, then tell the problems with their source lines; both are the result, so both go to stdout."""
+    from planrun.source.problems import render_github, render_text
+
+    for one in checked:
+        if one.plan is not None:
+            count = len(one.plan.steps)
+            say(f"{printable(one.file)}: ok, {count} step{'' if count == 1 else 's'}")
+    if problems:
+        sources = {file: data for one in checked for file, data in one.sources.items()}
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            say(render_github(problems).rstrip("\n"))
+        say(render_text(problems, sources).rstrip("\n"))
+
+
+def _write(form: str, checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
+    from planrun.source import problems as forms
+
+    if form == "junit":
+        from planrun.reports.validate_junit import problems_junit
+
+        # A warning fails nothing, so it is no failed case either.
+        errors = [problem for problem in problems if problem.severity == "error"]
+        say_bytes(problems_junit([one.file for one in checked], errors))
+        return
+    render = {"json": forms.render_json, "sarif": forms.render_sarif, "github": forms.render_github}
+    text = render[form](problems).rstrip("\n")
+    if text or form != "github":
+        say(text)

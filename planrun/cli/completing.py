@@ -1,0 +1,100 @@
+"""Completion in bash, zsh and fish: the script, and the ids of steps and runs it offers."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+from planrun.cli.printing import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planrun.model.plan import Plan
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(short_help="Print the completion script for bash, zsh or fish.")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> int:
+    """Print a script that makes SHELL complete verbs, options, files, step ids and run ids.
+
+    \b
+    Examples:
+      bash:  echo 'eval "$(planrun completion bash)"' >> ~/.bashrc
+      zsh:   echo 'eval "$(planrun completion zsh)"' >> ~/.zshrc
+      fish:  planrun completion fish > ~/.config/fish/completions/planrun.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from planrun.cli.group import COMPLETE_VARIABLE, PROGRAM, planrun
+
+    found = get_completion_class(shell)
+    assert found is not None
+    # `source` of bash starts a bash to look at its version; the script is all we want.
+    script = found(planrun, {}, PROGRAM, COMPLETE_VARIABLE)
+    say(script.source_template % script.source_vars())
+    return 0
+
+
+def complete_steps(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the step ids of the plan, or of the run, that stands before on the command line."""
+    plan = _plan(ctx)
+    if plan is None:
+        return []
+    return _items(typed, [(step.id, step.title) for step in plan.steps])
+
+
+def complete_tags(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the tags of the plan on the command line."""
+    plan = _plan(ctx)
+    tags = dict.fromkeys(tag for step in plan.steps for tag in step.tags) if plan else {}
+    return _items(typed, [(tag, "") for tag in tags])
+
+
+def complete_params(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return `NAME=` for each parameter of the plan on the command line."""
+    plan = _plan(ctx)
+    params = plan.params if plan else ()
+    return _items(typed, [(f"{param.name}=", str(param.schema.get("description", ""))) for param in params])
+
+
+def complete_runs(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return `last` and the ids of the runs in this folder, newest first."""
+    from planrun.app.inspecting import known_runs
+    from planrun.errors import PlanrunError
+
+    try:
+        return _items(typed, [("last", "the newest run"), *((run, "") for run in known_runs())])
+    except PlanrunError:
+        return []
+
+
+def complete_plans_or_runs(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return files and runs: for verbs that take either."""
+    return [*complete_runs(ctx, param, typed), CompletionItem(typed, type="file")]
+
+
+def _items(typed: str, offers: Iterable[tuple[str, str]]) -> list[CompletionItem]:
+    return [
+        CompletionItem(word, help=" ".join(about.split()) or None)
+        for word, about in offers
+        if word.startswith(typed) and word.isprintable()
+    ]
+
+
+def _plan(ctx: click.Context) -> Plan | None:
+    """Return the plan that the command line speaks of; None when there is none, or none that can be read."""
+    name = next((ctx.params[key] for key in ("plan", "plan_or_run", "run") if ctx.params.get(key)), None)
+    if not name:
+        return None
+    from planrun.app.inspecting import inspect, is_plan
+    from planrun.errors import PlanrunError
+    from planrun.source.load import load
+
+    try:
+        return load(name) if "plan" in ctx.params or is_plan(name) else inspect(name).state.plan
+    except PlanrunError:
+        return None

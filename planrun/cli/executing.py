@@ -1,0 +1,93 @@
+"""`planrun execute` and `planrun resume` for click: their help and completion; they run without it."""
+
+from __future__ import annotations
+
+import click
+
+from planrun.cli.arguments import EXECUTE, RESUME
+from planrun.cli.completing import complete_params, complete_runs, complete_steps, complete_tags
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from planrun.cli.arguments import Option
+
+_COMPLETERS = {"STEP": complete_steps, "TAG": complete_tags, "NAME=VALUE": complete_params}
+
+
+def _option(option: Option) -> click.Option:
+    """Return the option of our own table as click knows it; its variable is read by our parser, not by click."""
+    about = f"{option.help}  [{option.variable}]"
+    if option.kind == "flag":
+        return click.Option(option.flags, is_flag=True, help=about)
+    kind: click.Choice[str] | click.Path | None = None
+    if option.kind == "choice":
+        kind = click.Choice(option.choices)
+    elif option.metavar == "DIR":
+        kind = click.Path()
+    return click.Option(
+        option.flags,
+        metavar=option.metavar or None,
+        multiple=option.kind == "list",
+        type=kind,
+        help=about,
+        shell_complete=_COMPLETERS.get(option.metavar),
+    )
+
+
+def _hand_over(**_values: Any) -> int:
+    """Let our own parser read the line again: two parsers of one command would drift apart."""
+    from planrun.cli.running import running
+
+    words: list[str] = click.get_current_context().find_root().obj
+    return running(words)
+
+
+def _running(name: str, operand: click.Argument, options: tuple[Option, ...], text: str) -> click.Command:
+    callback: Callable[..., Any] = _hand_over
+    params: list[click.Parameter] = [operand, *map(_option, options)]
+    return click.Command(
+        name, callback=callback, params=params, help=text, short_help=text.partition("\n")[0]
+    )
+
+
+execute = _running(
+    "execute",
+    click.Argument(["plan"], type=click.Path()),
+    EXECUTE,
+    """Run PLAN.
+
+    The plan is checked first; nothing runs when anything in it is wrong. What happens is recorded in .planrun,
+    and reports stand in planrun-out when the run ends. Each option can be given by the variable in brackets.
+
+    \b
+    Examples:
+      planrun execute plan.yml
+      planrun execute plan.yml --param target=prod --param version=1.2.3
+      planrun execute plan.yml --only test --only lint
+      planrun execute plan.yml --from build --skip publish
+      planrun execute plan.yml --jobs 8 --strict
+      planrun execute plan.yml --json | jq .verdict
+
+    \b
+    Exit codes: 0 completed, 1 a step failed, 2 wrong plan or options, 124 deadline, 130 cancelled.
+    """,
+)
+
+resume = _running(
+    "resume",
+    click.Argument(["run"], shell_complete=complete_runs),
+    RESUME,
+    """Let RUN go on: the id of a run, the beginning of one, or `last`.
+
+    It runs what failed, was lost or never started, and everything that depends on it, from the plan that the run
+    keeps. Steps that completed and would do the same again are not run again. A finished run stays as it is.
+
+    \b
+    Examples:
+      planrun resume last
+      planrun resume 20260131-093000-1f2e3d --jobs 2
+    """,
+)

@@ -1,0 +1,128 @@
+"""`planrun explain`: why a step would run, or why it ran, failed or did not run."""
+
+from __future__ import annotations
+
+import click
+
+from planrun.cli.completing import complete_plans_or_runs, complete_steps
+from planrun.cli.failure import printable
+from planrun.cli.printing import say, say_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+@click.command(short_help="Why a step would run, ran, failed or did not run.")
+@click.argument("plan_or_run", metavar="PLAN|RUN", shell_complete=complete_plans_or_runs)
+@click.argument("step", shell_complete=complete_steps)
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+def explain(plan_or_run: str, step: str, *, as_json: bool) -> int:
+    """Explain STEP: what it waits for and what became of that, its condition, its limits and where they come from.
+
+    With a plan: under what conditions it would run. With a run: why it ran, failed or did not run.
+
+    \b
+    Examples:
+      planrun explain plan.yml publish
+      planrun explain last publish
+    """
+    from planrun.app import explaining
+    from planrun.app.inspecting import inspect, is_plan
+    from planrun.source.load import load
+
+    if is_plan(plan_or_run):
+        plan = load(plan_or_run, cache=False)
+        found = explaining.explain_planned(plan, explaining.find_step(plan, step))
+    else:
+        run = inspect(plan_or_run)
+        found = explaining.explain_recorded(run, explaining.find_step(run.state.plan, step))
+    if as_json:
+        say_json(found)
+    else:
+        say("\n".join(printable(row) for row in _told(found)))
+    return 0
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    step = found["step"]
+    title = f": {step['title']}" if step["title"] else ""
+    yield f"Step {step['id']}{title}"
+    yield f"  {found['plan']}:{step['line']}" + (", runs at the end" if step["section"] == "finally" else "")
+    if found["run"]:
+        reason = f" ({found['reason']})" if found["reason"] else ""
+        yield f"  {found['status']}{reason} in run {found['run']}"
+        yield "\nWhy"
+    else:
+        yield "\nIt runs when"
+    yield from [f"  {_one_line(reason)}" for reason in found["because"]]
+    if found["run"] and found["edges"]:
+        yield "\nIt waits for"
+        yield from [
+            f"  {edge['step']} {edge['wants']}: {edge['became']}, {_judged(edge)}" for edge in found["edges"]
+        ]
+    yield from _condition(found["condition"])
+    yield "\nSettings"
+    yield from [_setting(setting) for setting in found["settings"]]
+    if found["waited_for_by"]:
+        yield f"\nWaited for by: {', '.join(found['waited_for_by'])}"
+    yield from _attempts(found["attempts"])
+    if step["action"]:
+        yield "\nWhat it does"
+        yield from [f"  | {row}" for row in step["action"].rstrip("\n").split("\n")]
+
+
+def _judged(edge: dict[str, Any]) -> str:
+    return {
+        "satisfied": "so that is settled",
+        "blocked": "which blocks it",
+        "tolerated": "which is tolerated, and skips it",
+        "upstream": "which skips it",
+        "open": "so it waits",
+    }[edge["judgement"]]
+
+
+def _condition(condition: dict[str, Any] | None) -> Iterator[str]:
+    if condition is None or condition["holds"] is None:
+        return
+    from planrun.values import show
+
+    yield f"\nCondition: {_one_line(condition['text'])}"
+    yield f"  it was {'true' if condition['holds'] else 'false'}"
+    yield from [f"  {path} was {show(value)}" for path, value in condition["read"].items()]
+
+
+def _setting(setting: dict[str, Any]) -> str:
+    from planrun.app.explaining import FAILURE_MEANS
+
+    place = {"step": "set here", "defaults": "from defaults", "built in": "built in"}[setting["source"]]
+    place += f", line {setting['line']}" if setting["line"] else ""
+    means = f": {FAILURE_MEANS[setting['value']]}" if setting["key"] == "on_failure" else ""
+    return f"  {setting['key']}: {setting['value']}{means} ({place})"
+
+
+def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
+    from planrun.reports.facts import seconds
+
+    if attempts:
+        yield "\nAttempts"
+    for attempt in attempts:
+        took = f" after {seconds(attempt['duration_s'])}" if attempt["duration_s"] is not None else ""
+        why = f" ({attempt['reason']})" if attempt["reason"] else ""
+        yield f"  {attempt['n']}. {attempt['status']}{why}{took}"
+        if attempt["error"]:
+            error = attempt["error"]
+            yield f"     {_one_line(error.get('message', ''))}"
+            yield f"     error class {error.get('class', '')}, by rule {error.get('rule', '')}"
+        for check in attempt["checks"]:
+            if not check.get("ok"):
+                yield f"     check failed: {check.get('name', '')}: {check.get('message', '')}"
+        if attempt["delay_s"]:
+            yield f"     then a pause of {seconds(attempt['delay_s'])}"
+        if attempt["log"]:
+            yield f"     log: {attempt['log']}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

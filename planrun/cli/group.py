@@ -1,0 +1,117 @@
+"""Every verb as a click command, loaded when it is called: help, completion and the verbs that run nothing."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from planrun import __version__
+from planrun.cli.overview import OVERVIEW
+from planrun.cli.printing import say
+
+# Verb -> where its command stands, in the order of the overview.
+VERBS: dict[str, str] = {
+    "init": "beginning:init",
+    "validate": "checking:validate",
+    "show": "showing:show",
+    "explain": "explaining:explain",
+    "schema": "beginning:schema",
+    "execute": "executing:execute",
+    "resume": "executing:resume",
+    "status": "looking:status",
+    "runs": "looking:runs",
+    "report": "reporting:report",
+    "verify": "looking:verify",
+    "completion": "completing:completion",
+}
+PROGRAM = "planrun"
+COMPLETE_VARIABLE = "_PLANRUN_COMPLETE"
+
+
+class Verbs(click.Group):
+    """The group of all verbs; a verb's module is imported when the verb is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the overview."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a verb; None when there is no such verb."""
+        if cmd_name not in VERBS:
+            return None
+        module, name = VERBS[cmd_name].split(":")
+        command: click.Command = getattr(import_module(f"planrun.cli.{module}"), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; an unknown one is a usage error that names the nearest."""
+        if args[0] not in VERBS and not ctx.resilient_parsing:
+            from planrun.source.problems import did_you_mean  # only a typing error needs it
+
+            hint = did_you_mean(args[0], VERBS)
+            raise click.UsageError(f'no such command: "{args[0]}"' + (f"; {hint}" if hint else ""), ctx)
+        return super().resolve_command(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the overview, which is the same with and without click."""
+        return OVERVIEW.rstrip("\n")
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's
+    if wanted and not ctx.resilient_parsing:
+        say(f"planrun {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def planrun() -> None:
+    """Run a reviewed plan in CI."""
+
+
+def grouped(words: list[str]) -> int:
+    """Run a command line through click and return its exit code; raises PlanrunError."""
+    # What people name a file need not be text in this terminal's encoding, but it must not end us.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = planrun.main(words, PROGRAM, COMPLETE_VARIABLE, standalone_mode=False, obj=words)
+    except click.Abort:
+        return 130
+    except click.ClickException as error:
+        return _refuse(error)
+    except SystemExit as done:  # how click ends a completion
+        code = done.code
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(error: click.ClickException) -> int:
+    """Say in two lines what is wrong with a command line."""
+    from planrun.cli.failure import complain
+
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else PROGRAM
+    complain(f"{_lowered(error.format_message())}\n  see: {path} --help")
+    return 2
+
+
+def _lowered(message: str) -> str:
+    """Return click's sentence as the end of a line that begins with `planrun: error:`."""
+    text = message.strip()
+    return text[:1].lower() + text[1:].removesuffix(".")

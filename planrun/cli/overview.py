@@ -1,0 +1,68 @@
+"""What `planrun --help` says: a text that stands here as it is, since click takes longer to load than to be read."""
+
+from __future__ import annotations
+
+OVERVIEW = """\
+planrun runs a reviewed plan in CI, and says exactly what happened.
+
+  planrun init                              write a first plan: plan.yml
+  planrun validate plan.yml                 find every mistake in it
+  planrun show plan.yml                     see what it would do
+  planrun execute plan.yml                  run it
+  planrun report last --format markdown     read what happened
+  planrun resume last                       go on where it failed
+
+A plan is one YAML file:
+
+  version: 1
+  steps:
+    - id: lint
+      run: ruff check .
+      on_failure: continue       # tolerated: the others go on
+    - id: test
+      run: pytest -q
+      timeout: 10m
+      retries: 2
+    - id: publish
+      depends_on: [test]         # starts when test is done; lint runs beside it
+      condition: run.ci          # only in CI
+      run: ./publish.sh
+
+Plans:
+  init [FILE]         write an example plan to begin with
+  validate PLAN...    report every problem, with its line and column
+  show PLAN           table of the steps; graph, levels and order
+  explain PLAN STEP   why a step would run, and under what conditions
+  schema [NAME]       print the JSON Schema of plans, for editors
+
+Runs:
+  execute PLAN        run a plan
+  resume RUN          go on with a run that failed or was killed
+  status [RUN]        how far a run is, and what holds it up
+  runs                the runs in this folder
+  report RUN          JUnit, markdown, JSON or text, at any time
+  explain RUN STEP    why a step ran, failed or did not run
+  verify RUN          whether the ledger of a run is as it was written
+
+Shell:
+  completion SHELL    print the completion script for bash, zsh or fish
+
+RUN is the id of a run, the beginning of one, or `last`.
+`planrun VERB --help` shows the options of a verb with examples.
+
+Exit codes of execute and resume:
+  0    every step completed, or its failure is tolerated (--strict: 1)
+  1    a step failed
+  2    the plan or the command line is wrong; nothing ran
+  3    denied
+  4    internal error
+  74   the ledger or a report cannot be written
+  124  the plan's deadline passed
+  130  cancelled by SIGINT; 143 by SIGTERM, 129 by SIGHUP
+
+Environment:
+  PLANRUN_JOBS, PLANRUN_REPORT_DIR, ...   default of the option of that name
+  NO_COLOR, FORCE_COLOR                   without colours; with colours
+  CI, GITHUB_ACTIONS, GITLAB_CI, ...      print plain lines, grouped for that CI
+  PLANRUN_DEBUG=1                         show where an internal error happened
+"""

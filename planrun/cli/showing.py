@@ -1,0 +1,166 @@
+"""`planrun show`: a plan as a table, as a graph, by levels or in order."""
+
+from __future__ import annotations
+
+import click
+
+from planrun.cli.failure import printable
+from planrun.cli.printing import say, say_json
+from planrun.cli.table import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.model.plan import Param, Plan, Step
+
+DRAWINGS = ("mermaid", "dot", "text")
+
+
+@click.command(short_help="Table of the steps; graph, levels and order.")
+@click.argument("plan", type=click.Path())
+@click.option("--graph", type=click.Choice(DRAWINGS), help="Draw who waits for whom instead of the table.")
+@click.option("--levels", is_flag=True, help="List the steps by level: each waits for the one above only.")
+@click.option("--order", is_flag=True, help="List the steps, one a line, each after what it waits for.")
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+def show(plan: str, graph: str | None, *, levels: bool, order: bool, as_json: bool) -> int:
+    """Show what PLAN would do: its steps, what they wait for, and its limits. The table is markdown.
+
+    \b
+    Examples:
+      planrun show plan.yml
+      planrun show plan.yml >> "$GITHUB_STEP_SUMMARY"
+      planrun show plan.yml --graph text
+      planrun show plan.yml --graph dot | dot -Tsvg > plan.svg
+      planrun show plan.yml --json | jq '.steps[].id'
+    """
+    from planrun.app import describing
+    from planrun.source.load import load
+
+    if sum((graph is not None, levels, order, as_json)) > 1:
+        raise click.UsageError(
+            "--graph, --levels, --order and --json exclude each other", click.get_current_context()
+        )
+    found = load(plan, cache=False)
+    if as_json:
+        say_json(describing.as_data(found))
+    elif graph:
+        say(_drawn(found, graph))
+    elif levels:
+        say(
+            "\n".join(
+                [f"Level {n}: {', '.join(names)}" for n, names in enumerate(describing.levels(found), 1)]
+            )
+        )
+    elif order:
+        say("\n".join(describing.order(found)))
+    else:
+        say("\n".join(_overview(found)))
+    return 0
+
+
+def _drawn(plan: Plan, form: str) -> str:
+    from planrun.app import drawing
+
+    draw = {"mermaid": drawing.mermaid, "dot": drawing.dot, "text": drawing.text}
+    return draw[form](plan)
+
+
+def _overview(plan: Plan) -> Iterator[str]:
+    from planrun.reports.clean import line
+
+    title = line(plan.title or plan.name)
+    yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]})'
+    yield from [
+        printable(text.strip()) for text in (plan.description, plan.goal and f"Goal: {plan.goal}") if text
+    ]
+    yield ""
+    yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(plan)), right=(0, 2))
+    tokens = sum(step.estimated_tokens for step in plan.steps)
+    yield f"\nTotal: {len(plan.steps)} step{'' if len(plan.steps) == 1 else 's'}, ~{tokens} tokens"
+    yield "Risk: not classified (-)"
+    yield "\n".join(_limits(plan))
+    yield from _listed("Parameters", _params(plan))
+    yield from _listed("Conditions", _conditions(plan))
+    yield from _listed("On failure", _failures(plan))
+
+
+def _listed(title: str, rows: Iterator[str]) -> list[str]:
+    found = list(rows)
+    return [f"\n{title}:", *found] if found else []
+
+
+def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+    from planrun.app.describing import edge
+    from planrun.reports.clean import line
+
+    for number, step in enumerate(plan.steps, 1):
+        name = f"{step.id}: {line(step.title)}" if step.title else step.id
+        marks = " (finally)" if step.section == "finally" else ""
+        marks += " (no action yet)" if step.kind == "abstract" else ""
+        tokens = f"~{step.estimated_tokens}" if step.estimated_tokens else "-"
+        yield str(number), name + marks, tokens, ", ".join(map(edge, step.edges)) or "-", "-"
+
+
+def _limits(plan: Plan) -> Iterator[str]:
+    from planrun.app.describing import duration, longest_path
+
+    limits = plan.limits
+    yield f"Schedule: {plan.schedule}" + (
+        f", at most {limits.max_parallel} at once" if limits.max_parallel else ""
+    )
+    if limits.deadline:
+        yield f"Deadline: {duration(limits.deadline)}"
+    path, seconds = longest_path(plan)
+    shown = path if len(path) <= 8 else [*path[:4], "…", *path[-3:]]
+    if path:
+        yield f"Longest path: {' > '.join(shown)} (at most {duration(round(seconds))}, by its timeouts and retries)"
+
+
+def _params(plan: Plan) -> Iterator[str]:
+    for param in plan.params:
+        yield f"  {param.name}: {_param(param)}"
+
+
+def _param(param: Param) -> str:
+    from planrun.values import show as shown
+
+    schema = param.schema
+    parts = [str(schema.get("type", "string"))]
+    if "enum" in schema:
+        parts.append("one of " + ", ".join([shown(value) for value in schema["enum"]]))
+    if "pattern" in schema:
+        parts.append(f"pattern {printable(str(schema['pattern']))}")
+    if "default" in schema:
+        parts.append(f"default {shown(schema['default'])}")
+    elif param.required:
+        parts.append("required")
+    return ", ".join(parts)
+
+
+def _conditions(plan: Plan) -> Iterator[str]:
+    for step in plan.steps:
+        if step.condition is not None:
+            yield f"  {step.id}: {printable(' '.join(step.condition_text.split()))}"
+
+
+def _failures(plan: Plan) -> Iterator[str]:
+    from planrun.app.explaining import FAILURE_MEANS
+
+    for step in plan.steps:
+        parts = _reactions(step)
+        if parts:
+            yield f"  {step.id}: {'; '.join(parts)}"
+    if all(step.on_failure == "block" for step in plan.steps):
+        return
+    used = {step.on_failure: None for step in plan.steps if step.on_failure != "block"}
+    yield from [f"  ({word}: {FAILURE_MEANS[word]})" for word in used]
+
+
+def _reactions(step: Step) -> list[str]:
+    parts: list[str] = [step.on_failure] if step.on_failure != "block" else []
+    if step.retries.max:
+        parts.append(f"{step.retries.max} more attempt{'' if step.retries.max == 1 else 's'}")
+    if step.recovers:
+        parts.append(f"recovers {', '.join(step.recovers)}")
+    return parts
