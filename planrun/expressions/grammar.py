@@ -145,7 +145,7 @@ class Grammar:
         if seed is None:
             raise ExpressionError(names.unknown(node.name), *place)
         if links:
-            raise self.error(f"{node.name} is true or false and has no parts", links[0])
+            raise self.error(f"{names.shown(node.name)} is true or false and has no parts", links[0])
         step, status = seed
         path = ("path", *place, ("steps", step, "status"))
         return ("compare", *place, "==", path, ("const", *place, status))
@@ -218,7 +218,7 @@ class Grammar:
             right = right.node
         if kind == "Sub" and left[0] == "path" and type(right).__name__ == "Name" and right.name not in ROOTS:
             whole = f"{left[3][-1]}-{right.name}"
-            raise self.error(f"a name with a dash is written in brackets: ['{whole}']", node)
+            raise self.error(f"a name with a dash is written in brackets: ['{names.shown(whole)}']", node)
         return ("math", *self.span(node), _MATH[kind], left, self.read(node.right, depth + 1))
 
     def concatenation(self, node: Any, depth: int) -> Tree:

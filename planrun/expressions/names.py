@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.expressions.tree import FUNCTIONS, ROOTS
 
+_MAX_SHOWN = 80  # characters
 _SEED = "step_"
 _SUFFIXES = {"_failed": "failed", "_succeeded": "completed"}
 _FOREIGN_NAMES = {
@@ -54,8 +55,8 @@ def unknown(name: str) -> str:
     if name in FUNCTIONS:
         return f"`{name}` is a function: {name}(…)"
     if name.startswith(_SEED):
-        return f"unknown name `{name}`; a step is asked for by {_SEED}<id>_failed or {_SEED}<id>_succeeded"
-    return f"unknown name `{name}`" + _nearest(name, ROOTS, f"; names are {', '.join(ROOTS)}")
+        return f"unknown name `{shown(name)}`; a step is asked for by {_SEED}<id>_failed or {_SEED}<id>_succeeded"
+    return f"unknown name `{shown(name)}`" + _nearest(name, ROOTS, f"; names are {', '.join(ROOTS)}")
 
 
 def unknown_function(name: str) -> str:
@@ -63,7 +64,7 @@ def unknown_function(name: str) -> str:
     if name in _FOREIGN_FUNCTIONS:
         return f"there is no function `{name}` here{_FOREIGN_FUNCTIONS[name]}"
     others = f"; functions are {', '.join(FUNCTIONS)}"
-    return f"unknown function `{name}`" + _nearest(name, tuple(FUNCTIONS), others)
+    return f"unknown function `{shown(name)}`" + _nearest(name, tuple(FUNCTIONS), others)
 
 
 def arity(name: str) -> str:
@@ -71,6 +72,11 @@ def arity(name: str) -> str:
     fewest, most = FUNCTIONS[name]
     amount = str(fewest) if fewest == most else f"{fewest} to {most}"
     return f"`{name}` takes {amount} argument{'' if most == 1 else 's'}, the one before `|` included"
+
+
+def shown(name: str) -> str:
+    """Return what a message shows of a name or token, which may be as long as an expression."""
+    return name if len(name) <= _MAX_SHOWN else name[:_MAX_SHOWN] + "…"
 
 
 def _nearest(name: str, known: tuple[str, ...], otherwise: str) -> str:

@@ -6,7 +6,7 @@ a small plan needs. It only ever parses; nothing here renders or compiles a temp
 
 from __future__ import annotations
 
-from planrun.expressions import literals, scan
+from planrun.expressions import literals, names, scan
 from planrun.expressions.errors import ExpressionError
 from planrun.expressions.grammar import Grammar
 from planrun.expressions.tree import MAX_DEPTH
@@ -107,7 +107,7 @@ def _tokens(environment: Any, source: str, start: int) -> Iterator[tuple[Token, 
         elif kind == "float":
             value = literals.number(raw, at)
         elif kind == "name" and not raw.isidentifier():
-            raise ExpressionError(f"`{raw}` is no name", at, len(raw))
+            raise ExpressionError(f"`{names.shown(raw)}` is no name", at, len(raw))
         if kind != "whitespace":
             yield Token(at, kind, value), at + len(raw)
         at += len(raw)
@@ -139,4 +139,4 @@ def _unexpected(text: str, offset: int, ends: dict[int, int]) -> ExpressionError
     hint = ""
     if found.lower() in _WORDS and found.lower() != found:
         hint = f"; write `{found.lower()}`"
-    return ExpressionError(f"`{found}` is not expected here{hint}", offset, len(found))
+    return ExpressionError(f"`{names.shown(found)}` is not expected here{hint}", offset, len(found))

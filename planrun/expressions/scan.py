@@ -75,7 +75,7 @@ def closing(text: str, start: int) -> int:
     while at < limit:
         char = text[at]
         if char in "'\"":
-            at = string_end(text, at, len(text))
+            at = string_end(text, at, limit)
             continue
         if char == "{":
             braces += 1
