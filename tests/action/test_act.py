@@ -53,9 +53,7 @@ jobs:
           python-path: {python}
           report-dir: reports
       - if: always()
-        run: |
-          printf '%s' "$STEPS" > "$NOTES/steps.json"
-          cp "$GITHUB_STEP_SUMMARY" "$NOTES/summary.md"
+        run: printf '%s' "$STEPS" > "$NOTES/steps.json"
         env:
           STEPS: ${{{{ toJSON(steps) }}}}
           NOTES: {notes}
@@ -249,8 +247,8 @@ def test_what_a_step_prints_commands_nobody(ran: Ran) -> None:
     assert ran.outputs("bad")["result"] != "forged"
 
 
-def test_the_summary_shows_both_runs(ran: Ran) -> None:
-    """The step summary is markdown with the plans' names and the failed step."""
-    summary = (ran.notes / "summary.md").read_text("utf-8")
-    assert "broken" in summary
-    assert "bad" in summary
+def test_each_use_leaves_its_summary(ran: Ran) -> None:
+    """act prints the step summary of every step: each use has its own, and the failed step is named."""
+    headings = {text.partition("\n")[0] for text in ran.said.split("Summary - ")[1:]}
+    assert headings == {'# ✓ Plan v1: "good" [Completed]', '# ✗ Plan v1: "bad" [Failed]'}
+    assert "### ✗ Step broken (failed: exit 3)" in ran.said
