@@ -16,7 +16,8 @@ def check_links(outline: Outline) -> None:
     """Report references to nothing, to oneself and between the sections, and drop them; join `recovers`."""
     for draft in outline.drafts:
         if draft.links:
-            draft.links = [link for link in draft.links if _is_sound(outline, draft, link, "depends on")]
+            sound = [link for link in draft.links if _is_sound(outline, draft, link, "depends on")]
+            draft.links = sound if len(sound) < 2 else list({link.on: link for link in sound}.values())
         if draft.recovers:
             draft.recovers = [link for link in draft.recovers if _is_sound(outline, draft, link, "recovers")]
             _join_recovered(outline, draft)
@@ -52,6 +53,7 @@ def _join_recovered(outline: Outline, draft: Draft) -> None:
             hint = f"`recovers` means {{{link.on}: failed}} already; take it out of `depends_on`"
             message = f'step "{draft.id}" recovers "{link.on}" and wants it `{other.kind}` at the same time'
             outline.report("E206", message, other.node, hint)
+            other.kind = "failed"  # one mistake, one finding: as it stands it would also wait for itself
 
 
 def add_condition_links(outline: Outline, formulas: Formulas) -> None:

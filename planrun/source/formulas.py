@@ -23,7 +23,7 @@ LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 class Formula:
     """An expression or template in its place: `owner` is its step, None for the plan's own.
 
-    kind: condition, that (bare expressions), script (`run:`), text; outputs (those of the plan).
+    kind: condition, that (bare expressions); script (`run:`), text; of the plan itself: general, outputs.
     """
 
     __slots__ = ("kind", "node", "owner", "references", "value")
@@ -94,12 +94,12 @@ class Formulas:
 
 def _of_plan(root: Node) -> Iterator[tuple[Node, str]]:
     for node in entries(root.get("env_file")):
-        yield node, "text"
-    yield from _scalars(root.get("env"), "text")
+        yield node, "general"
+    yield from _scalars(root.get("env"), "general")
     defaults = root.get("defaults")
     workdir = defaults.get("workdir") if defaults is not None else None
     for node in entries(workdir):
-        yield node, "text"
+        yield node, "general"
     yield from _scalars(root.get("outputs"), "outputs")
 
 

@@ -30,8 +30,8 @@ STEP: dict[str, Type] = {"dir": "string"}
 ENDS = ("completed", "failed", "skipped", "blocked", "cancelled")
 # Names that have no value in some places, and why.
 _NOT_HERE = {
-    ("text", "steps"): "what the plan gives to all its steps cannot depend on one of them",
-    ("text", "step"): "what the plan gives to all its steps cannot depend on one of them",
+    ("general", "steps"): "what the plan gives to all its steps cannot depend on one of them",
+    ("general", "step"): "what the plan gives to all its steps cannot depend on one of them",
     ("outputs", "step"): "an output of the plan belongs to no step",
     ("condition", "step"): "a step has no folder before it was decided to run it",
 }
@@ -74,7 +74,7 @@ class References:
         """Yield what is wrong with a path, as code, message and hint."""
         path = reference.path
         root = path[0]
-        why = _NOT_HERE.get((formula.kind, str(root))) if formula.owner is None or root == "step" else None
+        why = _NOT_HERE.get((formula.kind, str(root)))
         if why:
             yield "E217", f"`{root}` cannot be used here: {why}", ""
         elif root in ("matrix", "item"):
