@@ -67,11 +67,9 @@ def write_example(file: str) -> list[str]:
     Raises InvalidInput when the file exists or cannot be written: a plan is never overwritten.
     """
     folder, name = os.path.split(file)
-    stem = name.split(".")[0]
-    text = EXAMPLE.format(
-        file=_word(file), name=stem if stem.isidentifier() and stem.isascii() else "example"
-    )
-    _write(file, text.encode("utf-8", "surrogateescape"))
+    stem = name.partition(".")[0]
+    speaking = stem != "plan" and stem.isidentifier() and stem.isascii()
+    _write(file, EXAMPLE.format(file=_word(file), name=stem if speaking else "example").encode())
     written = [file]
     schema = os.path.join(folder, SCHEMA_FILE)
     if not os.path.lexists(schema):
@@ -111,6 +109,7 @@ def _word(file: str) -> str:
 
 def _write(path: str, data: bytes) -> None:
     try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(path, "xb") as out:
             out.write(data)
     except FileExistsError:

@@ -6,6 +6,8 @@ from planrun.app.describing import duration, retry_text, step_data
 from planrun.errors import InvalidInput
 from planrun.model.lifecycle import judge
 from planrun.model.record import Record
+from planrun.reports import logs
+from planrun.reports.facts import sentence
 from planrun.source.document import parse
 from planrun.source.outline import Outline
 from planrun.source.problems import did_you_mean
@@ -19,19 +21,22 @@ if TYPE_CHECKING:
     from planrun.model.plan import Edge, Plan, Step
     from planrun.model.state import RunState, StepState
 
-# What an edge of a kind asks for, and what becomes of its step otherwise.
+# What a step waits for, by the kind of its edge.
 WANTS = {
-    "ok": "has to succeed, or its failure to be tolerated",
-    "completed": "has to complete",
-    "failed": "has to fail",
-    "done": "has to end",
+    "ok": "succeeds, or its failure is tolerated",
+    "completed": "completes",
+    "failed": "fails",
+    "done": "ends",
 }
 FAILURE_MEANS = {
     "block": "what waits for it is blocked; independent steps go on",
     "abort": "everything that runs is cancelled and nothing else starts",
-    "continue": "tolerated: what waits for it runs all the same",
-    "skip": "tolerated: what waits for it is skipped",
+    "continue": "its failure is tolerated, and what waits for it runs",
+    "skip": "its failure is tolerated, and what waits for it is skipped",
 }
+
+
+LOG_BYTES = 1000  # of an attempt's output
 
 
 class Origin(Record):
@@ -95,7 +100,7 @@ def planned_reasons(step: Step) -> list[str]:
         return [first]
     found = [f"{edge.on} {WANTS[edge.kind]}" for edge in step.edges]
     if step.condition is not None:
-        found.append(f"its condition has to be true: {step.condition_text}")
+        found.append(f"its condition is true: {step.condition_text}")
     return found
 
 
@@ -110,9 +115,14 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
         yield "the run was killed while it ran; `planrun resume` runs it again"
     elif step.status == "skipped" and step.reason == "condition":
         yield f"its condition is false: {step.step.condition_text}"
-    elif step.status in ("completed", "failed"):
+    elif step.status == "failed":
+        yield sentence(step)
+        tolerance = state.tolerance(step.step.id)
+        if tolerance:
+            yield FAILURE_MEANS[tolerance]
+    elif step.status in ("completed", "running"):
         yield "what it waits for is settled" if step.step.edges else "it waits for nothing"
-        if step.step.condition is not None and step.attempts:
+        if step.step.condition is not None:
             yield f"its condition is true: {step.step.condition_text}"
     else:
         yield step.message or step.reason.replace("_", " ") or step.status
@@ -254,4 +264,5 @@ def _attempt(found: Inspected, attempt: Any) -> dict[str, Any]:
         "checks": list(ended.checks) if ended else [],
         "delay_s": ended.delay if ended else 0.0,
         "log": f"{found.rundir}/{attempt.started.log}" if attempt.started.log else None,
+        "log_end": logs.tail(found.rundir, attempt.started.log, LOG_BYTES),
     }

@@ -87,7 +87,9 @@ def _items(typed: str, offers: Iterable[tuple[str, str]]) -> list[CompletionItem
 
 def _plan(ctx: click.Context) -> Plan | None:
     """Return the plan that the command line speaks of; None when there is none, or none that can be read."""
-    name = next((ctx.params[key] for key in ("plan", "plan_or_run", "run") if ctx.params.get(key)), None)
+    # Behind an option that still has no value click does not get to the operands: they are left in `args`.
+    names = [ctx.params.get(key) for key in ("plan", "plan_or_run")] + ctx.args[:1]
+    name = next(filter(None, names), "")
     if not name:
         return None
     from planrun.app.inspecting import inspect, is_plan

@@ -58,7 +58,7 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
         yield "\nIt runs when"
     yield from [f"  {_one_line(reason)}" for reason in found["because"]]
     if found["run"] and found["edges"]:
-        yield "\nIt waits for"
+        yield "\nIt waits until"
         yield from [
             f"  {edge['step']} {edge['wants']}: {edge['became']}, {_judged(edge)}" for edge in found["edges"]
         ]
@@ -75,11 +75,11 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
 
 def _judged(edge: dict[str, Any]) -> str:
     return {
-        "satisfied": "so that is settled",
-        "blocked": "which blocks it",
-        "tolerated": "which is tolerated, and skips it",
-        "upstream": "which skips it",
-        "open": "so it waits",
+        "satisfied": "settled",
+        "blocked": "and blocks it",
+        "tolerated": "and skips it, since that is tolerated",
+        "upstream": "and skips it",
+        "open": "still open",
     }[edge["judgement"]]
 
 
@@ -99,7 +99,7 @@ def _setting(setting: dict[str, Any]) -> str:
     place = {"step": "set here", "defaults": "from defaults", "built in": "built in"}[setting["source"]]
     place += f", line {setting['line']}" if setting["line"] else ""
     means = f": {FAILURE_MEANS[setting['value']]}" if setting["key"] == "on_failure" else ""
-    return f"  {setting['key']}: {setting['value']}{means} ({place})"
+    return f"  {setting['key']}: {setting['value']} ({place}){means}"
 
 
 def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
@@ -122,6 +122,8 @@ def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
             yield f"     then a pause of {seconds(attempt['delay_s'])}"
         if attempt["log"]:
             yield f"     log: {attempt['log']}"
+        if attempt["status"] != "completed":
+            yield from [f"     | {row}" for row in attempt["log_end"].rstrip("\n").split("\n") if row]
 
 
 def _one_line(text: str) -> str:
