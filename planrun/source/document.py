@@ -173,7 +173,7 @@ class _Reading:
                         else:
                             keys[key] = node
                     else:
-                        self._refuse_key(node, kind is alias)
+                        self._refuse_key(node, event)
                         key = _DROPPED
                 elif key is _DROPPED:
                     key = None
@@ -296,8 +296,10 @@ class _Reading:
         self._report("E018", f"duplicate {what}{name}, first on line {first.line}", second)
         self.problems[-1] = self.problems[-1].but(related=((first.line, first.col, "the first one is here"),))
 
-    def _refuse_key(self, node: Node, is_alias: bool) -> None:  # noqa: FBT001
-        if is_alias:
+    def _refuse_key(self, node: Node, event: Any) -> None:
+        mark = event.start_mark  # of an alias; the node is where its anchor stands
+        if (mark.line, mark.column) != (node.line - 1, node.col - 1):
+            node = Node(MAPPING, {}, mark.line + 1, mark.column + 1)
             message, hint = "an alias cannot be a key", "write the key out"
         elif node.kind != SCALAR:
             message, hint = "a list or mapping cannot be a key", "quote text that begins with [ or {"

@@ -68,6 +68,13 @@ def check(root: Node, file: str) -> list[Problem]:
     return walk.problems
 
 
+_DIALECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "Plan": (TOP_KEYS, TOP_HINTS),
+    "Step": (STEP_KEYS, STEP_HINTS),
+    "Defaults": (STEP_KEYS, {}),
+}
+
+
 class _FullError(Exception):
     """There are more findings than anybody would read."""
 
@@ -104,7 +111,6 @@ class _Walk:
     def written(self, node: Node, name: str) -> None:
         """Check a mapping whose keys are known."""
         rules = OBJECTS[name]
-        path = self.path
         later = _LATER.get(name, ())
         if name in _TYPED:
             self.wanted = _type_of(node)
@@ -122,10 +128,20 @@ class _Walk:
                 if finding:
                     self.under(node, key, value, finding)
                 continue
-            path.append(key)
-            self.value(value, rule)
-            path.pop()
+            self.member(node, key, value, rule)
         self.whole(node, name)
+
+    def member(self, holder: Node, key: str, value: Node, rule: tuple[Any, Any, Any]) -> None:
+        """Check the value under a key; when there is none, its key is the place to look at."""
+        self.path.append(key)
+        if value.kind == SCALAR and value.plain and value.value in NULLS and rule[SCALAR] != ("any",):
+            spec = rule[SCALAR]
+            self.about(
+                holder.keys[key], (spec and FORMS[spec[0]](value, spec)) or ("E103", "has no value", "")
+            )
+        else:
+            self.value(value, rule)
+        self.path.pop()
 
     def whole(self, node: Node, name: str) -> None:
         """Check what concerns the keys of a mapping together."""
@@ -168,10 +184,8 @@ class _Walk:
             if wrong:
                 code, what, hint = wrong
                 self.report(node.keys[key], (code, f"{shown(key)} {what}{self.where()}", hint))
-            self.path.append(key)
             self.wanted = ""
-            self.value(value, rule)
-            self.path.pop()
+            self.member(node, key, value, rule)
 
     def sequence(self, node: Node, spec: tuple[Any, int]) -> None:
         """Check a list; the lists of steps set the step that messages name."""
@@ -206,9 +220,11 @@ class _Walk:
         """Report a key that is not known here, with the one that was probably meant."""
         if name == "Plan" and key.startswith("x-"):
             return
-        keys, hints = {"Plan": (TOP_KEYS, TOP_HINTS), "Step": (STEP_KEYS, STEP_HINTS)}.get(name, ({}, {}))
+        keys, hints = _DIALECTS.get(name, ({}, {}))
         word = key.lower()
         meant = keys.get(word)
+        if meant not in OBJECTS[name]:
+            meant = None
         hint = hints.get(word) or (f'did you mean "{meant}"?' if meant else did_you_mean(key, OBJECTS[name]))
         if meant in node.keys:
             hint = f'"{meant}" is already there'

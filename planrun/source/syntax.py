@@ -113,7 +113,12 @@ _RESERVED = {
     "%": "quote text that begins with %",
 }
 # What was opened, not where the file ended, is the place to look at.
-_AT_CONTEXT = ("found unexpected end of stream", "document indicator", "expected ',' or")
+_AT_CONTEXT = (
+    "could not find expected ':'",
+    "found unexpected end of stream",
+    "document indicator",
+    "expected ',' or",
+)
 
 
 def explain(error: Any, text: str, file: str) -> Problem:
@@ -123,6 +128,10 @@ def explain(error: Any, text: str, file: str) -> Problem:
     context = getattr(error, "context_mark", None)
     if context is not None and any(part in said for part in _AT_CONTEXT):
         mark = context
+    conflict = f"\n{text}".find("\n<<<<<<< ")
+    if conflict >= 0:
+        line, col = place(text, conflict)
+        return Problem(code="E010", message="an unresolved merge conflict", file=file, line=line, col=col)
     line, col = (mark.line + 1, mark.column + 1) if mark is not None else place(text, len(text))
     code, message, hint = _words(said, _character(text, line, col))
     return Problem(code=code, message=message, file=file, line=line, col=col, hint=hint)

@@ -1,4 +1,4 @@
-"""The keys of a plan file and their types as the loader wants them: made by `python -m planrun.source.schema`.
+"""The keys of a plan file and their types, for the loader; made by `python -m planrun.source.schema`.
 
 A rule is what a value may be, as (scalar, sequence, mapping); None: may not be one. A scalar's is (form, *bounds),
 a sequence's (rule of an entry, least number of entries), a mapping's the name of an object below, or

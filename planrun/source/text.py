@@ -91,7 +91,7 @@ def _too_large(path: str) -> InvalidPlan:
 def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
     """Return the text without a byte order mark, or None with the first thing that keeps it from being read."""
     if len(data) > MAX_BYTES:
-        return None, list(_too_large(file).problems)  # type: ignore[arg-type]  # InvalidPlan keeps them as objects
+        return None, list(_too_large(file).problems)
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
         return None, [_not_utf8(file, "this is UTF-16 or UTF-32", 1, 1)]
     if data.startswith(b"\xef\xbb\xbf"):

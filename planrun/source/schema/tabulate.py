@@ -14,7 +14,7 @@ Rule = tuple[Any, Any, Any]
 ANY: Rule = (("any",), "any", "any")
 _KEY_FORMS = {ID_PATTERN: "id", NAME_PATTERN: "name", ENV_PATTERN: "env"}
 
-_HEAD = '''"""The keys of a plan file and their types as the loader wants them: made by `python -m planrun.source.schema`.
+_HEAD = '''"""The keys of a plan file and their types, for the loader; made by `python -m planrun.source.schema`.
 
 A rule is what a value may be, as (scalar, sequence, mapping); None: may not be one. A scalar's is (form, *bounds),
 a sequence's (rule of an entry, least number of entries), a mapping's the name of an object below, or
