@@ -36,20 +36,21 @@ class AttemptState:
 class StepState:
     """What is known of one step; `step` is its plan."""
 
-    __slots__ = ("attempts", "ended_at", "message", "outputs", "reason", "status", "step")
+    __slots__ = ("attempts", "before", "ended_at", "message", "outputs", "reason", "status", "step")
 
     def __init__(self, step: Step) -> None:
         self.step = step
+        self.attempts: list[AttemptState] = []
         self.reset()
 
     def reset(self) -> None:
-        """Make it pending again, as before its first attempt."""
+        """Make it pending again; what its earlier attempts left is evidence and stays."""
         self.status = "pending"
         self.reason = ""
         self.message = ""
         self.ended_at = ""
         self.outputs: dict[str, Any] = {}
-        self.attempts: list[AttemptState] = []
+        self.before = len(self.attempts)
 
     @property
     def ended(self) -> bool:
@@ -58,10 +59,15 @@ class StepState:
 
     @property
     def flaky(self) -> bool:
-        """Whether it completed after a failed attempt."""
+        """Whether it completed after a failed attempt, without anybody resuming the run in between."""
         return self.status == "completed" and any(
-            attempt.ended is not None and attempt.ended.status == "failed" for attempt in self.attempts
+            attempt.ended is not None and attempt.ended.status == "failed" for attempt in self.tries
         )
+
+    @property
+    def tries(self) -> list[AttemptState]:
+        """The attempts since it last became pending: all of them, unless the run was resumed."""
+        return self.attempts[self.before :] if self.before else self.attempts
 
     @property
     def duration(self) -> float:
@@ -154,14 +160,7 @@ class RunState:
                 at=event.at, step=name, n=attempt.n, status="lost", step_status="pending", reason="lost"
             )
         for name in event.rerun:
-            self._pend(self.steps[name])
-
-    @staticmethod
-    def _pend(state: StepState) -> None:
-        """Make a step pending again but keep what its earlier attempts left: evidence is never thrown away."""
-        attempts = state.attempts
-        state.reset()
-        state.attempts = attempts
+            self.steps[name].reset()
 
     def _plan_moved(self, event: ev.PlanMoved) -> None:
         self.status = move_plan(self.status, event.status)
