@@ -112,19 +112,22 @@ class Bench:
         return {contender.name: contender for contender in contenders}
 
     def doubts(self) -> list[str]:
-        """Why planrun's speed would mean nothing: steps not run, records not written, bad plans accepted."""
+        """Why planrun's speed would mean nothing: steps not run, records not written."""
         dag = dags.layers(3, 5, dags.marking)
         found = self.verified(dag, (self.planrun,))[self.planrun.name]
         contender = self.contender(self.planrun, dag)
         status = run_once(self.launcher, contender, may_fail=True).status
         reports = contender.workspace.folder / "planrun-out"
-        found += [f"no {name} after exit {status}" for name in REPORTS if not (reports / name).exists()]
+        return found + [f"no {name} after exit {status}" for name in REPORTS if not (reports / name).exists()]
+
+    def insist_on_refusal(self) -> None:
+        """Raise MeasureError when planrun does not refuse a plan in which a step waits for itself."""
         bad = self.workspace({"plan.yml": "version: 1\nsteps: [{id: a, run: 'true', depends_on: [a]}]\n"})
         command = [*peers.planrun_command(), "validate", "plan.yml"]
-        status = run_once(
-            self.launcher, Contender("", command, bad, self.environment()), may_fail=True
-        ).status
-        return [*found, f"a step that waits for itself is answered with {status}"] if status != 2 else found
+        validation = Contender("validate", command, bad, self.environment())
+        status = run_once(self.launcher, validation, may_fail=True).status
+        if status != 2:
+            raise MeasureError(f"validate answers a step that waits for itself with {status}, not 2")
 
     def verified(self, dag: Dag, tools: Iterable[Tool]) -> dict[str, list[str]]:
         """Run a graph of `marking` steps with tools; what was wrong, by tool."""

@@ -109,6 +109,7 @@ def growth(bench: Bench) -> Row:
 def validation(bench: Bench) -> Row:
     """P6: reading and checking large plans, against PyYAML's C reader, which only reads."""
     row = Row("P6")
+    bench.insist_on_refusal()
     bare = bench.program("python -c pass", [sys.executable, "-c", "pass"])
     library = bench.program("import yaml", [sys.executable, "-c", "import yaml"])
     pairs = [(count, *_readers(bench, count)) for count in bench.size.validated]
