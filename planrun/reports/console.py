@@ -19,8 +19,6 @@ from planrun.reports.clean import line
 from planrun.reports.facts import ASCII_ICONS, ICONS
 from planrun.reports.progress import Tally, jobs_of
 from planrun.reports.screen import Screen, status_line
-from planrun.reports.sections import sections
-from planrun.reports.verdicts import message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +101,14 @@ def look_of(stream: TextIO | None, environ: Mapping[str, str], wishes: Wishes) -
         unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
         logs=("all" if found else "failed") if shown == "auto" else shown,
         quiet=wishes.quiet,
-        sections=sections(found) if chosen == "groups" else None,
+        sections=_sections(found) if chosen == "groups" else None,
     )
+
+
+def _sections(found: str) -> Sections:
+    from planrun.reports.sections import sections  # only in CI
+
+    return sections(found)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -177,10 +181,10 @@ class Console:
         Raises RecordsLost naming a file of GitHub's that cannot be written.
         """
         if not self.look.quiet:
-            folder = os.path.dirname(next(iter(paths.values()), ""))
             files = ", ".join([os.path.basename(path) for path in paths.values()])
-            self._say(f"  reports in {line(os.path.relpath(folder))}: {files}\n")
-            self._say(f"  ledger ends with {head[:12]}\n")
+            self._say(f"  reports in {_folder(paths)}: {files}; ledger head {head[:12]}\n")
+            if state.started and state.status in ("failed", "cancelled"):
+                self._say(f"  planrun resume {state.started.run} goes on from here\n")
         self._flush()
         _hand_over(state, self.rundir, paths)
 
@@ -212,12 +216,14 @@ class Console:
     def _failed(self, step: StepState, state: RunState) -> None:
         name = step.step.id
         if not self.look.sections:
-            self._say(f"  {line(state.plan.file)}:{step.step.line}: {message(step)}\n")
+            self._say(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}\n")
             return
         self._problems.append(name)
         if len(self._problems) <= MAX_PROBLEMS:
             title = f"{name} {facts.details(step)}"
-            self._say(self.look.sections.problem(line(state.plan.file), step.step.line, title, message(step)))
+            self._say(
+                self.look.sections.problem(line(state.plan.file), step.step.line, title, facts.sentence(step))
+            )
 
     def _body(self, step: StepState, *, failed: bool) -> str:
         """What the last attempt printed, as far as it is to be shown; ends with a newline or is empty."""
@@ -246,9 +252,8 @@ class Console:
             names = ", ".join(self._problems[MAX_PROBLEMS:])
             self._say(self.look.sections.problem(line(state.plan.file), 0, f"and {more} more failed", names))
         spent = facts.seconds(facts.elapsed(state))
-        self._say(
-            f"{self._icon(verdict)} {verdict} in {spent}: {total[1]} steps{': ' if shown else ''}{shown}\n"
-        )
+        steps = f"{total[1]} step{'' if total[1] == 1 else 's'}{': ' if shown else ''}{shown}"
+        self._say(f"{self._icon(verdict)} {verdict} in {spent}: {steps}\n")
         self._flush()
 
     def _icon(self, status: str) -> str:
@@ -288,6 +293,15 @@ def _title(step: StepState) -> str:
     if step.status == "failed" and step.attempts:
         details += f", {facts.seconds(step.duration)}"
     return f"{step.step.id}{title} ({details})"
+
+
+def _folder(paths: Mapping[str, str]) -> str:
+    """Return the folder of the reports as seen from here."""
+    folder = os.path.dirname(next(iter(paths.values()), ""))
+    try:
+        return line(os.path.relpath(folder)) if folder else "."
+    except OSError:  # the working directory is gone
+        return line(folder)
 
 
 def _last_lines(text: str) -> str:

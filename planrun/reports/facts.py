@@ -71,6 +71,14 @@ def elapsed(state: RunState) -> float:
     return max(0.0, epoch(last) - epoch(state.started.at)) if last else 0.0
 
 
+def duration(step: StepState) -> float:
+    """Seconds spent in the attempts of a step; most have one, and large runs ask often."""
+    if len(step.attempts) == 1:
+        ended = step.attempts[0].ended
+        return ended.duration if ended else 0.0
+    return step.duration
+
+
 def started_at(step: StepState) -> str:
     """When its first attempt started, else when it ended; empty before that."""
     return step.attempts[0].started.at if step.attempts else step.ended_at
@@ -119,10 +127,10 @@ def tokens_of(step: StepState) -> int:
 def details(step: StepState) -> str:
     """What stands in brackets behind a step: `12.3s, 1.2K tokens`, `failed: timeout`, `skipped: empty`."""
     if step.status == "completed":
-        spent = seconds(step.duration) if step.reason != "cached" else "cached"
+        spent = seconds(duration(step)) if step.reason != "cached" else "cached"
         used = tokens_of(step)
         spent += f", {tokens(used)}" if used else ""
-        return spent + (", flaky" if step.flaky else "")
+        return spent + (", flaky" if len(step.attempts) > 1 and step.flaky else "")
     why = cause(step)
     return f"{step.status}: {why}" if why else step.status
 

@@ -129,7 +129,7 @@ class _Writer:
 
     def _properties(self, head: str) -> str:
         state = self.state
-        spent = sum(step.duration for step in state.steps.values())
+        spent = sum(facts.duration(step) for step in state.steps.values())
         values = {
             "planrun.run_id": state.started.run if state.started else "",
             "planrun.plan_digest": state.plan.digest,
@@ -144,7 +144,7 @@ class _Writer:
         return f"<properties>\n{''.join(rows)}</properties>\n"
 
     def _case(self, step: StepState) -> str:
-        head = f'<testcase classname={self.classname} name={quoted(step.step.id)} time="{step.duration:.3f}"'
+        head = f'<testcase classname={self.classname} name={quoted(step.step.id)} time="{facts.duration(step):.3f}"'
         if self.dialect.case_time and (at := facts.started_at(step)):
             head += f' timestamp="{at[:19]}"'
         if self.dialect.places:
@@ -172,10 +172,12 @@ class _Writer:
         if tag == "skipped":
             typed = f' type="{kind}"' if self.dialect.skip_type else ""
             attributes = f"{typed} message={quoted(reason)}"
-            return [(tag, element(tag, attributes, _with_condition(reason, step)))]
+            return [(tag, element(tag, attributes, reason + "\n"))]
         failed = failed_attempts(step)
         first = failed[0] if failed else (step.attempts[-1] if step.attempts else None)
         text = reason + "\n"
+        if self.state.tolerance(step.step.id):
+            text += "tolerated: the run does not fail because of it\n"
         if first:
             text += _findings(first) + self._log(first, logs.TAIL_BYTES, failed=True)
         found = [(tag, element(tag, f' type="{kind}" message={quoted(reason)}', text))]
@@ -208,13 +210,6 @@ class _Writer:
 
 def _attributes(numbers: dict[str, int]) -> str:
     return "".join([f' {name}="{count}"' for name, count in numbers.items()])
-
-
-def _with_condition(reason: str, step: StepState) -> str:
-    """The text of a skipped case: the message, and the condition where that was the cause."""
-    if step.reason == "condition" and step.step.condition_text:
-        return f"{reason}\ncondition: {line(step.step.condition_text)}\n"
-    return reason + "\n"
 
 
 def _findings(attempt: AttemptState) -> str:

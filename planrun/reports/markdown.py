@@ -9,7 +9,6 @@ from planrun.reports import facts, logs
 from planrun.reports.facts import ICONS
 from planrun.reports.mdtext import code, fence, inline
 from planrun.reports.mermaid import flowchart
-from planrun.reports.verdicts import message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +39,8 @@ def write_markdown(state: RunState, rundir: str, out: BinaryIO, budget: int | No
     page.add("\n## Steps\n\n")
     _rows(state, page, lambda step: f"- {step_line(step)}\n")
     if page.add(_TABLE):
-        _rows(state, page, _table_row)
+        spans = {name: code(name) for name in state.steps}
+        _rows(state, page, lambda step: _table_row(step, spans))
     page.close()
 
 
@@ -126,14 +126,14 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
 
 def _failure(state: RunState, step: StepState) -> str:
     """Heading, reason and circumstances of a failure."""
-    rows = [f"\n### {step_line(step)}\n\n{inline(message(step), 1000)}\n\n"]
+    rows = [f"\n### {step_line(step)}\n\n{inline(facts.sentence(step), 1000)}\n\n"]
     error = step.error
     if error:
         rule = f", rule {code(error['rule'])}" if error.get("rule") else ""
         rows.append(f"- **Error class:** {inline(error.get('class', ''))}{rule}\n")
     if step.exit_code is not None:
         rows.append(f"- **Exit code:** {step.exit_code}\n")
-    rows.append(f"- **Attempts:** {len(step.attempts)}, {facts.seconds(step.duration)} in all\n")
+    rows.append(f"- **Attempts:** {len(step.attempts)}, {facts.seconds(facts.duration(step))} in all\n")
     if state.tolerance(step.step.id):
         rows.append("- **Tolerated:** the run does not fail because of it\n")
     if step.step.line:
@@ -156,11 +156,11 @@ def _rows(state: RunState, page: _Page, row: Callable[[StepState], str]) -> None
             return
 
 
-def _table_row(step: StepState) -> str:
-    needs = ", ".join([code(edge.on) for edge in step.step.edges[:20]])
+def _table_row(step: StepState, spans: dict[str, str]) -> str:
+    needs = ", ".join([spans[edge.on] for edge in step.step.edges[:20]]) if step.step.edges else ""
     if len(step.step.edges) > 20:
         needs += f" and {len(step.step.edges) - 20} more"
     why = facts.cause(step)
     status = f"{step.status}: {inline(why)}" if why and step.status != "completed" else step.status
-    spent = facts.seconds(step.duration) if step.attempts else ""
-    return f"| {code(step.step.id)} | {status} | {len(step.attempts)} | {spent} | {needs} |\n"
+    spent = facts.seconds(facts.duration(step)) if step.attempts else ""
+    return f"| {spans[step.step.id]} | {status} | {len(step.attempts)} | {spent} | {needs} |\n"

@@ -21,7 +21,9 @@ def inline(text: str, limit: int = 300) -> str:
         text = text.translate(_ESCAPES)
     if "_" in text:
         text = _with_underscores(text)
-    return _without_links(text) if ":" in text or "." in text or "-" in text else text
+    lowered = text.lower()
+    linked = ":" in text or "www." in lowered or "gh-" in lowered
+    return _without_links(text) if linked else text
 
 
 def _without_links(text: str) -> str:

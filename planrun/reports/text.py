@@ -5,7 +5,6 @@ from __future__ import annotations
 from planrun.reports import facts, logs
 from planrun.reports.clean import line
 from planrun.reports.facts import ICONS
-from planrun.reports.verdicts import message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _failure(state: RunState, rundir: str, step: StepState) -> str:
     """A failure with its place in the plan, its reason and the end of its log."""
     tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
     rows = [f"\n{step_line(step)}{tolerated}"]
-    rows.append(f"  {line(state.plan.file)}:{step.step.line}: {message(step)}")
+    rows.append(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}")
     error = step.error
     if error:
         rows.append(f"  error class {line(error.get('class', ''))}, rule {line(error.get('rule', ''))}")

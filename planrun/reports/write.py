@@ -15,7 +15,6 @@ from planrun.errors import InvalidInput, RecordsLost
 from planrun.reports.junit import DIALECTS, write_junit
 from planrun.reports.ledgerjson import write_ledger
 from planrun.reports.markdown import write_markdown
-from planrun.reports.text import write_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +68,8 @@ def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: 
     elif form == "markdown":
         write_markdown(state, rundir, out)
     elif form == "text":
+        from planrun.reports.text import write_text  # no run writes it
+
         write_text(state, rundir, out)
     elif form == "json":
         write_ledger(state, out)
@@ -84,7 +85,7 @@ def place(path: str, write: Callable[[BinaryIO], None]) -> None:
     try:
         _remove(part)  # left over by a run that was killed
         # Exclusive, so that a link planted under this name is never written through.
-        with open(part, "xb") as out:
+        with open(part, "xb", buffering=65536) as out:
             write(out)
         _remove(path)
         os.rename(part, path)

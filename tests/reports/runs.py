@@ -125,7 +125,12 @@ class Story:
 
 
 def mixed_run(rundir: Path) -> RunState:
-    """Return a run with one of everything: passed, flaky, failed, timed out, repeated, skipped, blocked and so on."""
+    """Return the end of a run with one of everything."""
+    return tell_mixed_run(rundir).state
+
+
+def tell_mixed_run(rundir: Path) -> Story:
+    """Tell a run with one of everything: passed, flaky, failed, timed out, repeated, skipped, blocked."""
     told = Story(
         rundir,
         step("build", title="Build the wheel", line=10, col=5),
@@ -153,4 +158,5 @@ def mixed_run(rundir: Path) -> RunState:
     told.move("notify", "skipped", "condition", "params.target == 'prod'")
     told.move("docs", "skipped", "not_selected")
     told.run("collect", took=0.1)
-    return told.end(1)
+    told.end(1)
+    return told

@@ -1,0 +1,311 @@
+"""What people and CI systems see while a run goes on."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from planrun.model.record import Record
+from planrun.model.state import RunState
+from planrun.reports.console import MAX_PROBLEMS, Console, Look, console, look_of
+from planrun.reports.screen import Screen
+from planrun.reports.sections import sections
+from tests.reports.runs import RUN, Story, step, tell_mixed_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Wishes(Record):
+    """What the command line would pass."""
+
+    color: Literal["auto", "always", "never"] = "auto"
+    logs: Literal["auto", "all", "failed", "none"] = "auto"
+    quiet: bool = False
+    json: bool = False
+
+
+def shown(story: Story, look: Look, *, turn: float = 0.05) -> str:
+    """Tell the story to a console again, event by event, and return what it wrote; a turn takes `turn` s."""
+    out, now = io.StringIO(), [100.0]
+    state = RunState(story.plan)
+    state.apply(story.events[0])
+    watching = Console(Screen(out, lambda: now[0]), look, state, str(story.rundir))
+    for event in story.events[1:]:
+        state.apply(event)
+        watching.on_event(event, state)
+        watching.tick()
+        now[0] += turn
+    return out.getvalue()
+
+
+def test_plain_lines(tmp_path: Path) -> None:
+    """One line for every end, with the place in the plan and the last words of what failed."""
+    assert shown(tell_mixed_run(tmp_path), Look()).splitlines() == [
+        f"Release & ship: 9 steps, 2 at a time, run {RUN}",
+        "✓ build: Build the wheel (12.3s)",
+        "✗ lint (failed: exit 1, 0.2s)",
+        "  plans/release.yml:14: exit status 1",
+        "  | E501 line too long",
+        "◔ test: attempt 1 failed: exit status 1, next in 1.0s",
+        "✓ test: Unit tests (3.0s, flaky)",
+        "✗ fetch (failed: timeout, 30.0s)",
+        "  plans/release.yml:22: ran longer than 30.0s",
+        "  | 10%",
+        "  | 50%",
+        "◔ integration: attempt 1 failed: exit status 2, next in 1.0s",
+        "✗ integration: Tests | with <tricks> & @all #1 (failed: exit 3, 6.5s)",
+        "  plans/release.yml:26: exit status 3",
+        "  | second ```` try \ufffd",
+        "■ deploy (blocked: upstream)",
+        "⊘ notify (skipped: condition)",
+        "✓ collect (0.1s)",
+        "✗ failed in 52.1s: 9 steps: 3 successful, 3 failed, 2 skipped, 1 blocked",
+    ]
+
+
+@pytest.mark.shows("N-66")
+def test_partial_shows(tmp_path: Path) -> None:
+    """The last line says partial."""
+    told = Story(tmp_path, step("lint", on_failure="continue"))
+    told.run("lint", "failed").end()
+    assert shown(told, Look()).splitlines()[-1] == "⚠ partial in 0.5s: 1 step: 1 failed"
+
+
+def test_quiet_shows_failures_and_the_end(tmp_path: Path) -> None:
+    """`--quiet` leaves out whatever went well."""
+    rows = shown(tell_mixed_run(tmp_path), Look(quiet=True, logs="none")).splitlines()
+    assert [row.split(" ")[0] for row in rows] == ["✗", "", "✗", "", "✗", "", "✗"]
+
+
+def test_ascii_and_colours(tmp_path: Path) -> None:
+    """Other encodings get letters for icons; colours stand around the icon alone."""
+    told = Story(tmp_path, step("a"), step("b"))
+    told.run("a").run("b", "failed")
+    rows = shown(told, Look(unicode=False, colour=True)).splitlines()
+    assert rows[1] == "\x1b[32mv\x1b[0m a (0.5s)"
+    assert rows[2] == "\x1b[31mx\x1b[0m b (failed: exit 1, 0.5s)"
+
+
+def test_an_encoding_that_lacks_a_character(tmp_path: Path) -> None:
+    """A title that the stream cannot encode is shown with question marks."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    told = Story(tmp_path, step("a", title="Prüfen"))
+    look = look_of(out, {}, Wishes())
+    watching = Console(Screen(out), look, told.state, str(tmp_path))
+    told.run("a")
+    watching.on_event(told.events[-1], told.state)
+    watching.tick()
+    assert isinstance(out.buffer, io.BytesIO)
+    assert out.buffer.getvalue() == b"v a: Pr?fen (0.5s)\n"
+
+
+def test_github_groups(tmp_path: Path) -> None:
+    """Each step's output is a group of its own in which no command counts; failures are annotated."""
+    look = Look(style="groups", logs="all", sections=sections("github"))
+    rows = shown(tell_mixed_run(tmp_path), look).splitlines()
+    depth, stopped = 0, ""
+    words = []
+    for row in rows:
+        if stopped:
+            stopped = "" if row == f"::{stopped}::" else stopped
+        elif row.startswith("::group::"):
+            depth += 1
+        elif row == "::endgroup::":
+            depth -= 1
+        elif row.startswith("::stop-commands::"):
+            stopped = row.removeprefix("::stop-commands::")
+            words.append(stopped)
+        elif row.startswith("::"):
+            assert row.startswith("::error file=plans/release.yml,line=")
+        assert depth in (0, 1)
+    assert depth == 0
+    assert not stopped
+    assert len(set(words)) == len(words) == 5
+    assert all(len(word) == 32 for word in words)
+    assert "::group::✗ fetch (failed: timeout, 30.0s)" in rows
+    assert "✓ collect (0.1s)" in rows
+    assert (
+        "::error file=plans/release.yml,line=22,title=fetch failed%3A timeout::ran longer than 30.0s" in rows
+    )
+
+
+@pytest.mark.shows("V-77")
+def test_annotations_are_few(tmp_path: Path) -> None:
+    """Nine errors are annotated, the others are named in one."""
+    names = [f"s{number}" for number in range(12)]
+    told = Story(tmp_path, *(step(name, line=7) for name in names))
+    for name in names:
+        told.run(name, "failed")
+    told.end(1)
+    rows = shown(told, Look(style="groups", logs="all", sections=sections("github"))).splitlines()
+    errors = [row for row in rows if row.startswith("::error ")]
+    assert len(errors) == MAX_PROBLEMS + 1
+    assert errors[-1] == "::error title=and 3 more failed::s9, s10, s11"
+
+
+def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
+    """Commands, escapes and section marks in output and titles are dead on every kind of console."""
+    evil = (
+        b"::set-output name=x::y\n  ::add-mask::a\n##[error]x\n##vso[task.setvariable variable=p]q\n"
+        b"\x1b[2J\x1b]0;owned\x07\r\x1b[0Ksection_end:1:planrun_1\r\x1b[0K\n--- heading\n+++ heading\n"
+    )
+    for vendor in ("", "github", "gitlab", "azure", "buildkite"):
+        told = Story(tmp_path, step("a", title="::error::no ##[x]", line=3))
+        told.run("a", "failed", log=evil)
+        marks = sections(vendor) if vendor else None
+        text = shown(told, Look(style="groups" if vendor else "plain", logs="all", sections=marks))
+        rows = text.split("\n")
+        ours = ("::group::", "::stop-commands::", "::endgroup::", "::error file=")
+        commands = [row for row in rows if row.lstrip().startswith("::") and not row.startswith(ours)]
+        assert [row for row in commands if len(row) != 36] == []  # the word that ends stop-commands
+        assert text.count("##[") + text.count("##vso[") == (3 if vendor == "azure" else 0)
+        assert text.count("\x1b") == (4 if vendor == "gitlab" else 0)
+        assert text.count("section_end:1:") == 1  # its escape sequences are gone
+        if vendor == "buildkite":
+            headings = [row for row in rows if row.startswith(("--- ", "+++ ", "~~~ ", "^^^ "))]
+            assert [row.split(" (")[0] for row in headings] == [
+                "--- ✗ a: : :error::no # #[x]",
+                "+++ a failed: exit 1",
+            ]
+
+
+def test_long_output_is_cut(tmp_path: Path) -> None:
+    """A group shows head and tail of 64 KiB."""
+    told = Story(tmp_path, step("a"))
+    told.run("a", log=b"some words in a row\n" * 50_000)
+    text = shown(told, Look(style="groups", logs="all", sections=sections("github")))
+    assert len(text) < 66 * 1024
+    assert " bytes left out …\n" in text
+
+
+@pytest.mark.shows("N-46")
+def test_the_status_line(tmp_path: Path) -> None:
+    """It is drawn at most ten times a second, erased before each line, and gone at the end."""
+    out, now = io.StringIO(), [0.0]
+    told = Story(tmp_path, step("a"), step("b"), step("c"))
+    watching = Console(Screen(out, lambda: now[0]), Look(style="live"), told.state, str(tmp_path))
+    for part in ("a", "b"):
+        told.start(part)
+        watching.on_event(told.events[-1], told.state)
+    for _ in range(126):
+        now[0] += 1 / 64
+        watching.tick()
+    assert 15 <= out.getvalue().count("\r\x1b[K") <= 20
+    assert out.getvalue().endswith("\r\x1b[K[....................] 0/3  2.0s  a, b")
+    out.truncate(0)
+    out.seek(0)
+    told = Story(tmp_path, step("a"), step("b"), step("c"))
+    for name in ("a", "b", "c"):
+        told.run(name, took=4.0)
+        now[0] += 0.25
+        for event in told.events[-2:]:
+            watching.on_event(event, told.state)
+        watching.tick()
+    told.end()
+    watching.on_event(told.events[-1], told.state)
+    assert out.getvalue() == (
+        "\r\x1b[K✓ a (4.0s)\n[######..............] 1/3  2.2s  ETA 2.9s  b"
+        "\r\x1b[K✓ b (4.0s)\n✓ c (4.0s)\n✓ completed in 12.0s: 3 steps: 3 successful\n"
+    )
+
+
+def test_the_status_line_fits() -> None:
+    """It is cut to the width of the terminal and holds only what is one cell wide."""
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "rb", buffering=0), os.fdopen(follower, "w", encoding="utf-8") as out:
+        screen = Screen(out)
+        screen.write("", "x" * 500)
+        assert os.read(leader, 4096) == b"x" * 79
+        screen.write("", "wide 漢字")
+        assert os.read(leader, 4096) == b"\r\x1b[Kwide ??"
+
+
+def test_a_log_is_alive(tmp_path: Path) -> None:
+    """After a minute without news a plain console says what runs; the engine is told when to ask again."""
+    out, now = io.StringIO(), [0.0]
+    told = Story(tmp_path, step("a"), step("b"))
+    watching = Console(Screen(out, lambda: now[0]), Look(), told.state, str(tmp_path))
+    assert watching.tick() is None
+    told.start("a")
+    watching.on_event(told.events[-1], told.state)
+    assert watching.tick() == 60.0
+    now[0] = 61.0
+    assert watching.tick() == 60.0
+    assert out.getvalue() == "◐ [....................] 0/2  1m01s  a\n"
+
+
+def test_nobody_reads(tmp_path: Path) -> None:
+    """A closed pipe makes the console silent, not the run fail; at its end nothing complains."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as out:
+        story = tell_mixed_run(tmp_path)
+        watching = Console(Screen(out), Look(), story.state, str(tmp_path))
+        for event in story.events[1:]:
+            watching.on_event(event, story.state)
+            watching.tick()
+        watching.close(story.state, {"junit": "out/junit.xml"}, "0" * 64)
+    gone = io.StringIO()
+    gone.close()
+    Screen(gone).write("x\n")
+    Screen(None).write("x\n")
+
+
+@pytest.mark.parametrize(
+    ("environ", "wishes", "style", "logs"),
+    [
+        ({}, Wishes(), "plain", "failed"),
+        ({"CI": "true"}, Wishes(), "plain", "all"),
+        ({"GITHUB_ACTIONS": "true"}, Wishes(), "groups", "all"),
+        ({"GITHUB_ACTIONS": "true"}, Wishes(logs="failed"), "groups", "failed"),
+        ({"GITHUB_ACTIONS": "true", "CI": "false"}, Wishes(logs="none"), "plain", "none"),
+    ],
+)
+def test_how_it_looks(environ: Mapping[str, str], wishes: Wishes, style: str, logs: str) -> None:
+    """Environment and wishes decide; outside of a terminal nothing moves."""
+    look = look_of(io.StringIO(), environ, wishes)
+    assert (look.style, look.logs, look.sections is not None) == (style, logs, style == "groups")
+
+
+def test_groups_go_to_stdout_unless_it_holds_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --json stdout is the ledger's alone; summary and outputs are handed to GitHub."""
+    story = tell_mixed_run(tmp_path)
+    summary, results = tmp_path / "summary.md", tmp_path / "outputs"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.setenv("GITHUB_OUTPUT", str(results))
+    for json in (False, True):
+        watching = console(story.state, str(tmp_path), Wishes(json=json))
+        watching.on_event(story.events[-1], story.state)
+        watching.close(story.state, {"junit": str(tmp_path / "out" / "junit.xml")}, "ab" * 32)
+        said = capsys.readouterr()
+        text = said.err if json else said.out
+        assert "✗ failed in 52.1s" in text or "x failed in 52.1s" in text
+        assert f"planrun resume {RUN} goes on from here" in text
+        assert "junit.xml; ledger head abababababab" in text
+        assert (said.out if json else said.err) == ""
+    assert summary.read_text("utf-8").count("## Execution Summary") == 2
+    assert "result=failed\n" in results.read_text()
+    assert sys.stdout is not None
+
+
+def test_a_resumed_run_counts_what_is_left(tmp_path: Path) -> None:
+    """What ended before the run was resumed is done already."""
+    told = Story(tmp_path, step("a"), step("b"))
+    told.run("a")
+    out = io.StringIO()
+    watching = Console(Screen(out), Look(), told.state, str(tmp_path))
+    watching.on_event(told.events[3], told.state)
+    told.start("b")
+    watching.on_event(told.events[-1], told.state)
+    watching.tick()
+    assert out.getvalue() == f"release: 1 step, 2 at a time, run {RUN}\n"

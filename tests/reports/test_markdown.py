@@ -1,0 +1,185 @@
+"""The markdown report has the forms people know, and shows what others wrote without obeying it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from planrun.model.state import RunState
+from planrun.reports.markdown import SUMMARY_BYTES, write_markdown
+from planrun.reports.mdtext import code, fence, inline
+from planrun.reports.mermaid import MAX_CHARS, flowchart, label
+from tests.reports.runs import Story, mixed_run, step
+
+GOLDEN = Path(__file__).parent / "golden"
+NASTY = st.text(st.sampled_from("`|<>&@#*_[]()!~$\\:/.-w \n\r\x1b\u202eaé1") | st.characters(codec="utf-8"))
+
+
+def markdown(state: RunState, rundir: Path, budget: int | None = None) -> str:
+    """The report as text."""
+    out = io.BytesIO()
+    write_markdown(state, str(rundir), out, budget)
+    return out.getvalue().decode()
+
+
+def flat(tokens: list[Token] | None) -> list[Token]:
+    """All tokens of a page, inline ones too."""
+    return [found for token in tokens or [] for found in (token, *flat(token.children))]
+
+
+def parsed(text: str) -> list[Token]:
+    """What a CommonMark reader with tables makes of it."""
+    return flat(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text))
+
+
+@pytest.mark.shows("GP-61", "GP-62", "GP-63", "GP-65", "N-68", "N-67")
+def test_the_forms_of_a_report(tmp_path: Path) -> None:
+    """Header, step lines and execution summary read as they always did."""
+    told = Story(
+        tmp_path,
+        step("1", title="Build"),
+        step("2", title="Count"),
+        step("3", title="Test"),
+        step("4", title="Ship"),
+        title="Release",
+    )
+    told.run("1", took=12.3, usage={"input_tokens": 1000, "output_tokens": 234})
+    told.run("2", took=75.0)
+    told.run("3", "failed", 30.0, reason="timeout")
+    told.move("4", "skipped", "replaced_by_replan")
+    rows = markdown(told.end(1), tmp_path).splitlines()
+    assert rows[0] == '# ✗ Plan v1: "Release" [Failed]'
+    assert rows[2] == "## Execution Summary"
+    assert [row for row in rows if row.startswith("- **")][:8] == [
+        "- **Status:** failed (exit code 1)",
+        "- **Duration:** 1m57s",
+        "- **Total:** 4",
+        "- **Successful:** 2",
+        "- **Failed:** 1",
+        "- **Skipped:** 1",
+        "- **Blocked:** 0",
+        "- **Cancelled:** 0",
+    ]
+    assert [row for row in rows if row.startswith("- ") and "Step" in row] == [
+        "- ✓ Step 1: Build (12.3s, 1.2K tokens)",
+        "- ✓ Step 2: Count (1m15s)",
+        "- ✗ Step 3: Test (failed: timeout)",
+        "- ⊘ Step 4: Ship (skipped: replaced by replan)",
+    ]
+
+
+def test_the_whole_report(tmp_path: Path) -> None:
+    """A run with one of everything, as it was reviewed once."""
+    assert markdown(mixed_run(tmp_path), tmp_path) == (GOLDEN / "report.md").read_text("utf-8")
+
+
+@pytest.mark.shows("N-66")
+def test_partial_is_said_first(tmp_path: Path) -> None:
+    """A run whose failures are all tolerated is headed as partial."""
+    told = Story(tmp_path, step("lint", on_failure="continue"), step("build"))
+    told.run("lint", "failed").run("build")
+    text = markdown(told.end(), tmp_path)
+    assert text.startswith('# ⚠ Plan v1: "release" [Partial]\n')
+    assert "- **Status:** partial (exit code 0)\n" in text
+    assert "- **Tolerated:** the run does not fail because of it\n" in text
+
+
+def test_a_killed_run_says_so(tmp_path: Path) -> None:
+    """Without an end the report names the state the records are in."""
+    told = Story(tmp_path, step("a"), step("b", "a"))
+    told.start("a")
+    text = markdown(told.state, tmp_path)
+    assert text.startswith('# ◐ Plan v1: "release" [Executing]\n')
+    assert "- **Status:** executing (the records have no end)\n" in text
+    assert "- ◐ Step a (running)\n- ○ Step b (pending)\n" in text
+
+
+@given(NASTY)
+def test_running_text_is_only_text(raw: str) -> None:
+    """Whatever a title holds, a reader sees one line of text: no markup, link, HTML or mention."""
+    shown = inline(raw)
+    tokens = parsed(f"- x {shown}\n")
+    kinds = {token.type for token in tokens} - {"text_special"}
+    assert kinds <= {
+        "bullet_list_open",
+        "list_item_open",
+        "paragraph_open",
+        "inline",
+        "text",
+        "paragraph_close",
+        "list_item_close",
+        "bullet_list_close",
+    }
+    assert "\n" not in shown
+    assert "\x1b" not in shown
+    seen = "".join(token.content for token in tokens if token.type in ("text", "text_special"))
+    assert not any(seen[at + 1 : at + 2].isalnum() for at, char in enumerate(seen) if char in "@#")
+    assert not any(start in seen.lower() for start in ("://", "www.", "gh-"))
+
+
+@given(NASTY)
+def test_code_spans_hold_anything(raw: str) -> None:
+    """A code span is one cell of a table, whatever is in it."""
+    tokens = parsed(f"| a | b |\n| - | - |\n| {code(raw)} | end |\n")
+    cells = [token for token in tokens if token.type == "td_open"]
+    assert len(cells) == 2
+    assert [token.type for token in tokens].count("code_inline") == 1
+    assert not any(token.type in ("html_inline", "link_open", "image") for token in tokens)
+
+
+@given(st.text(st.sampled_from("`~ab \n"), max_size=40))
+def test_fences_hold_anything(raw: str) -> None:
+    """A log cannot close its fence."""
+    tokens = parsed(fence(raw) + "\nafter\n")
+    assert [token.type for token in tokens].count("fence") == 1
+    assert tokens[-1].type == "paragraph_close"
+
+
+def test_words_keep_their_underscores() -> None:
+    """Ids stay readable; only what could be emphasis is escaped."""
+    assert inline("step_1 and _loud_ words_") == "step_1 and \\_loud\\_ words\\_"
+
+
+def test_the_graph_is_drawn_while_it_can_be_read(tmp_path: Path) -> None:
+    """Up to 100 nodes are drawn, more are left to the table; labels are quoted and escaped."""
+    assert label('a "b" [c] `d` <e> end;') == ("a #34;b#34; #91;c#93; #96;d#96; #60;e#62; end#59;")
+    names = [f"s{number}" for number in range(101)]
+    chain = [step(name, *names[max(0, n - 1) : n], title="x" * 80) for n, name in enumerate(names)]
+    drawn = flowchart(Story(tmp_path, *chain[:100]).state)
+    assert drawn.count("-->") == 99
+    assert len(drawn) <= MAX_CHARS
+    assert flowchart(Story(tmp_path, *chain).state) == ""
+    dense = [step(name, *names[:n]) for n, name in enumerate(names[:30])]
+    assert flowchart(Story(tmp_path, *dense).state) == ""
+
+
+def test_a_budget_is_kept(tmp_path: Path) -> None:
+    """A step summary stays below its size; failures come first, what is missing is counted."""
+    steps = [step(f"step-{number}", title="t" * 200) for number in range(6000)]
+    told = Story(tmp_path, *steps)
+    for number, found in enumerate(steps):
+        if number % 10 == 0:
+            told.run(found.id, "failed", log=b"word " * 4000)
+        else:
+            told.run(found.id)
+    text = markdown(told.end(1), tmp_path, SUMMARY_BYTES)
+    assert len(text.encode()) <= SUMMARY_BYTES
+    assert text.index("## Failures") < text.index("## Steps")
+    assert text.endswith("more entries left out: the report ends at its size limit.\n")
+    assert parsed(text)[-1].type == "paragraph_close"
+
+
+def test_long_logs_are_cut(tmp_path: Path) -> None:
+    """A failure shows the end of its log and how much is missing."""
+    told = Story(tmp_path, step("a"))
+    told.run("a", "failed", log=b"line\n" * 100_000 + b"the reason\n")
+    text = markdown(told.end(1), tmp_path)
+    assert "the reason\n```" in text
+    assert " bytes left out …\n" in text
+    assert len(text) < 12_000

@@ -1,0 +1,56 @@
+"""The text report says the same as the markdown report, for terminals."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from planrun.reports.text import write_text
+from planrun.reports.write import render
+from tests.reports.runs import HEAD, Story, mixed_run, step
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.shows("GP-61", "GP-62", "GP-63", "GP-65", "GP-13", "GP-14", "GP-15", "GP-16", "GP-12")
+def test_forms_and_icons(tmp_path: Path) -> None:
+    """Header and step lines have their forms and each status its icon."""
+    told = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "12345"))
+    told.run("1", took=12.3, usage={"input_tokens": 1200})
+    told.run("2", "failed", reason="timeout")
+    told.move("3", "skipped", "replaced_by_replan")
+    told.start("4")
+    out = io.BytesIO()
+    write_text(told.state, str(tmp_path), out)
+    assert out.getvalue().decode().splitlines()[:7] == [
+        'Plan v1: "release" [Executing]',
+        "",
+        "✓ Step 1: Do 1 (12.3s, 1.2K tokens)",
+        "✗ Step 2: Do 2 (failed: timeout)",
+        "⊘ Step 3: Do 3 (skipped: replaced by replan)",
+        "◐ Step 4: Do 4 (running)",
+        "○ Step 5: Do 5 (pending)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [("text", "report.txt"), ("json", "ledger.json"), ("junit", "junit.xml")]
+)
+def test_whole_reports(form: str, name: str, tmp_path: Path) -> None:
+    """A run with one of everything, as it was reviewed once."""
+    data = render(mixed_run(tmp_path), str(tmp_path), form, head=HEAD)
+    assert data.decode() == (GOLDEN / name).read_text("utf-8")
+
+
+@pytest.mark.shows("N-66")
+def test_partial_shows(tmp_path: Path) -> None:
+    """Tolerated failures are named as such."""
+    told = Story(tmp_path, step("lint", on_failure="skip"))
+    told.run("lint", "failed")
+    out = io.BytesIO()
+    write_text(told.end(), str(tmp_path), out)
+    text = out.getvalue().decode()
+    assert text.startswith('Plan v1: "release" [Partial]\n')
+    assert "✗ Step lint (failed: exit 1) (tolerated)\n" in text
