@@ -248,7 +248,7 @@ def test_what_a_step_prints_commands_nobody(ran: Ran) -> None:
 
 
 def test_each_use_leaves_its_summary(ran: Ran) -> None:
-    """act prints the step summary of every step: each use has its own, and the failed step is named."""
+    """Each use leaves a step summary of its own, which act prints, and the failed step is named."""
     headings = {text.partition("\n")[0] for text in ran.said.split("Summary - ")[1:]}
     assert headings == {'# ✓ Plan v1: "good" [Completed]', '# ✗ Plan v1: "bad" [Failed]'}
     assert "### ✗ Step broken (failed: exit 3)" in ran.said

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from action.start import Inputs, UnusableInputError, command
 
-START = Path(__file__).parents[2] / "action" / "start.py"
+ROOT = Path(__file__).parents[2]
+START = ROOT / "action" / "start.py"
 
 
 def words(**inputs: str) -> list[str]:
@@ -100,3 +104,32 @@ def test_a_missing_folder_is_an_annotation_and_exit_2(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert ran.stdout == f"::error title=planrun::input working-directory: {tmp_path / 'gone'} is no folder\n"
     assert ran.stderr == ""
+
+
+def test_the_runners_interrupt_cancels_the_run(tmp_path: Path) -> None:
+    """SIGINT to the shell that the runner started, and to nothing else, is planrun's to handle: 130, with reports."""
+    (tmp_path / "planrun-venv").symlink_to(sys.prefix)
+    plan = tmp_path / "plan.yml"
+    plan.write_text("version: 1\nsteps:\n  - id: long\n    run: touch started; sleep 300\n", "utf-8")
+    steps = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]
+    script = tmp_path / "script.sh"
+    script.write_text(next(step["run"] for step in steps if step.get("id") == "planrun"), "utf-8")
+    runner = {"GITHUB_WORKSPACE": tmp_path, "GITHUB_ACTION_PATH": ROOT, "RUNNER_TEMP": tmp_path}
+    shell = subprocess.Popen(
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", script],
+        env=os.environ
+        | {name: str(path) for name, path in runner.items()}
+        | {"PLANRUN_INPUT_PLAN": "plan.yml"},
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        while not (tmp_path / "started").exists():
+            assert shell.poll() is None
+            time.sleep(0.01)
+        shell.send_signal(signal.SIGINT)
+        assert shell.wait(60) == 130
+    finally:
+        shell.kill()
+        shell.wait()
+    assert "cancelled" in (tmp_path / "planrun-out" / "ledger.json").read_text("utf-8")
