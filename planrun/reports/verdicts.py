@@ -45,10 +45,10 @@ def verdict(step: StepState) -> tuple[str, str]:
 
 
 def failed_attempts(step: StepState) -> list[AttemptState]:
-    """The attempts that failed or were lost, in order."""
+    """The attempts since it last became pending that failed or were lost, in order."""
     return [
         attempt
-        for attempt in step.attempts
+        for attempt in step.tries
         if attempt.ended is not None and attempt.ended.status in ("failed", "lost")
     ]
 
