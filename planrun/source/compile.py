@@ -104,6 +104,8 @@ class _Compiler:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(draft, fields)
+        if fields.get("timeout") == DEFAULT_TIMEOUT:
+            del fields["timeout"]
         return Step(**fields)
 
     def details(self, draft: Draft, fields: dict[str, Any]) -> None:
@@ -128,14 +130,12 @@ class _Compiler:
         fields.update(self.settings(keys, self.defaults))
 
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
-        """Return the fields that a step shares with `defaults`, those of the class left out."""
+        """Return the fields that a step shares with `defaults`, as far as one of the two has them."""
         found: dict[str, Any] = {}
         for key in ("timeout", "idle_timeout", "retries", "shell", "on_failure", "workdir"):
             node = keys.get(key) or defaults.get(key)
             if node is not None:
                 found[key] = getattr(self, key)(node)
-        if found.get("timeout") == DEFAULT_TIMEOUT:
-            del found["timeout"]
         return found
 
     def timeout(self, node: Node) -> float:

@@ -39,7 +39,7 @@ def load_bytes(data: bytes, file: str, *, cache: bool = True, warnings: list[Pro
     if warnings is not None:
         warnings += noted
     if cache:
-        kept.write(key, {"plan": pack(plan), "warnings": [vars(each) for each in noted]})
+        kept.write(key, {"plan": pack(plan), "warnings": [{**vars(each), "file": ""} for each in noted]})
     return plan
 
 
