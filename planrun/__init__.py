@@ -1,3 +1,68 @@
-"""planrun runs a reviewed plan in CI."""
+"""planrun runs a reviewed plan in CI.
+
+From Python: `load` a plan, `execute` it, `replay` the ledger of a run. Nothing else is public.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "execute", "load", "replay"]
+
+
+def load(path: str) -> Plan:
+    """Return the checked plan in a file.
+
+    Raises planrun.errors.InvalidPlan, whose `problems` hold every finding with its line and column.
+    """
+    from planrun.source.load import load as load_plan  # nothing is imported for `planrun --version`
+
+    return load_plan(path)
+
+
+def execute(
+    plan: Plan,
+    *,
+    params: Mapping[str, Any] | None = None,
+    workspace: str = "",
+    **options: Any,
+) -> RunState:
+    """Run a plan in a workspace (default: the current folder) and return how it ended; prints only failures.
+
+    `options` are fields of planrun.app.settings.Settings, as `jobs=2` or `only=("test",)`. The state's
+    `verdict()` is completed, partial, failed or cancelled. Raises planrun.errors.PlanrunError when it cannot run.
+    """
+    from planrun.app.running import execute as run
+    from planrun.app.settings import Settings
+    from planrun.model.jsontext import dumps
+    from planrun.source.params import resolve_params
+
+    texts = {
+        name: value if isinstance(value, str) else dumps(value) for name, value in (params or {}).items()
+    }
+    settings = Settings(**{"quiet": True, **options})
+    return run(plan, settings, resolve_params(plan, texts), workspace).state
+
+
+def replay(ledger: str) -> RunState:
+    """Return the state of a run from its ledger file, with the plan that the run kept beside it.
+
+    Raises planrun.errors.InvalidInput when the ledger cannot be read or was altered.
+    """
+    import os
+
+    from planrun.app.resuming import state_of
+    from planrun.errors import InvalidInput
+    from planrun.records.reading import read_ledger
+
+    reading = read_ledger(ledger)
+    if reading.condition in ("altered", "truncated"):
+        raise InvalidInput(f"the ledger is {reading.condition}: {ledger}:{reading.line}: {reading.detail}")
+    return state_of(os.path.dirname(os.path.abspath(ledger)), reading)
