@@ -214,7 +214,7 @@ class Console:
             self._say("".join([f"  | {row}\n" for row in body.removesuffix("\n").split("\n")]))
 
     def _failed(self, step: StepState, state: RunState) -> None:
-        name = step.step.id
+        name = facts.name(step)
         if not self.look.sections:
             self._say(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}\n")
             return
@@ -241,7 +241,7 @@ class Console:
         if not self.look.quiet:
             why = facts.attempt_sentence(event)
             delay = f", next in {facts.seconds(event.delay)}"
-            self._say(f"{self._icon('waiting')} {event.step}: attempt {event.n} failed: {why}{delay}\n")
+            self._say(f"{self._icon('waiting')} {line(event.step)}: attempt {event.n} failed: {why}{delay}\n")
 
     def _end(self, state: RunState) -> None:
         verdict = facts.status_of(state)
@@ -292,7 +292,7 @@ def _title(step: StepState) -> str:
     details = facts.details(step)
     if step.status == "failed" and step.attempts:
         details += f", {facts.seconds(step.duration)}"
-    return f"{step.step.id}{title} ({details})"
+    return f"{facts.name(step)}{title} ({details})"
 
 
 def _folder(paths: Mapping[str, str]) -> str:

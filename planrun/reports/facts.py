@@ -71,6 +71,11 @@ def elapsed(state: RunState) -> float:
     return max(0.0, epoch(last) - epoch(state.started.at)) if last else 0.0
 
 
+def name(step: StepState) -> str:
+    """The id of a step in one clean line that is never empty; ids made from values may hold anything."""
+    return line(step.step.id).strip() or "step"
+
+
 def duration(step: StepState) -> float:
     """Seconds spent in the attempts of a step; most have one, and large runs ask often."""
     if len(step.attempts) == 1:

@@ -80,7 +80,7 @@ class _Writer:
         self.out = out
         self.dialect = dialect
         self.room = TOTAL_BYTES
-        self.classname = quoted(state.plan.name)
+        self.classname = quoted(line(state.plan.name).strip() or "plan")
         self.file = quoted(state.plan.file.removeprefix("./"))
 
     def write(self, head: str) -> None:
@@ -144,7 +144,7 @@ class _Writer:
         return f"<properties>\n{''.join(rows)}</properties>\n"
 
     def _case(self, step: StepState) -> str:
-        head = f'<testcase classname={self.classname} name={quoted(step.step.id)} time="{facts.duration(step):.3f}"'
+        head = f'<testcase classname={self.classname} name={quoted(facts.name(step))} time="{facts.duration(step):.3f}"'
         if self.dialect.case_time and (at := facts.started_at(step)):
             head += f' timestamp="{at[:19]}"'
         if self.dialect.places:

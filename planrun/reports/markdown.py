@@ -50,7 +50,7 @@ def step_line(step: StepState) -> str:
     if step.status != "completed":  # then it is all our own words
         details = inline(details)
     title = f": {inline(step.step.title)}" if step.step.title else ""
-    return f"{ICONS[step.status]} Step {inline(step.step.id)}{title} ({details})"
+    return f"{ICONS[step.status]} Step {inline(facts.name(step))}{title} ({details})"
 
 
 class _Page:
@@ -58,9 +58,10 @@ class _Page:
 
     def __init__(self, out: BinaryIO, budget: int | None) -> None:
         self.out = out
-        self.left = budget - _CLOSING_BYTES if budget is not None else None
+        self.left = None if budget is None else max(0, budget - _CLOSING_BYTES)
         self.logs = REPORT_LOG_BYTES if self.left is None else self.left // 2
         self.missing = 0
+        self.started = False
 
     def add(self, text: str) -> bool:
         """Write `text` if it fits; says whether it did."""
@@ -70,11 +71,12 @@ class _Page:
                 return False
             self.left -= len(data)
         self.out.write(data)
+        self.started = True
         return True
 
     def close(self) -> None:
-        """Say how much did not fit."""
-        if self.missing:
+        """Say how much did not fit; a page without room for anything stays empty."""
+        if self.missing and self.started:
             self.left = None
             self.add(f"\n{self.missing} more entries left out: the report ends at its size limit.\n")
 

@@ -26,7 +26,7 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
 def step_line(step: StepState, icons: dict[str, str] = ICONS) -> str:
     """Return `✓ Step 1: title (12.3s, 1.2K tokens)`; a step without a title shows its id only."""
     title = f": {line(step.step.title)}" if step.step.title else ""
-    return f"{icons[step.status]} Step {step.step.id}{title} ({facts.details(step)})"
+    return f"{icons[step.status]} Step {facts.name(step)}{title} ({facts.details(step)})"
 
 
 def _summary(state: RunState) -> str:

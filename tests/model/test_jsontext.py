@@ -40,6 +40,14 @@ def test_nothing_invisible_is_left(text: str) -> None:
     assert not set(raw) & set("\u200e\u200f\u202a\u202e\u2066\u2069\u2028\u2029\ufeff")
 
 
+@given(st.text(st.sampled_from('#"\\a')))
+def test_no_command_of_a_ci_agent(text: str) -> None:
+    """Two number signs never stand side by side, and read back all the same."""
+    raw = quote(text)
+    assert "##" not in raw
+    assert json.loads(raw) == text
+
+
 def test_tuples_are_lists_and_order_stays() -> None:
     """Mappings keep their order, tuples read back as lists, text stays readable."""
     assert (

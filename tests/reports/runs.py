@@ -34,6 +34,7 @@ class Story:
         self.state = RunState(self.plan)
         self.rundir = rundir
         self.clock = 0.0
+        self.log_path = ""  # of the next attempts, where the step's id is no file name
         self.events: list[ev.Event] = []
         header = {"name": self.plan.name, "version": 1, "digest": DIGEST, "file": self.plan.file}
         self.tell(
@@ -67,7 +68,7 @@ class Story:
     def start(self, name: str, log: bytes | None = None) -> int:
         """Start the next attempt of a step, writing its log; returns its number."""
         n = len(self.state.steps[name].attempts) + 1
-        path = f"logs/{name}/{n}.log"
+        path = self.log_path or f"logs/{name}/{n}.log"
         file = self.rundir / path
         if log is not None:
             file.parent.mkdir(parents=True, exist_ok=True)

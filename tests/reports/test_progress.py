@@ -1,0 +1,102 @@
+"""How far a run is, without numbers that mean nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planrun.reports.facts import epoch
+from planrun.reports.progress import Tally, progress
+from tests.reports.runs import Story, step
+
+START = epoch("2026-01-31T09:00:00Z")
+
+
+@pytest.mark.shows("GP-60", "N-46")
+def test_in_the_middle(tmp_path: Path) -> None:
+    """All fields of a run with two steps at a time, one done, one running, two to come."""
+    told = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "abcd"))
+    told.run("a", took=10.0)
+    told.start("b")
+    found = progress(told.state, START + 14.0)
+    assert vars(found) == {
+        "plan_id": "release",
+        "status": "executing",
+        "total_steps": 4,
+        "completed_steps": 1,
+        "progress": 0.25,
+        "percentage": 25.0,
+        "current_step": "b",
+        "current_title": "Do b",
+        "eta": (6.0 + 10.0 + 10.0) / 2,
+        "average_step_duration": 10.0,
+        "elapsed_time": 14.0,
+    }
+
+
+def test_before_and_after(tmp_path: Path) -> None:
+    """Nothing is known at first; at the end nothing is left, and the clock stands."""
+    told = Story(tmp_path, step("a"), step("b"))
+    first = progress(told.state, START + 1.0)
+    assert (first.eta, first.average_step_duration, first.progress, first.current_step) == (
+        None,
+        None,
+        0.0,
+        "",
+    )
+    told.run("a", took=2.0).move("b", "skipped", "condition")
+    last = progress(told.end(), START + 99.0)
+    assert (last.eta, last.average_step_duration, last.progress) == (0.0, 2.0, 1.0)
+    assert (last.elapsed_time, last.status) == (2.0, "completed")
+
+
+def test_no_steps_is_done(tmp_path: Path) -> None:
+    """A plan without steps is no division by zero."""
+    found = progress(Story(tmp_path).state, START)
+    assert (found.progress, found.percentage, found.eta) == (1.0, 100.0, 0.0)
+
+
+def test_attempts_are_not_steps(tmp_path: Path) -> None:
+    """A step that is repeated is still running, and counts once with the time of all its attempts."""
+    told = Story(tmp_path, step("a"), step("b"))
+    told.run("a", "waiting", 3.0)
+    assert progress(told.state, START + 3.0).completed_steps == 0
+    assert progress(told.state, START + 3.0).current_step == "a"
+    told.run("a", took=4.0)
+    found = progress(told.state, START + 7.0)
+    assert (found.completed_steps, found.average_step_duration) == (1, 7.0)
+
+
+def test_known_durations_come_first(tmp_path: Path) -> None:
+    """What earlier runs took counts before the mean; the longest running step is the least."""
+    told = Story(tmp_path, step("a"), step("b"))
+    told.start("a")
+    assert progress(told.state, START + 10.0, {"a": 100.0, "b": 4.0}).eta == 90.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e4), st.booleans()), max_size=20),
+    st.integers(1, 8),
+    st.data(),
+)
+def test_it_always_adds_up(steps: list[tuple[float, bool]], jobs: int, data: st.DataObject) -> None:
+    """Whatever starts and ends in whatever order: shares grow to 1, the ETA is a number or unknown."""
+    names = [str(number) for number in range(len(steps))]
+    expected = {name: took for name, (took, known) in zip(names, steps, strict=True) if known}
+    tally, share, now = Tally(names, jobs, expected), 0.0, 0.0
+    for name in data.draw(st.permutations(names)):
+        took, ran = steps[int(name)][0], data.draw(st.booleans())
+        if ran:
+            tally.start(name, now)
+            tally.start(name, now + 1)
+        now += took
+        eta = tally.eta(now)
+        assert eta is None or 0.0 <= eta < 1e9
+        tally.end(name, took if ran else None)
+        assert share <= tally.share() <= 1.0
+        share = tally.share()
+    assert tally.share() == 1.0
+    assert tally.eta(now) == 0.0
