@@ -108,11 +108,11 @@ def _word(file: str) -> str:
 
 
 def _write(path: str, data: bytes) -> None:
+    if os.path.lexists(path):
+        raise InvalidInput(f"{path} exists already; planrun init never overwrites a file")
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(path, "xb") as out:
+        with open(path, "xb") as out:  # exclusive: what appears in between is not overwritten either
             out.write(data)
-    except FileExistsError:
-        raise InvalidInput(f"{path} exists already; planrun init never overwrites a file") from None
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from None

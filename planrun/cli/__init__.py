@@ -52,15 +52,17 @@ def _dispatch(words: list[str]) -> Callable[[list[str]], int]:
 
 def _version(_words: list[str]) -> int:
     from planrun import __version__
+    from planrun.cli.printing import say
 
-    sys.stdout.write(f"planrun {__version__}\n")
+    say(f"planrun {__version__}")
     return 0
 
 
 def _help(_words: list[str]) -> int:
     from planrun.cli.overview import OVERVIEW
+    from planrun.cli.printing import say
 
-    sys.stdout.write(OVERVIEW)
+    say(OVERVIEW.rstrip("\n"))
     return 0
 
 

@@ -105,7 +105,9 @@ RUNNING = (
     Option(flags=("--quiet", "-q"), name="quiet", kind="flag", help="Print only what failed, and the end."),
     Option(flags=("--json",), name="json", kind="flag", help="Print the run's ledger.json on stdout."),
 )
-CACHE = Option(flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan.")
+CACHE = Option(
+    flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan."
+)
 EXECUTE = (PARAM, *CHOOSING, *RUNNING, CACHE)
 RESUME = RUNNING
 
@@ -134,15 +136,12 @@ def parse(
         option = known.get(flag)
         if option is None:
             raise InvalidInput(f"no such option: {flag}{_suggestion(flag, known)}")
-        if option.kind == "flag":
-            if equals:
-                raise InvalidInput(f"{flag} takes no value")
-            given[option.name] = True
-            continue
-        if not equals:
+        if option.kind != "flag" and not equals:
             if not words:
                 raise InvalidInput(f"{flag} needs a value: {flag} {option.metavar or option.name.upper()}")
             value = words.pop(0)
+        elif option.kind == "flag" and equals:
+            raise InvalidInput(f"{flag} takes no value")
         _take(option, flag, value, given)
     if len(operands) != 1:
         found = f"; got {len(operands)}: {' '.join(operands)}" if operands else ""
@@ -154,7 +153,9 @@ def parse(
 
 
 def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
-    if option.kind == "list":
+    if option.kind == "flag":
+        into[option.name] = True
+    elif option.kind == "list":
         into[option.name] = (*into.get(option.name, ()), value)
     elif option.kind == "count":
         if not (value.isascii() and value.isdecimal() and int(value) > 0):

@@ -45,9 +45,7 @@ def problem_text(error: InvalidPlan) -> str:
 
 def printable(text: str) -> str:
     """The same text with everything that could steer a terminal made visible; line breaks stay."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text
-    )
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def _write(text: str) -> None:

@@ -60,5 +60,14 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
     return 0
 
 
+def print_ledger(run: str) -> None:
+    """Print a run's ledger.json on stdout."""
+    from planrun.app.inspecting import inspect
+    from planrun.reports.write import render
+
+    found = inspect(run)
+    say_bytes(render(found.state, found.rundir, "json"))
+
+
 def _fill(out: object, data: bytes) -> None:
     out.write(data)  # type: ignore[attr-defined]

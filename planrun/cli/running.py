@@ -10,6 +10,7 @@ from planrun.cli.arguments import EXECUTE, RESUME, parse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.app.running import Result
+    from planrun.app.settings import Settings
 
 
 def running(words: list[str]) -> int:
@@ -29,7 +30,7 @@ def _execute(words: list[str]) -> int:
     settings = Settings(**values)
     plan = load(file, cache=settings.cache)
     params = parse_params(plan, settings.params)
-    return _finish(execute(plan, settings, params))
+    return _finish(execute(plan, settings, params), settings)
 
 
 def _resume(words: list[str]) -> int:
@@ -37,12 +38,22 @@ def _resume(words: list[str]) -> int:
     from planrun.app.resuming import resume
     from planrun.app.settings import Settings
 
-    result = resume(run, Settings(**values))
-    if result is None:
-        sys.stderr.write("planrun: the run is finished; nothing to do\n")
-        return 0
-    return _finish(result)
+    settings = Settings(**values)
+    result = resume(run, settings)
+    if result is not None:
+        return _finish(result, settings)
+    sys.stderr.write("planrun: the run is finished; nothing to do\n")
+    if settings.json:
+        from planrun.cli.reporting import print_ledger
+
+        print_ledger(run)
+    return 0
 
 
-def _finish(result: Result) -> int:
+def _finish(result: Result, settings: Settings) -> int:
+    if settings.json:
+        from planrun.cli.printing import say_bytes
+
+        with open(result.reports["json"], "rb") as file:
+            say_bytes(file.read())
     return result.exit_code

@@ -1,0 +1,92 @@
+"""`planrun init` and `schema`, and the plan that newcomers run first."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+import yaml
+
+from planrun.app.beginning import SCHEMAS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Said
+    from tests.conftest import Command
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "name", ["plan.yml", "plans/release.yml", "with space #1.yml", "no.yml", "-dash.yml"]
+)
+def test_init_writes_a_plan_that_validates_and_executes(planrun: Command, name: str) -> None:
+    """The example names its schema for both kinds of editor, follows it, is valid, and its run is no failure."""
+    assert planrun("init", "--", name).returncode == 0
+    plan = planrun.folder / name
+    first, second, *_ = plan.read_text().split("\n")
+    assert first == "# yaml-language-server: $schema=plan.schema.json"
+    assert second == "# $schema: plan.schema.json"
+    schema = json.loads((plan.parent / "plan.schema.json").read_text())
+    jsonschema.Draft7Validator(schema).validate(yaml.safe_load(plan.read_text()))
+    assert planrun("validate", "--", name).stdout == f"{name}: ok, 6 steps\n"
+    done = planrun("execute", "--quiet", "--", name)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_init_never_overwrites(say: Callable[..., Said], tmp_path: Path) -> None:
+    """A file that exists stays as it is, even a dangling link, and so does a schema that is there."""
+    (tmp_path / "plan.yml").write_text("mine")
+    (tmp_path / "link.yml").symlink_to("elsewhere.yml")
+    (tmp_path / "plan.schema.json").write_text("{}")
+    for name in ("plan.yml", "link.yml"):
+        said = say("init", name)
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"planrun: error: {name} exists already; planrun init never overwrites a file\n"
+    assert say("init", "other.yml").out.startswith("wrote other.yml\nnext: ")
+    assert (tmp_path / "plan.yml").read_text() == "mine"
+    assert (tmp_path / "plan.schema.json").read_text() == "{}"
+    assert not (tmp_path / "elsewhere.yml").exists()
+
+
+def test_init_says_why_it_cannot_write(say: Callable[..., Said], tmp_path: Path) -> None:
+    """A folder that cannot be made is exit 2 with its reason."""
+    (tmp_path / "file").write_text("")
+    said = say("init", "file/plan.yml")
+    assert said.code == 2
+    assert said.err.startswith("planrun: error: cannot write file/plan.yml: ")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schema_prints_the_shipped_schema(say: Callable[..., Said], name: str) -> None:
+    """`planrun schema NAME` prints the file in schemas/ byte for byte; it is a sound draft-07 schema."""
+    said = say("schema", name)
+    assert (said.code, said.err) == (0, "")
+    assert said.out == (ROOT / "schemas" / f"{name}.schema.json").read_text()
+    jsonschema.Draft7Validator.check_schema(json.loads(said.out))
+
+
+@pytest.mark.parametrize(
+    ("words", "released"), [((), False), (("--param", "release=true", "-p", "count=12"), True)]
+)
+def test_the_quickstart_runs_anywhere(planrun: Command, words: tuple[str, ...], *, released: bool) -> None:
+    """`plans/quickstart.yml` is short, valid, and runs in an empty folder without git; it cleans up after itself."""
+    source = ROOT / "plans" / "quickstart.yml"
+    assert source.read_text().count("\n") < 70
+    shutil.copy(source, planrun.folder / "quickstart.yml")
+    assert planrun("validate", "quickstart.yml").returncode == 0
+    done = planrun("execute", "quickstart.yml", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    ledger = json.loads(done.stdout)
+    ends = {step["id"]: step["status"] for step in ledger["steps"]}
+    assert ends.pop("clean") == "failed"  # no repository here; tolerated
+    assert ends.pop("release") == ("completed" if released else "skipped")
+    assert set(ends.values()) == {"completed"}
+    assert ledger["verdict"] == "partial"
+    assert bool(list(planrun.folder.glob("dist/squares-*.tar"))) is released
+    assert not (planrun.folder / "build" / "quickstart").exists()

@@ -1,0 +1,118 @@
+"""Wrong command lines, broken terminals and odd names: an exit code and a line for people, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+    from tests.conftest import Command
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["exceute", "plan.yml"], 'no such command: "exceute"; did you mean "execute"?'),
+        (["frobnicate"], 'no such command: "frobnicate"'),
+        (["--fast"], "no such option"),
+        (["validate"], "missing argument 'PLAN...'"),
+        (["show", "plan.yml", "--graf", "dot"], "did you mean"),
+        (["show", "plan.yml", "--graph", "png"], "'png' is not one of"),
+        (["show", "plan.yml", "--levels", "--order"], "exclude each other"),
+        (["show", "a.yml", "b.yml"], "unexpected extra argument"),
+        (["runs", "--limit", "many"], "'many' is not a valid integer"),
+        (["completion", "tcsh"], "'tcsh' is not one of"),
+        (["execute"], "needs one PLAN file"),
+        (["execute", "plan.yml", "--job", "3"], 'no such option: --job; did you mean "--jobs"?'),
+        (["execute", "a.yml", "--jobs", "0"], "--jobs takes a number from 1 up"),
+        (["resume", "last"], "there are no runs in this folder"),
+        (["status"], "there are no runs in this folder"),
+        (["explain", "last", "x"], "there are no runs in this folder"),
+        (["verify", "\x1b[2J"], "there are no runs in this folder"),
+        (["schema", "plant"], "'plant' is not one of"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_2_and_one_message(
+    say: Callable[..., Said], words: list[str], told: str
+) -> None:
+    """Usage errors name what is wrong and what was probably meant; stdout stays empty."""
+    said = say(*words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("planrun: error: ")
+    assert told.lower() in said.err.lower()
+    assert "\x1b" not in said.err
+
+
+@pytest.mark.parametrize("words", [["show"], ["validate"], ["explain", "x"], ["execute"]])
+def test_a_missing_plan_is_exit_2_with_its_name(say: Callable[..., Said], words: list[str]) -> None:
+    """A plan that is not there is named with its place, whatever the verb."""
+    said = say(words[0], "missing.yml", *words[1:])
+    assert said.code == 2
+    assert "missing.yml:1:1: error[E001]" in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    "name", [b"caf\xe9.yml", "snow\u2603.yml".encode(), b"line\nbreak.yml", b"\x1b[31mred.yml"]
+)
+@pytest.mark.parametrize("locale", ["C.UTF-8", "POSIX"])
+def test_odd_file_names_are_shown_and_harmless(tmp_path: Path, name: bytes, locale: str) -> None:
+    """A plan whose name is no text, or would steer a terminal, is validated like any other."""
+    with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
+        file.write(b"version: 1\nsteps: [{run: 'true'}]\n")
+    env = {**os.environ, "LC_ALL": locale, "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    words = [os.fsencode(sys.executable), b"-m", b"planrun", b"validate", name]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b": ok, 1 step\n")
+    assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("words", ["--version", "schema", "show plan.yml", "validate plan.yml"])
+def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path, words: str) -> None:
+    """A pipe that is closed early, or a stdout that was never open, leaves no traceback."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{run: 'true'}]\n")
+    for ending in ("| head -c 0", ">&-"):
+        line = f"{sys.executable} -m planrun {words} {ending}"
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert "Traceback" not in done.stderr
+        assert "internal error" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this machine has no /dev/full")
+@pytest.mark.parametrize(
+    "words", ["schema", "show plan.yml --json", "validate plan.yml --format sarif", "completion zsh"]
+)
+def test_a_result_that_cannot_be_written_is_exit_74(planrun: Command, words: str) -> None:
+    """A full disk behind stdout is said, not swallowed."""
+    (planrun.folder / "plan.yml").write_text("version: 1\nsteps: [{run: 'true'}]\n")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "planrun", *words.split()],
+            cwd=planrun.folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 74
+    assert done.stderr == "planrun: error: cannot write to stdout: No space left on device\n"
+
+
+def test_a_verb_loads_only_what_it_needs(planrun: Command) -> None:
+    """Looking at a plan or at runs imports neither the engine's children nor the libraries of other verbs."""
+    (planrun.folder / "plan.yml").write_text("version: 1\nsteps: [{run: 'true'}]\n")
+    script = "import sys; from planrun.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
+    for words in (["show", "plan.yml"], ["runs"], ["completion", "bash"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words],
+            cwd=planrun.folder, capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        assert not {"asyncio", "pydantic", "rich", "jsonschema", "anthropic", "junit_xml"} & set(
+            done.stderr.split()
+        )

@@ -1,0 +1,118 @@
+"""`planrun validate`: every problem of every file, in the form its reader wants, and no trace left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+GOOD = "version: 1\nsteps:\n  - {id: a, run: 'true'}\n"
+BAD = "version: 1\nsteps:\n  - {id: a, rum: 'true'}\n  - {id: b, depends_on: [c], run: 'true'}\n"
+
+
+@pytest.fixture
+def plans(tmp_path: Path) -> None:
+    """Write one good and one bad plan."""
+    (tmp_path / "good.yml").write_text(GOOD)
+    (tmp_path / "bad.yml").write_text(BAD)
+
+
+@pytest.mark.usefixtures("plans")
+def test_a_valid_plan_is_one_line(say: Callable[..., Said]) -> None:
+    """A valid plan is named with the number of its steps, and the exit code is 0."""
+    assert say("validate", "good.yml") == (0, "good.yml: ok, 1 step\n", "")
+
+
+@pytest.mark.usefixtures("plans")
+def test_all_problems_of_all_files_in_one_go(say: Callable[..., Said]) -> None:
+    """Several files are checked, valid ones named, every problem of the others told with excerpt and caret."""
+    said = say("validate", "bad.yml", "good.yml", "missing.yml")
+    assert (said.code, said.err) == (2, "")
+    assert "good.yml: ok, 1 step\n" in said.out
+    assert "bad.yml:3:13: error[E104]:" in said.out
+    assert 'did you mean "run"?' in said.out
+    assert "bad.yml:4:26: error[" in said.out
+    assert "missing.yml:1:1: error[E001]:" in said.out
+    assert "  - {id: a, rum: 'true'}" in said.out
+
+
+@pytest.mark.usefixtures("plans")
+def test_json_and_sarif_are_one_document_each(say: Callable[..., Said]) -> None:
+    """`--format json` (and --json) and `sarif` print one document, for valid plans, too."""
+    for words in (["--format", "json"], ["--json"]):
+        said = say("validate", "bad.yml", "good.yml", *words)
+        assert said.code == 2
+        problems = json.loads(said.out)["problems"]
+        assert [(one["file"], one["line"]) for one in problems] == [("bad.yml", 3), ("bad.yml", 4)]
+    assert json.loads(say("validate", "good.yml", "--json").out)["problems"] == []
+    assert json.loads(say("validate", "bad.yml", "--format", "sarif").out)["version"] == "2.1.0"
+    assert len(json.loads(say("validate", "good.yml", "--format", "sarif").out)["runs"]) == 1
+
+
+@pytest.mark.usefixtures("plans")
+def test_junit_has_a_case_for_every_problem_and_every_valid_file(say: Callable[..., Said]) -> None:
+    """`--format junit` fails one case per problem and passes one per valid file."""
+    said = say("validate", "bad.yml", "good.yml", "--format", "junit")
+    suite = ET.fromstring(said.out.encode())
+    assert said.code == 2
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
+
+
+@pytest.mark.usefixtures("plans")
+def test_github_gets_annotations(say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--format github` prints workflow commands alone; text under GitHub prints them beside the text."""
+    only = say("validate", "bad.yml", "--format", "github").out.strip().split("\n")
+    assert len(only) == 2
+    assert all(row.startswith("::error file=bad.yml,line=") for row in only)
+    assert say("validate", "good.yml", "--format", "github").out == ""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    both = say("validate", "bad.yml").out
+    assert "::error file=bad.yml,line=3" in both
+    assert "bad.yml:3:13: error[E104]" in both
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return every name below a folder with its size and time of change."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_size, path.lstat().st_mtime_ns)
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.mark.skipif(
+    shutil.which("strace") is None, reason="needs strace to see what the kernel was asked for"
+)
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "junit"])
+@pytest.mark.usefixtures("plans")
+def test_validating_runs_nothing_and_writes_nothing(tmp_path: Path, form: str) -> None:
+    """Whatever the form, no process is started and no file is opened for writing, made, moved or removed."""
+    trace = tmp_path.parent / f"{tmp_path.name}.trace"
+    home = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    before = snapshot(tmp_path)
+    calls = "trace=execve,fork,vfork,clone,clone3,openat,open,creat,mkdir,mkdirat,unlink,unlinkat,rename,renameat2"
+    words = ["strace", "-f", "-qq", "-e", calls, "-o", str(trace), sys.executable, "-m", "planrun"]
+    done = subprocess.run(
+        [*words, "validate", "good.yml", "bad.yml", "--format", form],
+        cwd=tmp_path, env={**os.environ, **home}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode == 1 and "ptrace" in done.stderr:
+        pytest.skip(f"strace may not trace here: {done.stderr.strip()}")
+    assert done.returncode == 2
+    rows = trace.read_text().split("\n")
+    assert [row for row in rows if "execve(" in row][1:] == []
+    assert [row for row in rows if "fork(" in row or "clone" in row] == []
+    changing = ("O_WRONLY", "O_RDWR", "O_CREAT", "creat(", "mkdir", "unlink", "rename")
+    assert [row for row in rows if any(word in row for word in changing) and "/dev/null" not in row] == []
+    assert snapshot(tmp_path) == before
