@@ -67,7 +67,9 @@ def resume(run: str, settings: Settings, workspace: str = "") -> Result | None:
         lost = lost_attempts(state)
         rerun = to_rerun(state, steps, lost)
         ledger = Ledger(os.path.join(rundir, records.LEDGER), seq=len(reading.events), head=reading.head)
-        event = ev.RunResumed(rerun=tuple(rerun), lost=tuple(lost), **{**opening, "context": steps.place.context})
+        event = ev.RunResumed(
+            rerun=tuple(rerun), lost=tuple(lost), **{**opening, "context": steps.place.context}
+        )
         state.apply(event)
         ledger.append(event)
         for name in lost:
@@ -80,9 +82,7 @@ def resume(run: str, settings: Settings, workspace: str = "") -> Result | None:
 
 def lost_attempts(state: RunState) -> list[str]:
     """Return the steps whose last attempt has no end."""
-    return [
-        name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None
-    ]
+    return [name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None]
 
 
 def to_rerun(state: RunState, steps: Steps, lost: Iterable[str]) -> list[str]:

@@ -29,7 +29,7 @@ from planrun.steps.runner import Place, Steps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Self
 
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
@@ -56,7 +56,7 @@ class Session:
         self.inbox = SignalInbox()
         self.lock = WorkspaceLock(records.home(workspace))
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         self.inbox.open()
         return self
 
@@ -66,7 +66,9 @@ class Session:
 
     def claim(self, run: str) -> None:
         """Take the workspace for a run; raises InvalidInput when another one has it."""
-        self.lock.acquire(f"run {run}, process {os.getpid()} on {os.uname().nodename}, since {self.clock.stamp()}")
+        self.lock.acquire(
+            f"run {run}, process {os.getpid()} on {os.uname().nodename}, since {self.clock.stamp()}"
+        )
 
     def opening(self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that the first event of a run and that of its resumption share."""
@@ -132,9 +134,7 @@ class Session:
         code = Scheduler(state, rooms, options).run()
         ledger.close()
         folder = os.path.join(self.workspace, self.settings.report_dir)
-        paths = write_reports(
-            state, rundir, folder, head=ledger.head, dialect=self.settings.junit_dialect
-        )
+        paths = write_reports(state, rundir, folder, head=ledger.head, dialect=self.settings.junit_dialect)
         screen.close(state, paths, ledger.head)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths)
 

@@ -41,8 +41,12 @@ _TEXTS: tuple[tuple[ErrorClass, str, str], ...] = (
     (
         "transient",
         "http status",
-        r"\b(?:http(?:/[\d.]+)?|status(?: code)?|error|code)[ :=]{1,3}(?:429|502|503|504)\b"
-        r"|\b(?:429 too many requests|502 bad gateway|503 service unavailable|504 gateway time-?out)\b",
+        r"\b(?:http(?:/[\d.]+)?|status(?: code)?|error|code)[ :=]{1,3}(?:429|502|503|504)\b",
+    ),
+    (
+        "transient",
+        "http reason",
+        r"\b(?:429 too many requests|502 bad gateway|503 service unavailable|504 gateway time-?out)\b",
     ),
     ("fatal", "permission denied", r"\b(?:permission|access) denied\b"),
     ("fatal", "forbidden", r"\bforbidden\b"),
@@ -60,9 +64,7 @@ def classify(outcome: Outcome) -> Failure:
     """Say what kind of failure an outcome is, and which rule said so (`reason:`, `exit:` or `text:`)."""
     message = outcome.message
     if outcome.reason in _REASONS:
-        return Failure(
-            error_class=_REASONS[outcome.reason], rule=f"reason:{outcome.reason}", message=message
-        )
+        return Failure(error_class=_REASONS[outcome.reason], rule=f"reason:{outcome.reason}", message=message)
     if outcome.exit_code in _EXITS:
         error_class, name = _EXITS[outcome.exit_code]
         return Failure(error_class=error_class, rule=f"exit:{name}", message=message)

@@ -18,7 +18,7 @@ from planrun.model.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Literal
+    from typing import Any, Literal
 
     from planrun.model.job import Failure, Job
     from planrun.model.lifecycle import Judgement
@@ -40,7 +40,7 @@ class Options(Record):
     selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
     strict: bool = False
     fail_on_flaky: bool = False
-    seconds: Mapping[str, float] = {}  # noqa: RUF012 - recorded durations by step
+    seconds: Mapping[str, float] = {}
 
 
 class Rooms(Record):
@@ -230,56 +230,25 @@ class Scheduler:
         """Record the end of an attempt and what it makes of its step."""
         self._queue.release(step.id)
         failure = classify(outcome) if outcome.status == "failed" else None
+        fields = _fields(outcome, failure)
         tries = len(self.state.steps[step.id].tries)
         if failure and self.state.ending is None and retries(step, tries, outcome, failure):
             seconds = delay(step.retries, tries, _chance())
-            self._record(step, attempt, outcome, failure, step_status="waiting", seconds=seconds)
+            fields |= {"step_status": "waiting", "delay": round(seconds, 3)}
+            self._record(step, attempt, fields)
             heappush(self._waiting, (self._clock.monotonic() + seconds, step.id))
             return
-        self._record(step, attempt, outcome, failure, step_status=outcome.status)
+        fields["step_status"] = outcome.status
+        if outcome.status == "completed":
+            fields["step_reason"] = "flaky" if tries > 1 else "ran"
+        self._record(step, attempt, fields)
         self._settle(step.id)
-        if (
-            outcome.status == "failed"
-            and step.on_failure == "abort"
-            and self.state.ending is None
-            and step.section == "steps"
-        ):
+        aborts = step.on_failure == "abort" and step.section == "steps"
+        if outcome.status == "failed" and aborts and self.state.ending is None:
             self._stop_all("abort", "cancelled", step=step.id)
 
-    def _record(
-        self,
-        step: Step,
-        attempt: int,
-        outcome: Outcome,
-        failure: Failure | None,
-        *,
-        step_status: str,
-        seconds: float = 0.0,
-    ) -> None:
-        fields: dict[str, object] = {"reason": outcome.reason, "duration": round(outcome.duration, 4)}
-        if failure:
-            fields["error"] = {
-                "class": failure.error_class,
-                "rule": failure.rule,
-                "message": failure.message,
-            }
-        for name in ("exit_code", "log_bytes", "outputs", "checks", "notes"):
-            if name in outcome.__dict__:  # only what the outcome knows
-                fields[name] = outcome.__dict__[name]
-        if seconds:
-            fields["delay"] = round(seconds, 3)
-        if step_status == "completed":
-            fields["step_reason"] = "flaky" if len(self.state.steps[step.id].tries) > 1 else "ran"
-        self._emit(
-            ev.AttemptEnded(
-                at=self._clock.stamp(),
-                step=step.id,
-                n=attempt,
-                status=outcome.status,
-                step_status=step_status,
-                **fields,  # type: ignore[arg-type]
-            )
-        )
+    def _record(self, step: Step, attempt: int, fields: dict[str, Any]) -> None:
+        self._emit(ev.AttemptEnded(at=self._clock.stamp(), step=step.id, n=attempt, **fields))
 
     def _move(self, name: str, status: str, reason: str, message: str = "") -> None:
         self._emit(
@@ -354,6 +323,22 @@ class Scheduler:
         if self.options.fail_on_flaky and any(step.flaky for step in state.steps.values()):
             return EXIT_FAILED
         return EXIT_OK
+
+
+def _fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
+    """What an outcome says about its attempt; only what it knows, since every field is a few bytes a step."""
+    known = outcome.__dict__
+    fields: dict[str, Any] = {
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "duration": round(outcome.duration, 4),
+    }
+    for name in ("exit_code", "log_bytes", "outputs", "checks", "notes"):
+        if name in known:
+            fields[name] = known[name]
+    if failure:
+        fields["error"] = {"class": failure.error_class, "rule": failure.rule, "message": failure.message}
+    return fields
 
 
 def _chance() -> float:

@@ -40,7 +40,9 @@ class Ledger:
         """Write one event; on return it survives the death of this process. Raises RecordsLost."""
         self.records += 1
         body = dumps(event.__dict__)
-        line = f'{{"seq":{self.records},"prev":"{self.head}","type":"{NAMES[type(event)]}",{body[1:]}'.encode()
+        line = (
+            f'{{"seq":{self.records},"prev":"{self.head}","type":"{NAMES[type(event)]}",{body[1:]}'.encode()
+        )
         self.head = sha256(line).hexdigest()
         line += b"\n"
         try:

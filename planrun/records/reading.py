@@ -13,10 +13,12 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Literal
 
     from planrun.model.events import Event
 
+    Found = Callable[..., "Reading"]
     Condition = Literal["intact", "unfinished", "torn", "altered", "truncated"]
 
 
@@ -78,7 +80,7 @@ class _Unlinked(ValueError):
     """A line whose `prev` is not the hash of the line before: one of the two was altered."""
 
 
-def _blame(reading: Any, lines: list[bytes], events: list[Event], head: str) -> Reading:
+def _blame(reading: Found, lines: list[bytes], events: list[Event], head: str) -> Reading:
     """Say which of two lines that do not link was altered: the second one, unless its own hash is confirmed.
 
     It is confirmed by the line after it, or by the head; a last line with nothing to confirm it is believed.
@@ -88,26 +90,22 @@ def _blame(reading: Any, lines: list[bytes], events: list[Event], head: str) -> 
     following = lines[place + 1] if place + 1 < len(lines) else None
     confirmed = digest == head or not head if following is None else digest.encode() in following
     if not confirmed or place == 0:
-        found: Reading = reading("altered", "its `prev` is not the hash of the line before", place + 1)
-        return found
+        return reading("altered", "its `prev` is not the hash of the line before", place + 1)
     events.pop()
-    found = reading("altered", f"its hash is not the one that line {place + 1} names", place)
-    return found
+    return reading("altered", f"its hash is not the one that line {place + 1} names", place)
 
 
-def _finish(reading: Any, events: list[Event], head: str, previous: str) -> Reading:
+def _finish(reading: Found, events: list[Event], head: str, previous: str) -> Reading:
     last = events[-1] if events else None
     if head and head != previous:
-        whole = isinstance(last, RunEnded)
-        detail = "its hash is not the given head" if whole else "the last line is not the one with the given head"
-        found: Reading = reading("altered" if whole else "truncated", detail, len(events))
-    elif isinstance(last, RunEnded):
-        short = last.events != len(events)
-        detail = f"the end counts {last.events} events, the file has {len(events)}" if short else ""
-        found = reading("truncated" if short else "intact", detail)
-    else:
-        found = reading("unfinished", "the run has no end")
-    return found
+        if isinstance(last, RunEnded):
+            return reading("altered", "its hash is not the given head", len(events))
+        return reading("truncated", "the last line is not the one with the given head", len(events))
+    if not isinstance(last, RunEnded):
+        return reading("unfinished", "the run has no end")
+    if last.events != len(events):
+        return reading("truncated", f"the end counts {last.events} events, the file has {len(events)}")
+    return reading("intact")
 
 
 def _event(line: bytes, number: int, previous: str) -> Event:

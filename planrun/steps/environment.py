@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 _ENDINGS = ("_TOKEN", "_KEY", "_PAT", "_CREDENTIALS", "_DSN", "_APIKEY")
 _PARTS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PRIVATE_KEY")
 _STARTS = ("AWS_", "ACTIONS_", "ANTHROPIC_", "OPENAI_", "AZURE_CLIENT_", "GOOGLE_APPLICATION_")
-_NAMES = frozenset({"TOKEN", "KEY", "APIKEY", "API_KEY", "PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"})
+_NAMES = frozenset(
+    {"TOKEN", "KEY", "APIKEY", "API_KEY", "PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"}
+)
 # Options of this program, and shell start-up files that would run before a reviewed script.
 _OURS = ("PLANRUN_",)
 _STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from planrun.expressions.render import render_script, render_text
 from planrun.expressions.errors import EvaluationError
+from planrun.expressions.render import render_script, render_text
 from planrun.model.plan import Exec, Run
 from planrun.model.record import Record
 from planrun.sha256 import sha256
@@ -94,6 +94,3 @@ def _env_file(name: str, scope: dict[str, Any]) -> dict[str, str]:
     except ValueError as error:
         raise EvaluationError(f"env_file {name}: {error}") from None
     return found
-
-
-

@@ -20,7 +20,7 @@ ENDS = ("pass", "block", "continue", "skip")  # of a step that runs: passes, or 
 Graph = tuple[tuple[str, tuple[tuple[int, str], ...], tuple[int, ...]], ...]
 
 
-def oracle(graph: Graph) -> tuple[list[tuple[str, str]], str]:
+def oracle(graph: Graph) -> tuple[list[tuple[str, str]], str]:  # noqa: C901 - the rules, one after the other
     """Say how every step and the run end, straight from the rules; steps only look at earlier ones."""
     ends: list[tuple[str, str]] = []
 
@@ -93,7 +93,9 @@ def graphs(size: int) -> Iterator[Graph]:
     pairs = [(late, early) for late in range(size) for early in range(late)]
     for kinds in itertools.product(KINDS, repeat=len(pairs)):
         edges = [
-            tuple((early, kind) for (late, early), kind in zip(pairs, kinds, strict=True) if kind and late == n)
+            tuple(
+                (early, kind) for (late, early), kind in zip(pairs, kinds, strict=True) if kind and late == n
+            )
             for n in range(size)
         ]
         for ends in itertools.product(ENDS, repeat=size):
@@ -115,6 +117,7 @@ def recoveries() -> Iterator[Graph]:
 
 
 def check(graph: Graph, schedule: str) -> None:
+    """Run a graph and hold it against the oracle."""
     assert run(graph, schedule) == oracle(graph), (graph, schedule)
 
 

@@ -63,7 +63,13 @@ def test_levels_have_a_barrier_between_them() -> None:
 @pytest.mark.shows("GP-20", "GP-29", "D-22")
 def test_batches_take_consecutive_parallel_steps_together_and_others_alone() -> None:
     """The seeds' order: a step without `parallel: true` runs alone, neighbours with it run together."""
-    steps = [step("1"), step("2", parallel=True), step("3", parallel=True), step("4"), step("5", parallel=True)]
+    steps = [
+        step("1"),
+        step("2", parallel=True),
+        step("3", parallel=True),
+        step("4"),
+        step("5", parallel=True),
+    ]
     world = World({str(n): [1.0] for n in range(1, 6)})
     world.run(plan(steps, schedule="batches"))
     assert world.together == [("1",), ("2",), ("2", "3"), ("4",), ("5",)]
@@ -138,7 +144,12 @@ def test_retry_filters(rule: tuple[object, ...], outcome: Outcome, tries: int) -
 def test_abort_cancels_what_runs_and_starts_nothing() -> None:
     """Under `on_failure: abort` running steps and everything pending end cancelled; the run failed."""
     world = World({"slow": [60.0], "bad": [FAIL]})
-    steps = [step("slow"), step("bad", on_failure="abort"), step("next", ("bad", "ok")), step("far", ("slow", "ok"))]
+    steps = [
+        step("slow"),
+        step("bad", on_failure="abort"),
+        step("next", ("bad", "ok")),
+        step("far", ("slow", "ok")),
+    ]
     state, code = world.run(plan(steps))
     assert code == 1
     assert ends(state) == {
@@ -153,7 +164,9 @@ def test_abort_cancels_what_runs_and_starts_nothing() -> None:
 def test_a_deadline_fails_what_runs_and_cancels_the_rest() -> None:
     """`limits.deadline`: running steps fail by timeout, pending ones are cancelled, exit 124."""
     world = World({"slow": [60.0]})
-    state, code = world.run(plan([step("slow", on_failure="continue"), step("next", ("slow", "ok"))], limits=Limits(deadline=5.0)))
+    state, code = world.run(
+        plan([step("slow", on_failure="continue"), step("next", ("slow", "ok"))], limits=Limits(deadline=5.0))
+    )
     assert code == 124
     assert ends(state) == {"slow": "failed/timeout", "next": "cancelled/deadline"}
     assert state.verdict() == "failed"
@@ -164,7 +177,9 @@ def test_a_signal_cancels_the_run() -> None:
     """SIGTERM: what runs and what is pending end cancelled, exit 143, and `finally` still runs."""
     world = World({"slow": [60.0], "tidy": [1.0]})
     world.signals = [(1001.0, 15)]
-    state, code = world.run(plan([step("slow"), step("next", ("slow", "ok")), step("tidy", section="finally")]))
+    state, code = world.run(
+        plan([step("slow"), step("next", ("slow", "ok")), step("tidy", section="finally")])
+    )
     assert code == 143
     assert ends(state)["slow"] == "cancelled/cancelled"
     assert ends(state)["next"] == "cancelled/cancelled"
@@ -177,7 +192,9 @@ def test_a_second_signal_ends_cleanup_at_once() -> None:
     world = World({"slow": [60.0], "tidy": [60.0]})
     world.signals = [(1001.0, 2), (1002.0, 2)]
     state, code = world.run(
-        plan([step("slow"), step("tidy", section="finally"), step("last", ("tidy", "done"), section="finally")])
+        plan(
+            [step("slow"), step("tidy", section="finally"), step("last", ("tidy", "done"), section="finally")]
+        )
     )
     assert code == 130
     assert ends(state)["tidy"] == "cancelled/cancelled"

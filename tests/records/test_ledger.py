@@ -29,12 +29,16 @@ def write(path: Path, steps: int = 3) -> Ledger:
     ledger = Ledger(str(path))
     plan = {"name": "p", "version": 1, "digest": "d", "file": "p.yml"}
     ledger.append(
-        ev.RunStarted(at=AT, run="r", planrun="0", plan=plan, params={}, context={}, options={}, pid=1, host="h")
+        ev.RunStarted(
+            at=AT, run="r", planrun="0", plan=plan, params={}, context={}, options={}, pid=1, host="h"
+        )
     )
     for number in range(steps):
         ledger.append(ev.AttemptStarted(at=AT, step=f"s{number}", n=1))
         ledger.append(
-            ev.AttemptEnded(at=AT, step=f"s{number}", n=1, status="completed", step_status="completed", reason="ran")
+            ev.AttemptEnded(
+                at=AT, step=f"s{number}", n=1, status="completed", step_status="completed", reason="ran"
+            )
         )
     ledger.append(
         ev.RunEnded(
@@ -141,14 +145,15 @@ def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
         holder.kill()
         holder.wait()
         holder.stdout.close()
+    lock = WorkspaceLock(folder)
     for _ in range(100):
-        lock = WorkspaceLock(folder)
         try:
             lock.acquire("run 3")
+            break
         except InvalidInput:
             time.sleep(0.02)
-            continue
-        break
+    with pytest.raises(InvalidInput, match="run 3"):
+        WorkspaceLock(folder).acquire("run 4")
     lock.release()
 
 

@@ -21,15 +21,29 @@ CALLER = {
 
 @pytest.mark.parametrize(
     "name",
-    ["GITHUB_TOKEN", "npm_config_token_KEY", "CLIENT_SECRET", "SECRET_KEY_BASE", "PGPASSWORD", "AWS_ACCESS_KEY_ID"]
-    + ["ACTIONS_RUNTIME_TOKEN", "OPENAI_API_KEY", "my_passwd", "SSH_PRIVATE_KEY", "TOKEN", "github_token"],
+    [
+        "GITHUB_TOKEN",
+        "npm_config_token_KEY",
+        "CLIENT_SECRET",
+        "SECRET_KEY_BASE",
+        "PGPASSWORD",
+        "AWS_ACCESS_KEY_ID",
+        "ACTIONS_RUNTIME_TOKEN",
+        "OPENAI_API_KEY",
+        "my_passwd",
+        "SSH_PRIVATE_KEY",
+        "TOKEN",
+        "github_token",
+    ],
 )
 def test_credentials_are_known_by_their_names(name: str) -> None:
     """Tokens, keys, secrets, passwords and whole families of cloud variables."""
     assert looks_secret(name)
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "CI", "LANG"])
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "CI", "LANG"]
+)
 def test_ordinary_names_are_no_credentials(name: str) -> None:
     """A part of a word is not enough."""
     assert not looks_secret(name)
