@@ -136,7 +136,8 @@ def details(step: StepState) -> str:
         used = tokens_of(step)
         spent += f", {tokens(used)}" if used else ""
         return spent + (", flaky" if len(step.attempts) > 1 and step.flaky else "")
-    why = cause(step)
+    # What blocked a step is the first thing to ask.
+    why = line(step.message, 100) if step.status == "blocked" and step.message else cause(step)
     return f"{step.status}: {why}" if why else step.status
 
 

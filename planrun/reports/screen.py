@@ -71,7 +71,8 @@ def status_line(tally: Tally, now: float, began: float) -> str:
     filled = int(_BAR * tally.share())
     bar = "#" * filled + "." * (_BAR - filled)
     eta = tally.eta(now)
-    ends = f"  ETA {seconds(eta)}" if eta is not None else ""
+    # A step that takes longer than expected makes it 0, which says nothing.
+    ends = f"  ETA {seconds(eta)}" if eta else ""
     names = sorted(tally.running, key=tally.running.__getitem__)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"[{bar}] {tally.done}/{tally.total}  {seconds(now - began)}{ends}  {', '.join(names[:3])}{more}"

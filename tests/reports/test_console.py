@@ -63,7 +63,7 @@ def test_plain_lines(tmp_path: Path) -> None:
         "✗ integration: Tests | with <tricks> & @all #1 (failed: exit 3, 6.5s)",
         "  plans/release.yml:26: exit status 3",
         "  | second ```` try \ufffd",
-        "■ deploy (blocked: upstream)",
+        "■ deploy (blocked: integration failed (exit))",
         "⊘ notify (skipped: condition)",
         "✓ collect (0.1s)",
         "✗ failed in 52.1s: 9 steps: 3 successful, 3 failed, 2 skipped, 1 blocked",
