@@ -6,6 +6,7 @@ import os
 
 from planrun.app.resuming import state_of
 from planrun.errors import InternalError, InvalidInput
+from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.records import rundir as records
@@ -86,9 +87,10 @@ def inspect(run: str) -> Inspected:
         state = state_of(rundir, reading)
     except _MISFITS:
         raise InvalidInput(f"the ledger does not fit the run's plan: {rundir}") from None
-    return Inspected(
-        rundir=rundir, reading=reading, state=state, going=_going(os.path.basename(rundir), reading)
-    )
+    going = _going(os.path.basename(rundir), reading)
+    if not going and reading.condition != "intact":
+        recover(os.path.join(rundir, "logs"))  # what a killed run's last attempts printed has no name yet
+    return Inspected(rundir=rundir, reading=reading, state=state, going=going)
 
 
 def listing(names: Iterable[str]) -> list[Row]:
