@@ -1,11 +1,11 @@
 """What can go wrong, as one tree; each class knows the exit code it ends the process with.
 
-    PlanrunError
-    ├── InvalidInput          2    a plan, an option or a value that cannot be accepted
-    │   └── InvalidPlan       2    a plan file with problems, all of them listed
-    ├── Denied                3    policy, approval or digest says no
-    ├── InternalError         4    a bug in planrun
-    └── RecordsLost          74    a ledger or report that cannot be written
+PlanrunError
+├── InvalidInput          2    a plan, an option or a value that cannot be accepted
+│   └── InvalidPlan       2    a plan file with problems, all of them listed
+├── Denied                3    policy, approval or digest says no
+├── InternalError         4    a bug in planrun
+└── RecordsLost          74    a ledger or report that cannot be written
 """
 
 from __future__ import annotations

@@ -30,7 +30,11 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # whoever read it is gone; None: it was closed from the start
+        except (
+            OSError,
+            ValueError,
+            AttributeError,
+        ):  # whoever read it is gone; None: it was closed from the start
             pass
     os._exit(code)
 
