@@ -66,6 +66,7 @@ class Scheduler:
         self._began = self._clock.monotonic()
         self._waiting: list[tuple[float, str]] = []  # (when the next attempt is due, step)
         self._cleanup_until: float | None = None
+        self._section = "steps"
         self._frontier = Frontier((), state)
         self._queue = Queue((), "dag", 1, {})
 
@@ -91,6 +92,7 @@ class Scheduler:
         steps = [step for step in self.state.plan.steps if step.section == section]
         if not steps:
             return
+        self._section = section
         self._frontier = Frontier(steps, self.state)
         self._queue = Queue(steps, self.options.schedule, self.options.jobs, self.options.seconds)
         for step in steps:
@@ -120,7 +122,7 @@ class Scheduler:
         """How many seconds the loop may sleep."""
         now = self._clock.monotonic()
         moments = [self._waiting[0][0]] if self._waiting else []
-        if self._deadline is not None and self.state.ending is None:
+        if self._deadline is not None:
             moments.append(self._deadline)
         if self._cleanup_until is not None:
             moments.append(self._cleanup_until)
@@ -132,15 +134,18 @@ class Scheduler:
 
     @property
     def _deadline(self) -> float | None:
+        """When the run is to be over; cleanup is not part of that, each of its steps has its own timeout."""
         limit = self.state.plan.limits.deadline
-        return None if limit is None else self._began + limit
+        if limit is None or self.state.ending is not None or self._section == "finally":
+            return None
+        return self._began + limit
 
     def _heed(self) -> None:
         """React to signals, to a passed deadline and to the end of the time for cleanup."""
         for signum in self.rooms.inbox.take():
             self._interrupt(signum)
         now = self._clock.monotonic()
-        if self._deadline is not None and now >= self._deadline and self.state.ending is None:
+        if self._deadline is not None and now >= self._deadline:
             self._stop_all("deadline", "timeout")
         if self._cleanup_until is not None and now >= self._cleanup_until:
             self._cleanup_until = None
@@ -270,12 +275,9 @@ class Scheduler:
             return
         self._cleanup_until = self._clock.monotonic() + CANCEL_BUDGET
         self._emit(ev.RunEnding(at=self._clock.stamp(), why="cancel", signal=signum))
-        if self.state.steps and self._in_main_section():
+        if self._section == "steps":
             self.rooms.executor.signal_all(signum)
             self._cancel_pending("cancelled")
-
-    def _in_main_section(self) -> bool:
-        return any(not s.ended for s in self.state.steps.values() if s.step.section == "steps")
 
     def _stop_all(self, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
         self._emit(ev.RunEnding(at=self._clock.stamp(), why=why, step=step))
@@ -288,9 +290,8 @@ class Scheduler:
         """End every step of this section that has not started or waits for its next attempt."""
         self._queue.clear()
         self._waiting.clear()
-        section = "steps" if self._in_main_section() else "finally"
         for name, state in self.state.steps.items():
-            if state.step.section == section and state.status in ("pending", "waiting"):
+            if state.step.section == self._section and state.status in ("pending", "waiting"):
                 self._move(name, "cancelled", reason)
 
     def _end(self) -> int:

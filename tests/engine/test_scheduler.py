@@ -172,6 +172,14 @@ def test_a_deadline_fails_what_runs_and_cancels_the_rest() -> None:
     assert state.verdict() == "failed"
 
 
+def test_the_deadline_is_over_when_cleanup_starts() -> None:
+    """`finally` is not cut short by a deadline that passes while it runs."""
+    world = World({"a": [3.0], "tidy": [60.0]})
+    steps = [step("a"), step("tidy", section="finally")]
+    state, code = world.run(plan(steps, limits=Limits(deadline=5.0)))
+    assert (code, ends(state)["tidy"]) == (0, "completed/ran")
+
+
 @pytest.mark.shows("GP-08", "N-65", "V-05", "D-32")
 def test_a_signal_cancels_the_run() -> None:
     """SIGTERM: what runs and what is pending end cancelled, exit 143, and `finally` still runs."""
