@@ -37,7 +37,7 @@ class Availability:
         self._drafts = outline.by_id
         self._tolerated = _tolerated(outline)
         before = {
-            draft.id: [link.on for link in draft.links if link.on in self._drafts] for draft in outline.drafts
+            draft.id: [link.on for link in draft.links if link.on in self._drafts] for draft in outline.unique
         }
         sequence = graph.order(before)
         self._settled = frozenset(sequence)

@@ -82,7 +82,7 @@ def add_condition_links(outline: Outline, formulas: Formulas) -> None:
 def check_cycles(outline: Outline) -> None:
     """Report one cycle for each knot of steps that wait for each other, recovery included."""
     for section in ("steps", "finally"):
-        drafts = [draft for draft in outline.drafts if draft.section == section]
+        drafts = [draft for draft in outline.unique if draft.section == section]
         handlers: dict[str, list[str]] = {}
         for draft in drafts:
             for link in draft.recovers:

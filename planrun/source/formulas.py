@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text
 
 OPEN = "${{"
+BARE = ("condition", "that")
+MAX_BROKEN = 20  # interpolations of one text whose errors are told
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 
 
@@ -45,7 +47,7 @@ class Formulas:
         self.outline = outline
         self.listed: list[Formula] = []
         self._values: dict[tuple[int, bool], Text] = {}  # by identity of node, and whether it is a script
-        self._broken: set[int] = set()
+        self._told: set[int] = set()  # broken ones
         for node, kind in _of_plan(outline.root):
             self._read(node, kind, None)
         for draft in outline.drafts:
@@ -64,32 +66,53 @@ class Formulas:
         return tree
 
     def _read(self, node: Node, kind: str, owner: Draft | None) -> None:
-        bare = kind in ("condition", "that")
-        if not bare and OPEN not in node.value:
-            return
-        value = self._parse(node, kind, (id(node), kind == "script"), bare=bare)
-        if isinstance(value, tuple):
-            self.listed.append(Formula(node, kind, owner, value))
-            if kind == "condition" and owner is not None:
-                owner.condition = value
+        if kind in BARE or OPEN in node.value:
+            value = self._parse(node, kind)
+            if isinstance(value, tuple):
+                self.listed.append(Formula(node, kind, owner, value))
+                if kind == "condition" and owner is not None:
+                    owner.condition = value
 
-    def _parse(self, node: Node, kind: str, key: tuple[int, bool], *, bare: bool) -> Text | None:
-        if key in self._values or id(node) in self._broken:
-            return self._values.get(key)
+    def _parse(self, node: Node, kind: str) -> Text | None:
+        """Return what a node became; what of a broken template can be understood, so that all is told at once."""
+        key = (id(node), kind == "script")
+        if key in self._values:
+            return self._values[key]
         from planrun.expressions.errors import ExpressionError
         from planrun.expressions.parse import parse, parse_script, parse_template
 
-        try:
-            if bare:
-                value: Text = parse(node.value)
-            else:
-                value = parse_script(node.value) if kind == "script" else parse_template(node.value)
-        except ExpressionError as error:
-            self.outline.report_in(node, "E210", error)
-            self._broken.add(id(node))
-            return None
-        self._values[key] = value
-        return value
+        read = parse if kind in BARE else parse_script if kind == "script" else parse_template
+        text: str | None = node.value
+        for _ in range(MAX_BROKEN):
+            if text is None:
+                break
+            try:
+                value: Text = read(text)
+            except ExpressionError as error:
+                if id(node) not in self._told:
+                    self.outline.report_in(node, "E210", error)
+                text = _without(text, error.offset) if kind not in BARE else None
+                continue
+            self._values[key] = value
+            return value
+        self._told.add(id(node))
+        return None
+
+
+def _without(text: str, offset: int) -> str | None:
+    """Return a template with spaces in place of the interpolation at `offset`; None when it is not closed."""
+    from planrun.expressions.errors import ExpressionError
+    from planrun.expressions.scan import CLOSE, pieces
+
+    try:
+        places = [piece for piece in pieces(text) if isinstance(piece, tuple)]
+    except ExpressionError:
+        return None
+    for start, end in places:
+        before, after = start - len(OPEN), end + len(CLOSE)
+        if before <= offset < after:
+            return text[:before] + " " * (after - before) + text[after:]
+    return None
 
 
 def _of_plan(root: Node) -> Iterator[tuple[Node, str]]:

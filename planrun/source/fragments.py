@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VALUES = ("default", "const")
+_LISTS = ("enum", "examples")
+_TEXTS = ("pattern", "title", "description")
+_NUMBERS = ("minimum", "maximum")
+# A part of another kind is left out: the check of the shape has told about it.
+_SHAPES = {**dict.fromkeys(_LISTS, SEQUENCE), **dict.fromkeys(_TEXTS, SCALAR)}
 
 
 def read_fragment(node: Node) -> dict[str, Any]:
@@ -24,15 +29,19 @@ def read_fragment(node: Node) -> dict[str, Any]:
     wanted = _type_of_fragment(node)
     fragment: dict[str, Any] = {"type": wanted}
     for key, value in node.value.items():
-        if key in ("enum", "examples") and value.kind == SEQUENCE:
-            fragment[key] = [to_data(item, wanted) for item in value.value]
-        elif key in _VALUES:
-            fragment[key] = to_data(value, wanted)
-        elif key in ("pattern", "title", "description") and value.kind == SCALAR:
-            fragment[key] = value.value
-        elif key != "type":
-            fragment[key] = to_data(value)
+        if key != "type" and (key not in _SHAPES or _SHAPES[key] == value.kind):
+            found = _read_part(key, value, wanted)
+            if key not in _NUMBERS or fits("number", found):
+                fragment[key] = found
     return fragment
+
+
+def _read_part(key: str, node: Node, wanted: str) -> Any:
+    if key in _LISTS:
+        return [to_data(item, wanted) for item in node.value]
+    if key in _TEXTS:
+        return node.value
+    return to_data(node, wanted if key in _VALUES else "")
 
 
 def _type_of_fragment(node: Node) -> str:
@@ -69,7 +78,8 @@ def _check(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) ->
             return
     problem = schema_problem(fragment)
     if problem:
-        outline.report("E221", f"{what}: {problem}", node)
+        if outline.sound:  # else that is what was wrong with its shape
+            outline.report("E221", f"{what}: {problem}", node)
         return
     listed = node.get("enum")
     for item in listed.value if listed is not None and listed.kind == SEQUENCE else ():

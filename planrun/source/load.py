@@ -96,7 +96,7 @@ def _check(data: bytes, file: str) -> tuple[Checked | None, list[Problem]]:
     root, problems = shape.read(data, file)
     if root is None:
         return None, problems
-    checked = validate(root, file, data)
+    checked = validate(root, file, data, sound=not problems)
     if not checked.problems:
         return checked, problems
     # What is misshapen is often misunderstood as well: one finding for one place is enough.

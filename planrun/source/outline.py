@@ -66,10 +66,14 @@ class Draft:
 
 
 class Outline:
-    """All steps of a file, the `finally` steps after the others, and the problems found so far."""
+    """All steps of a file, the `finally` steps after the others, and the problems found so far.
 
-    def __init__(self, root: Node, file: str, source: bytes) -> None:
+    `sound`: the check of the shape had nothing to say.
+    """
+
+    def __init__(self, root: Node, file: str, source: bytes, *, sound: bool = True) -> None:
         self.root = root
+        self.sound = sound
         self.file = file
         self.problems: list[Problem] = []
         self.drafts: list[Draft] = []
@@ -81,6 +85,7 @@ class Outline:
         self.by_id: dict[str, Draft] = {}
         for draft in self.drafts:
             self.by_id.setdefault(draft.id, draft)
+        self.unique = list(self.by_id.values())  # of steps with the same id, the first
         self._lines = _Lines(source)
         self._compared = 0
 

@@ -44,9 +44,9 @@ class Checked:
         self.problems: list[Problem] = []
 
 
-def validate(root: Node, file: str, source: bytes) -> Checked:
-    """Check what a plan means; `source` are the bytes that `root` was read from."""
-    outline = Outline(root, file, source)
+def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Checked:
+    """Check what a plan means; `source` are the bytes that `root` was read from, `sound` says that its shape is."""
+    outline = Outline(root, file, source, sound=sound)
     _check_ids(outline)
     formulas = Formulas(outline)
     check_links(outline)

@@ -373,6 +373,25 @@ def test_every_problem_is_found_in_one_pass() -> None:
     assert [each[0] for each in found(text)] == ["E104", "E201", "E202", "E111", "E202"]
 
 
+def test_every_interpolation_of_a_text_is_looked_at() -> None:
+    """A broken one hides neither another broken one nor an unknown name."""
+    text = steps(
+        "- id: a",
+        "  run: |",
+        "    echo ${{ 1 + }} ${{ params.x }}",
+        "    echo ${{ 'a' 'b' }} ${{ step.dri }}",
+    )
+    assert [each[:3] for each in found(text)] == [
+        ("E210", 5, 20), ("E211", 5, 27), ("E210", 6, 20), ("E211", 6, 31)
+    ]  # fmt: skip
+
+
+def test_an_interpolation_that_is_not_closed_ends_the_search() -> None:
+    """What follows it cannot be told apart."""
+    text = steps("- id: a", "  run: echo ${{ params.x")
+    assert [each[:3] for each in found(text)] == [("E210", 4, 15)]
+
+
 def test_a_misshapen_place_is_told_once() -> None:
     """What the check of the shape has said about a place is not said again."""
     text = HEAD + "env: {PLANRUN_X-1: a}\nsteps: [run: x]\n"
