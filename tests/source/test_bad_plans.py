@@ -1,0 +1,77 @@
+"""More than 500 kinds of bad plan file, each told what is wrong with it, where, and how to mend it."""
+
+from __future__ import annotations
+
+import pytest
+
+from planrun.source import load, shape
+from planrun.source.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
+from tests.source.corpus import BadPlan, bad_plans
+
+BAD = bad_plans()
+SHAPE = [bad for bad in BAD if not bad.semantic]
+MEANING = [bad for bad in BAD if bad.semantic]
+
+
+def assert_found(bad: BadPlan, problems: list[Problem]) -> None:
+    """The findings are the expected ones, no more and no fewer, in file order, each with the expected words."""
+    said = "\n".join(f"{each.line}:{each.col} {each.code} {each.text}" for each in problems)
+    places = [(each.code, each.line, each.col) for each in problems]
+    assert sorted(places) == sorted(each[:3] for each in bad.expected), said
+    assert [place[1:] for place in places] == sorted(place[1:] for place in places)
+    for code, line, col, part in bad.expected:
+        texts = [each.text for each in problems if (each.code, each.line, each.col) == (code, line, col)]
+        assert any(part in text for text in texts), f"{part!r} is not in {texts}"
+
+
+@pytest.mark.parametrize("bad", SHAPE, ids=lambda bad: bad.name)
+def test_shape_is_found_at_its_place(bad: BadPlan) -> None:
+    """A file with a wrong shape gives exactly its findings, at line and column, and no plan is made of it."""
+    _root, problems = shape.read(bad.data, bad.path.name)
+    assert_found(bad, problems)
+    everything = load.check_bytes(bad.data, bad.path.name)
+    assert {each[:3] for each in bad.expected} <= {(each.code, each.line, each.col) for each in everything}
+
+
+@pytest.mark.parametrize("bad", MEANING, ids=lambda bad: bad.name)
+def test_meaning_is_found_at_its_place(bad: BadPlan) -> None:
+    """A file whose shape is right and whose meaning is wrong gives exactly its findings."""
+    assert shape.read(bad.data, bad.path.name)[1] == []
+    assert_found(bad, load.check_bytes(bad.data, bad.path.name))
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
+def test_every_form_is_printable(bad: BadPlan) -> None:
+    """Whatever stands in the file, no form of its findings holds a character that a terminal obeys."""
+    problems = load.check_bytes(bad.data, bad.path.name)
+    forms = [
+        render_text(problems, {bad.path.name: bad.data}),
+        render_json(problems),
+        render_sarif(problems),
+        render_github(problems),
+    ]
+    for form in forms:
+        assert form.replace("\n", "").isprintable()
+
+
+def test_there_are_at_least_300_kinds() -> None:
+    """The collection is as large as promised, and every code about shape has a file that shows it."""
+    assert len(BAD) >= 300
+    shown = {each.code for bad in BAD for each in bad.expected}
+    elsewhere = {
+        "E001",
+        "E002",
+        "E003",
+        "E004",
+        "E005",
+        "E006",
+        "E021",
+        "E017",
+        "E199",
+    }  # tests/source/hostile.py
+    assert {code for code in CODES if code < "E2"} - shown - elsewhere == set()
+
+
+def test_every_bad_file_is_read_once() -> None:
+    """Each file of the collection says what is wrong with it."""
+    assert [bad.name for bad in BAD if not bad.expected] == []
