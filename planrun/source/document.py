@@ -24,7 +24,7 @@ __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "rea
 MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
 MAX_NODES = 1_200_000  # keys and values as written: 100,000 steps with a dozen each
 MAX_ENTRIES = 120_000  # entries of one list or mapping
-MAX_EXPANDED = 100_000  # keys and values that aliases add to those
+MAX_EXPANDED = 400_000  # keys and values that aliases add: 10,000 steps may each merge twenty keys
 
 _STRIDE = 10_000  # how many values are read between two looks at the limits
 _MERGE = "<<"
@@ -96,7 +96,7 @@ class _Reading:
         except _StopError as stop:
             self.problems.append(stop.problem)
             return False
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two: escapes beyond Unicode
             self.problems.append(explain(error, self.text, self.file))
             return False
         return True
@@ -129,8 +129,8 @@ class _Reading:
                 node = Node(SCALAR, event.value, mark.line + 1, mark.column + 1, not style)
                 if event.anchor is not None or event.tag is not None:
                     self._properties(event, node)
-                if style == '"' and "\0" in node.value:
-                    self._report("E114", "text cannot hold the character NUL", node)
+                if style == '"' and not node.value.isprintable():
+                    self._escapes(node)
             elif kind is mapping or kind is sequence:
                 mark = event.start_mark
                 if kind is mapping:
@@ -236,6 +236,15 @@ class _Reading:
         end: Any = event.end_mark
         self._refuse(after_end(self.text, end.index, self.file))
         return True
+
+    def _escapes(self, node: Node) -> None:
+        """Refuse what escapes can write and no process can be given."""
+        if "\0" in node.value:
+            self._report("E114", "text cannot hold the character NUL", node)
+        elif any(
+            "\ud800" <= character <= "\udfff" for character in node.value
+        ):  # libyaml does not let it through
+            self._report("E010", "an escape that is no character", node, "write the character itself")
 
     def _refuse(self, problem: Problem | None) -> None:
         if problem is not None:

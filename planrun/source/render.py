@@ -177,7 +177,11 @@ def _sarif_result(problem: Problem, rule: int) -> dict[str, Any]:
 def _sarif_location(file: str, region: dict[str, int]) -> dict[str, Any]:
     from urllib.parse import quote
 
-    uri = quote(file.encode("utf-8", "surrogateescape"))
+    try:
+        name = file.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a name that no file can have
+        name = file.encode("utf-8", "replace")
+    uri = quote(name)
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
 
 

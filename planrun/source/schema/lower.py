@@ -9,6 +9,8 @@ from planrun.source.schema.step import ACTIONS, COMPANIONS
 
 SCHEMA_ID = "urn:planrun:schema:plan:1"
 _PREFIX = "#/$defs/"
+# What takes several types of scalar stands once in the file, by the name of its form.
+_Forms = dict[str, dict[str, Any]]
 
 
 def written_schema() -> dict[str, Any]:
@@ -21,13 +23,16 @@ def written_schema() -> dict[str, Any]:
 def json_schema() -> dict[str, Any]:
     """Return the draft-07 schema of a plan file."""
     raw = written_schema()
-    definitions = {name: _lowered(schema) for name, schema in raw.pop("$defs").items()}
+    forms: _Forms = {}
+    definitions = {name: _lowered(schema, forms) for name, schema in raw.pop("$defs").items()}
+    lowered = _lowered(raw, forms)
     definitions["Step"]["dependencies"] = _dependencies()
+    definitions |= {form: _alternatives(schema) for form, schema in sorted(forms.items())}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": SCHEMA_ID,
         "title": "planrun plan",
-        **_lowered(raw),
+        **lowered,
         "definitions": definitions,
     }
 
@@ -35,10 +40,16 @@ def json_schema() -> dict[str, Any]:
 def _dependencies() -> dict[str, Any]:
     """Say that a step has at most one action, and that some keys need another one beside them."""
     only: dict[str, Any] = {
-        action: {"not": {"anyOf": [{"required": [other]} for other in ACTIONS if other != action]}}
+        action: {"type": "object", "properties": {other: False for other in ACTIONS if other != action}}
         for action in ACTIONS
     }
     return {**only, **{key: [needed] for key, needed in COMPANIONS.items()}}
+
+
+def _alternatives(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write several types as alternatives: validators in strict mode take no list of types."""
+    narrowed = {word: value for word, value in schema.items() if word != "type"}
+    return {"anyOf": [{"type": each, **(narrowed if each == "string" else {})} for each in schema["type"]]}
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
@@ -60,18 +71,25 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _lowered(schema: dict[str, Any]) -> dict[str, Any]:
+def _lowered(schema: dict[str, Any], forms: _Forms) -> dict[str, Any]:
     """Strip our marks, point references to `definitions`, and keep words beside a reference from being ignored."""
     result: dict[str, Any] = {}
+    if isinstance(schema.get("type"), list):
+        form = schema["x-form"]
+        forms[form] = {
+            word: value for word, value in schema.items() if word in ("type", "pattern", "minLength")
+        }
+        schema = {word: value for word, value in schema.items() if word not in forms[form]}
+        result["$ref"] = f"#/definitions/{form}"
     for word, value in schema.items():
         if word.startswith("x-"):
             continue
         if word == "properties":
-            result[word] = {name: _lowered(each) for name, each in value.items()}
+            result[word] = {name: _lowered(each, forms) for name, each in value.items()}
         elif word in ("anyOf", "allOf"):
-            result[word] = [_lowered(each) for each in value]
+            result[word] = [_lowered(each, forms) for each in value]
         elif isinstance(value, dict) and word in ("items", "additionalProperties"):
-            result[word] = _lowered(value)
+            result[word] = _lowered(value, forms)
         elif word == "propertyNames":
             result[word] = {"type": "string", **value}
         elif word == "$ref":
