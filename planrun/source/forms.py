@@ -27,27 +27,25 @@ NO_VALUE = ("E103", "has no value", 'write "" if it is meant to be empty text')
 LONGEST = 366 * 86400.0  # seconds; a longer wait is a slip of the pen, and overflows timers
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
+# Patterns that most plans never need are left to be compiled by `re.match` when they are.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
-_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z"
+_ENV = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\Z")
-_NUMBER = re.compile(
-    r"[-+]?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?\Z"
-)
+_NUMBER = r"[-+]?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?\Z"
 # What YAML 1.2 reads as a number, decimal or not.
-_NUMERIC = re.compile(
+_NUMERIC = (
     r"(?:[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
 # What YAML 1.1 reads as something else than text, and 1.2 does not, or the other way round.
-_TWOFOLD = re.compile(
-    r"(?:yes|no|on|off|y|n|[-+]?0[0-9_]+|[-+]?[0-9][0-9_]*_[0-9_.]*|0b[01_]+|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
-    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?)\Z",
-    re.IGNORECASE,
+_TWOFOLD = (
+    r"(?i:yes|no|on|off|y|n|[-+]?0[0-9_]+|[-+]?[0-9][0-9_]*_[0-9_.]*|0b[01_]+|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?)\Z"
 )
 _ID_HINT = "use letters, digits, `_`, `-` and `.`, and begin with a letter or digit"
 _AMOUNT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h)")
-_HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_HARMFUL = "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 
 
 def shown(text: str) -> str:
@@ -80,7 +78,7 @@ def as_int(node: Node) -> int:
 
 def as_number(node: Node) -> int | float:
     """Return a decimal number; raises ValueError."""
-    if node.kind == SCALAR and node.plain and _NUMBER.match(node.value):
+    if node.kind == SCALAR and node.plain and re.match(_NUMBER, node.value):
         return int(node.value) if _INTEGER.match(node.value) else float(node.value)
     raise ValueError("not a number")
 
@@ -114,7 +112,7 @@ def to_data(node: Node, wanted: str = "") -> Any:
         return None
     if text in TRUE or text in FALSE:
         return text in TRUE
-    return as_number(node) if _NUMBER.match(text) else text
+    return as_number(node) if re.match(_NUMBER, text) else text
 
 
 def ambiguous(node: Node, wanted: str = "") -> Finding | None:
@@ -122,10 +120,10 @@ def ambiguous(node: Node, wanted: str = "") -> Finding | None:
     text = node.value
     if not node.plain or wanted == "string":
         return None
-    if _NUMERIC.match(text):
-        if _NUMBER.match(text) and (wanted in ("number", "integer") or str(as_number(node)) == text):
+    if re.match(_NUMERIC, text):
+        if re.match(_NUMBER, text) and (wanted in ("number", "integer") or str(as_number(node)) == text):
             return None
-    elif not _TWOFOLD.match(text):
+    elif not re.match(_TWOFOLD, text):
         return None
     return "E117", f"can be read in two ways: {text[:40]}", f'as text, write "{text[:40]}" in quotes'
 
@@ -146,7 +144,7 @@ def _line(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
         return NO_VALUE
     if not text:
         return "E113", "is empty", ""
-    if not text.isprintable() and (found := _HARMFUL.search(text)):
+    if not text.isprintable() and (found := re.search(_HARMFUL, text)):
         what = (
             "more than one line"
             if found.group() in "\n\r"
@@ -162,19 +160,22 @@ def _id(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
         return NO_VALUE
     if not _ID.match(text):
         return "E112", f"is not an id: {shown(text)}", _ID_HINT
-    if node.plain and (text in TRUE or text in FALSE or (_NUMERIC.match(text) and _fraction(text))):
+    if node.plain and (text in TRUE or text in FALSE or _fraction(text)):
         return "E112", f"is not an id: {text}", f'quote it: "{text}"'
     return None
 
 
 def _fraction(text: str) -> bool:
-    return not text.startswith(("0x", "0o")) and not text.isdigit()
+    """Say whether an id would be a number with a point or an exponent to other readers."""
+    if text.isdigit() or text[0] not in "0123456789" or text.startswith(("0x", "0o")):
+        return False
+    return re.match(_NUMERIC, text) is not None
 
 
 def _env(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and node.value in NULLS:
         return NO_VALUE
-    if not _ENV.match(node.value) or (node.plain and (node.value in TRUE or node.value in FALSE)):
+    if not re.match(_ENV, node.value) or (node.plain and (node.value in TRUE or node.value in FALSE)):
         return "E106", f"is not the name of a variable: {shown(node.value)}", "such as PYPI_TOKEN"
     return None
 
@@ -207,7 +208,7 @@ def _integer(node: Node, spec: tuple[Any, ...]) -> Finding | None:
 
 def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     text = node.value
-    if node.plain and _NUMBER.match(text):
+    if node.plain and re.match(_NUMBER, text):
         return _bounds(as_number(node), spec)
     if node.plain and text in NULLS:
         return "E103", "has no value", "write a number"
@@ -215,11 +216,11 @@ def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
 
 
 def _number_hint(text: str) -> str:
-    if _NUMBER.match(text):
+    if re.match(_NUMBER, text):
         return "write it without quotes" if _INTEGER.match(text) else "write a whole number"
     if text.startswith(("0", "+0", "-0")) and text.lstrip("+-").isdigit():
         return f"write it without the leading zero: {text.lstrip('+-0') or '0'}"
-    return "write a decimal number" if _NUMERIC.match(text) or _TWOFOLD.match(text) else ""
+    return "write a decimal number" if re.match(_NUMERIC, text) or re.match(_TWOFOLD, text) else ""
 
 
 def _bounds(value: float, spec: tuple[Any, ...]) -> Finding | None:
@@ -265,7 +266,7 @@ def _delay(node: Node, spec: tuple[Any, ...]) -> Finding | None:
 
 
 def _duration_hint(text: str) -> str:
-    if _NUMBER.match(text):
+    if re.match(_NUMBER, text):
         return f"add a unit: {text}s"
     if ":" in text:
         return "write hours, minutes and seconds with their units, such as 1h30m"
@@ -273,7 +274,7 @@ def _duration_hint(text: str) -> str:
 
 
 def _condition(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
-    if node.plain and _NUMERIC.match(node.value):
+    if node.plain and re.match(_NUMERIC, node.value):
         return (
             "E101",
             f"is a number, not a condition: {shown(node.value)}",
@@ -326,9 +327,11 @@ def key_finding(form: str, text: str) -> Finding | None:
         return None if _ID.match(text) else ("E112", "is not an id", _ID_HINT)
     if form == "name":
         hint = "begin with a letter, and use letters, digits and `_`"
-        return None if _NAME.match(text) else ("E106", "cannot be a name", hint)
+        return None if re.match(_NAME, text) else ("E106", "cannot be a name", hint)
     if form == "env":
         return (
-            None if _ENV.match(text) else ("E106", "cannot be the name of a variable", "such as PYTHONPATH")
+            None
+            if re.match(_ENV, text)
+            else ("E106", "cannot be the name of a variable", "such as PYTHONPATH")
         )
     return None
