@@ -25,7 +25,9 @@ defaults: {timeout: 30s}
 limits: {max_parallel: 2}
 steps:
   - {id: lint, title: Look at the code, run: exit 3, on_failure: continue, estimated_tokens: 1200}
-  - {id: test, run: "echo first line; echo Connection refused >&2; exit 75", retries: {max: 1, backoff: {initial: 10ms}}}
+  - id: test
+    run: echo first line; echo Connection refused >&2; exit 75
+    retries: {max: 1, backoff: {initial: 10ms}}
   - {id: build, run: echo size=3 >> "$PLANRUN_OUTPUT", outputs: {size: integer}}
   - {id: pack, run: "true", depends_on: [test, build], estimated_tokens: 800}
   - {id: ship, run: "true", depends_on: [pack], timeout: 2m}

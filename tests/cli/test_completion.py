@@ -1,0 +1,123 @@
+"""Completion as a real shell does it: the script is loaded, words are typed, the offers are read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.cli.group import VERBS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+PLAN = """\
+version: 1
+params: {target: {type: string, default: staging, description: Where to}}
+steps:
+  - {id: build, title: Make it, run: "true", tags: [fast]}
+  - {id: bundle, run: "true"}
+  - {id: test, run: "true", tags: [slow]}
+"""
+# What bash does when TAB is pressed: it looks the function up, sets the words, and calls it.
+TYPE = """
+eval "$(planrun completion bash)"
+compopt() { :; }
+spec=$(complete -p planrun); spec=${spec##*-F }; function=${spec%% *}
+offer() {
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+    "$function" planrun "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+    echo "${COMPREPLY[*]}"
+}
+"""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> dict[str, str]:
+    """Put the command on a PATH, as an installation does, and write a plan; returns the environment."""
+    (tmp_path / "plan.yml").write_text(PLAN)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "planrun").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m planrun "$@"\n')
+    (tools / "planrun").chmod(0o755)
+    return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="this machine has no bash")
+def test_bash_completes_verbs_options_steps_and_runs(tmp_path: Path, shell: dict[str, str]) -> None:
+    """In bash, TAB offers verbs, options, choices, and the steps, tags, params and runs that are there."""
+    (tmp_path / ".planrun" / "runs" / "20260131-093000-1f2e3d").mkdir(parents=True)
+    typed = {
+        "planrun ''": " ".join(VERBS),
+        "planrun ex": "explain execute",
+        "planrun execute plan.yml --fr": "--from",
+        "planrun execute plan.yml --only ''": "build bundle test",
+        "planrun execute --jobs 2 plan.yml --until bu": "build bundle",
+        "planrun execute plan.yml --tag ''": "fast slow",
+        "planrun execute plan.yml --param ''": "target=",
+        "planrun execute plan.yml --logs ''": "auto all failed none",
+        "planrun execute missing.yml --only ''": "",
+        "planrun explain plan.yml ''": "build bundle test",
+        "planrun report ''": "last 20260131-093000-1f2e3d",
+        "planrun resume 2026": "20260131-093000-1f2e3d",
+        "planrun report --format j": "junit json",
+        "planrun completion ''": "bash zsh fish",
+    }
+    script = TYPE + "".join(f"offer {words}\n" for words in typed)
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], cwd=tmp_path, env=shell,
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert dict(zip(typed, done.stdout.split("\n"), strict=False)) == typed
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="this machine has no bash")
+def test_bash_leaves_file_names_to_itself(tmp_path: Path, shell: dict[str, str]) -> None:
+    """Where a plan is wanted, bash is told to complete files."""
+    env = {
+        **shell,
+        "COMP_WORDS": "planrun\nvalidate\npl",
+        "COMP_CWORD": "2",
+        "_PLANRUN_COMPLETE": "bash_complete",
+    }
+    done = subprocess.run(
+        ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "file,pl\n", "")
+
+
+@pytest.mark.parametrize(("name", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
+def test_the_script_is_valid_in_its_shell(
+    say: Callable[..., Said], tmp_path: Path, name: str, check: str
+) -> None:
+    """Each script names our command and our variable, and its shell, where it is installed, can read it."""
+    said = say("completion", name)
+    assert (said.code, said.err) == (0, "")
+    assert f"_PLANRUN_COMPLETE={name}_complete" in said.out
+    (tmp_path / "script").write_text(said.out)
+    if shutil.which(name) is None:
+        pytest.skip(f"this machine has no {name}, so its script was only read by us")
+    done = subprocess.run(
+        [name, check, "script"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_completing_a_plan_that_is_wrong_says_nothing(tmp_path: Path, shell: dict[str, str]) -> None:
+    """A plan with mistakes, or a run that is not there, completes to nothing and prints nothing."""
+    (tmp_path / "bad.yml").write_text("version: 1\nsteps: 3\n")
+    for words in ("planrun\nexecute\nbad.yml\n--only\n", "planrun\nexplain\nlast\n"):
+        place = str(words.count("\n"))
+        env = {**shell, "COMP_WORDS": words, "COMP_CWORD": place, "_PLANRUN_COMPLETE": "bash_complete"}
+        done = subprocess.run(
+            ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

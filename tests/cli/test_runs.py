@@ -1,0 +1,358 @@
+"""`status`, `runs`, `verify`, `report` and `explain` on runs that ended, go on, were killed or were altered."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+    Say = Callable[..., Said]
+
+
+def lines_of(run: Path) -> list[bytes]:
+    """Return the lines of a run's ledger with their ends."""
+    return (run / "ledger.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def put(run: Path, lines: list[bytes]) -> None:
+    """Write a run's ledger anew."""
+    (run / "ledger.jsonl").write_bytes(b"".join(lines))
+
+
+# A run that ended.
+
+
+@pytest.mark.shows("V-48", "D-24", "D-33")
+def test_status_is_a_panel_with_bar_icons_and_reasons(say: Say, mixed: Path) -> None:
+    """`status` shows title and verdict, how many steps ended, each step with its icon, and why some did not run."""
+    said = say("status")
+    assert (said.code, said.err) == (0, "")
+    head, bar, *rows = said.out.split("\n")
+    assert head == 'Plan v1: "mixed" [Failed]'
+    assert bar.startswith(f"[####################] 8/8  run {mixed.name}, ")
+    steps = [row.partition(" (")[0] for row in rows if row.startswith(tuple("✓✗⊘■"))]
+    assert steps == [
+        "✗ Step lint: Look at the code",
+        "✗ Step test",
+        "✓ Step build",
+        "■ Step pack",
+        "■ Step ship",
+        "⊘ Step prod",
+        "✓ Step mourn",
+        "✓ Step tidy",
+    ]
+    assert said.out.count("    test failed (exit 75), and nothing tolerates it") == 2
+    assert "    its condition is false: params.target == 'prod' and steps.build.outputs.size > 2" in rows
+
+
+@pytest.mark.usefixtures("mixed")
+def test_status_speaks_ascii_where_it_must(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where stdout carries no Unicode, icons are ASCII."""
+    monkeypatch.setattr("planrun.cli.printing.encoding", lambda: "ascii")
+    said = say("status")
+    assert said.out.isascii()
+    assert "\nx Step test (failed: exit 75)\n" in said.out
+
+
+def test_status_json_counts_and_reasons(say: Say, mixed: Path) -> None:
+    """`status --json` is one document with progress, counts, next steps and a reason for each step."""
+    document = json.loads(say("status", "last", "--json").out)
+    assert document["schema_version"] == 1
+    assert (document["run"], document["status"], document["exit_code"]) == (mixed.name, "failed", 1)
+    assert document["progress"] == {"ended": 8, "completed": 3, "total": 8}
+    assert document["next"] == []
+    assert document["steps"][4]["because"] == ["test failed (exit 75), and nothing tolerates it"]
+
+
+def test_runs_lists_what_failed(say: Say, mixed: Path) -> None:
+    """`runs` has a row per run with its verdict and the steps that failed; the same as JSON."""
+    said = say("runs")
+    assert said.code == 0
+    row = said.out.split("\n")[2]
+    assert row.startswith(f"| {mixed.name} | mixed | failed | 20")
+    assert row.endswith("| lint, test |")
+    (run,) = json.loads(say("runs", "--json").out)["runs"]
+    assert (run["run"], run["failed"], run["exit_code"]) == (mixed.name, ["lint", "test"], 1)
+
+
+def test_runs_of_an_empty_folder(say: Say) -> None:
+    """Without runs there is a sentence, and an empty list as JSON."""
+    assert say("runs") == (0, "there are no runs in this folder\n", "")
+    assert json.loads(say("runs", "--json").out) == {"schema_version": 1, "runs": [], "left_out": 0}
+
+
+def test_a_run_that_cannot_be_read_is_a_row(say: Say, mixed: Path) -> None:
+    """Folders without a ledger, with rubbish, or with an event that is none, are listed as what they are."""
+    for name, data in (
+        ("20200101-rubbish", b"rubbish\n"),
+        ("20200102-odd", b'{"seq":1}\n'),
+        ("20200103-none", None),
+    ):
+        folder = mixed.parent / name
+        folder.mkdir()
+        if data is not None:
+            (folder / "ledger.jsonl").write_bytes(data)
+    (mixed.parent / "20200104-\x1b[2Jfile").write_text("a file")
+    (mixed.parent / "20200105-dir").mkdir()
+    (mixed.parent / "20200105-dir" / "ledger.jsonl").mkdir()
+    said = say("runs")
+    assert (said.code, said.err) == (0, "")
+    assert "\x1b" not in said.out
+    found = {run["run"]: run["status"] for run in json.loads(say("runs", "--json").out)["runs"]}
+    assert found == {
+        mixed.name: "failed",
+        "20200105-dir": "unreadable",
+        "20200104-\x1b[2Jfile": "unreadable",
+        "20200103-none": "unreadable",
+        "20200102-odd": "altered",
+        "20200101-rubbish": "altered",
+    }
+
+
+def test_runs_can_be_limited(say: Say, mixed: Path) -> None:
+    """`--limit N` shows the newest N and says how many are left out."""
+    (mixed.parent / "20200101-old").mkdir()
+    assert say("runs", "--limit", "1").out.endswith("1 older ones are left out; --limit 0 lists all\n")
+    assert len(json.loads(say("runs", "--limit", "0", "--json").out)["runs"]) == 2
+
+
+# Reports.
+
+
+def test_reports_are_rebuilt_byte_for_byte(say: Say, mixed: Path, tmp_path: Path) -> None:
+    """`report` prints what `execute` wrote: markdown, JUnit and JSON, to stdout or into a file."""
+    for form, file in (("markdown", "report.md"), ("junit", "junit.xml"), ("json", "ledger.json")):
+        out = tmp_path / f"again-{file}"
+        assert say("report", mixed.name, "--format", form, "--output", out).code == 0
+        assert out.read_bytes() == (tmp_path / "planrun-out" / file).read_bytes()
+
+
+@pytest.mark.usefixtures("mixed")
+def test_report_prints_text_by_default(say: Say) -> None:
+    """Without options the newest run is told as text on stdout; --json is --format json."""
+    assert say("report").out.startswith('Plan v1: "mixed" [Failed]\n')
+    assert json.loads(say("report", "--json").out)["verdict"] == "failed"
+
+
+@pytest.mark.usefixtures("mixed")
+def test_report_knows_the_dialects(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--junit-dialect` and its variable choose another JUnit form."""
+    plain = say("report", "--format", "junit").out
+    ant = say("report", "--format", "junit", "--junit-dialect", "ant").out
+    monkeypatch.setenv("PLANRUN_JUNIT_DIALECT", "ant")
+    again = say("report", "--format", "junit").out
+    assert plain != ant == again
+    ET.fromstring(ant.encode())
+
+
+@pytest.mark.usefixtures("mixed")
+def test_a_report_that_cannot_be_written_is_exit_74(say: Say) -> None:
+    """An output file in a folder that is not there is named."""
+    said = say("report", "--output", "no/where.txt")
+    assert said.code == 74
+    assert said.err == "planrun: error: cannot write no/where.txt: No such file or directory\n"
+
+
+# Explaining.
+
+
+@pytest.mark.shows("V-81")
+@pytest.mark.usefixtures("mixed")
+def test_explain_follows_a_blocked_step_to_the_failure(say: Say) -> None:
+    """A step that is blocked through another one names the step that failed, and how."""
+    said = say("explain", "last", "ship")
+    assert "\nWhy\n  test failed (exit 75), and nothing tolerates it\n" in said.out
+    assert "  pack succeeds, or its failure is tolerated: blocked (upstream), and blocks it\n" in said.out
+    assert "  timeout: 2m (set here, line 15)\n" in said.out
+    assert (
+        "  on_failure: block (built in): what waits for it is blocked; independent steps go on\n" in said.out
+    )
+
+
+@pytest.mark.usefixtures("mixed")
+def test_explain_shows_the_values_a_condition_read(say: Say) -> None:
+    """A condition is shown with its outcome and what each name in it stood for."""
+    said = say("explain", "last", "prod")
+    assert (
+        "\nCondition: params.target == 'prod' and steps.build.outputs.size > 2\n"
+        '  it was false\n  params.target was "staging"\n  steps.build.outputs.size was 3\n'
+    ) in said.out
+
+
+@pytest.mark.usefixtures("mixed")
+def test_explain_tells_attempts_with_class_rule_and_log(say: Say) -> None:
+    """A failure is told attempt by attempt: reason, error class and rule, the pause, and the end of its output."""
+    said = say("explain", "last", "test")
+    assert "  1. failed (exit) after " in said.out
+    assert "     error class transient, by rule exit:EX_TEMPFAIL\n     then a pause of " in said.out
+    assert said.out.count("     | first line\n     | Connection refused\n") == 2
+    assert "  timeout: 30s (from defaults, line 6)\n" in said.out
+    assert "\nWaited for by: pack, mourn\n" in said.out
+    assert "its failure is tolerated, and what waits for it runs" in say("explain", "last", "lint").out
+
+
+def test_explain_a_plan_says_when_a_step_would_run(say: Say, mixed: Path, tmp_path: Path) -> None:
+    """With a plan instead of a run: what the step waits for, its condition, its settings, what it does."""
+    (tmp_path / "last").write_text("not a plan")
+    said = say("explain", "plan.yml", "prod")
+    assert said.out.startswith(
+        "Step prod\n  plan.yml:16\n\nIt runs when\n  build succeeds, or its failure is tolerated\n"
+    )
+    assert "  its condition is true: params.target == 'prod'" in said.out
+    document = json.loads(say("explain", "plan.yml", "mourn", "--json").out)
+    assert (document["schema_version"], document["run"], document["status"]) == (1, None, None)
+    assert document["because"] == ["test fails"]
+    assert say("explain", mixed.name, "prod", "--json").code == 0
+
+
+@pytest.mark.usefixtures("mixed")
+def test_explain_suggests_the_nearest_step(say: Say) -> None:
+    """An unknown step is exit 2 with a suggestion."""
+    said = say("explain", "last", "shp")
+    assert (said.code, said.err) == (2, 'planrun: error: no step "shp" in plan.yml; did you mean "ship"?\n')
+
+
+# Verifying.
+
+
+def test_verify_an_intact_ledger(say: Say, mixed: Path) -> None:
+    """An intact, finished ledger is exit 0 and gives its head, which can be checked against."""
+    said = say("verify", "last")
+    head = said.out.split("head ")[1].strip()
+    assert (said.code, said.out) == (0, f"{mixed.name}: intact, {len(lines_of(mixed))} events, head {head}\n")
+    assert say("verify", "last", "--head", head.upper()).code == 0
+    document = json.loads(say("verify", "last", "--json").out)
+    assert (document["intact"], document["head"], document["line"]) == (True, head, None)
+
+
+def test_verify_tells_damage_apart(say: Say, mixed: Path) -> None:
+    """Altered with its line, torn, unfinished and truncated each have their own words, and all are exit 1."""
+    lines = lines_of(mixed)
+    count = len(lines)
+    altered = [*lines[:4], lines[4].replace(b'"at":"2', b'"at":"1'), *lines[5:]]
+    put(mixed, altered)
+    said = say("verify")
+    assert said.code == 1
+    assert said.out.startswith(f"{mixed.name}: altered at line 5: ")
+    put(mixed, lines[:-1])
+    assert say("verify") == (
+        1, f"{mixed.name}: unfinished, {count - 1} events and no end: the run still goes on or was killed\n", "",
+    )  # fmt: skip
+    put(mixed, [*lines[:-1], lines[-1][:20]])
+    said = say("verify")
+    assert said.code == 1
+    assert said.out.startswith(f"{mixed.name}: torn at line {count}: 20 bytes after the last whole line")
+    put(mixed, lines[:-2])
+    said = say("verify", "--head", "0" * 64)
+    assert said.code == 1
+    assert said.out.startswith(f"{mixed.name}: truncated: ")
+    assert json.loads(say("verify", "--head", "0" * 64, "--json").out)["condition"] == "truncated"
+    put(mixed, lines)
+    assert say("verify", "--head", "0" * 64).out.startswith(f"{mixed.name}: altered at line {count}: ")
+
+
+def test_every_verb_bears_a_damaged_ledger(say: Say, mixed: Path) -> None:
+    """Status, report and explain work on the sound part and say that it is not all; nothing is an internal error."""
+    lines = lines_of(mixed)
+    for damage in ([*lines[:-1], lines[-1][:20]], [*lines[:8], b"rubbish\n", *lines[8:]]):
+        put(mixed, damage)
+        said = say("report")
+        assert said.code == 0
+        assert said.err.startswith("planrun: warning: the ledger is ")
+        assert say("status").code == 0
+        assert say("explain", "last", "ship").code == 0
+    for damage in ([], [b"rubbish\n"]):
+        put(mixed, damage)
+        for words in (["report"], ["status"], ["explain", "last", "ship"]):
+            said = say(*words)
+            assert (said.code, said.out) == (2, "")
+            assert said.err.startswith("planrun: error: the ledger has no first event: ")
+
+
+def test_a_plan_that_does_not_fit_its_ledger_is_said(say: Say, mixed: Path) -> None:
+    """When the run's copy of its plan was replaced, gone or broken, that is exit 2 with its place."""
+    (mixed / "plan.yml").write_text("version: 1\nsteps: [{id: other, run: 'true'}]\n")
+    said = say("status")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("planrun: error: the ledger does not fit the run's plan: ")
+    (mixed / "plan.yml").write_text("version: 1\nsteps: 3\n")
+    assert "plan.yml:2:8: error[E101]" in say("status").err
+    (mixed / "plan.yml").unlink()
+    assert "the run's copy of its plan cannot be read" in say("status").err
+
+
+# Runs that have no end.
+
+LONG = "version: 1\nsteps:\n  - {id: first, run: echo hello}\n  - {id: long, run: exec sleep 60, depends_on: [first]}\n"
+LONG += "  - {id: after, run: 'true', depends_on: [long]}\n"
+
+
+@pytest.fixture
+def going(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a long run in the test's folder and wait until its second step runs."""
+    (tmp_path / "plan.yml").write_text(LONG)
+    words = [sys.executable, "-m", "planrun", "execute", "plan.yml"]
+    with subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        until = time.monotonic() + 60
+        while not any(
+            b'"step":"long"' in path.read_bytes() for path in tmp_path.glob(".planrun/runs/*/ledger.jsonl")
+        ):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        yield process
+        process.kill()
+
+
+def test_a_run_that_goes_on_is_running(say: Say, going: subprocess.Popen[bytes]) -> None:
+    """While a run goes on, it is `running` in every verb, and its report can be made."""
+    said = say("status")
+    assert said.out.startswith('Plan v1: "plan" [Running]\n[######..............] 1/3  run ')
+    assert "    it waits for long, which is running\n" in said.out
+    assert said.out.endswith("\nnext: after\n")
+    assert json.loads(say("runs", "--json").out)["runs"][0]["status"] == "running"
+    assert say("report").code == 0
+    assert "unfinished" in say("verify").out
+    assert "  it waits for long, which is running\n" in say("explain", "last", "after").out
+    assert going.poll() is None
+
+
+def test_a_run_that_was_killed_is_unfinished(say: Say, going: subprocess.Popen[bytes]) -> None:
+    """After kill -9 it is `unfinished` at once, and each verb says how to go on."""
+    os.kill(going.pid, signal.SIGKILL)
+    going.wait()
+    assert say("status").out.startswith('Plan v1: "plan" [Unfinished]\n')
+    assert json.loads(say("runs", "--json").out)["runs"][0]["status"] == "unfinished"
+    assert (
+        "  the run was killed while it ran; `planrun resume` runs it again\n"
+        in say("explain", "last", "long").out
+    )
+    assert "  the run has stopped; `planrun resume` goes on\n" in say("explain", "last", "after").out
+    suite = ET.fromstring(say("report", "--format", "junit").out.encode())
+    assert suite.get("errors") == "1"
+
+
+def test_runs_are_found_by_the_beginning_of_their_id(say: Say, mixed: Path) -> None:
+    """An id may be cut short as long as only one run begins like it."""
+    assert say("verify", mixed.name[:10]).code == 0
+    said = say("verify", "1999")
+    assert (said.code, said.err) == (2, f'planrun: error: no run "1999"; the newest is {mixed.name}\n')
+    twin = mixed.parent / (mixed.name[:-1] + "z")
+    twin.mkdir()
+    (twin / "ledger.jsonl").write_bytes(b"")
+    assert "could be 2 runs" in say("verify", mixed.name[:10]).err
