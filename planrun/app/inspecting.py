@@ -129,12 +129,12 @@ def _told(name: str, reading: Reading) -> Row:
         return Row(run=name, status=_condition(name, reading), detail=reading.detail)
     return Row(
         run=name,
-        status=ended.verdict if ended and reading.condition == "intact" else _condition(name, reading),
+        status=str(ended.verdict) if ended and reading.condition == "intact" else _condition(name, reading),
         plan=str(first.plan["name"]),
         file=str(first.plan["file"]),
-        started_at=first.at,
-        duration=ended.duration if ended else None,
-        exit_code=ended.exit_code if ended else None,
+        started_at=str(first.at),
+        duration=float(ended.duration) if ended else None,
+        exit_code=int(ended.exit_code) if ended else None,
         failed=tuple(failed),
         detail=reading.detail if reading.condition not in ("intact", "unfinished") else "",
     )

@@ -116,3 +116,17 @@ def test_validating_runs_nothing_and_writes_nothing(tmp_path: Path, form: str) -
     changing = ("O_WRONLY", "O_RDWR", "O_CREAT", "creat(", "mkdir", "unlink", "rename")
     assert [row for row in rows if any(word in row for word in changing) and "/dev/null" not in row] == []
     assert snapshot(tmp_path) == before
+
+
+def test_a_warning_is_told_and_fails_nothing(say: Callable[..., Said], tmp_path: Path) -> None:
+    """A plan with a warning is valid: exit 0, the warning is shown, and in JUnit the file passes."""
+    (tmp_path / "odd.yml").write_text(
+        "version: 1\nparams: {x: {type: string, default: y}}\n"
+        "steps:\n  - {id: a, title: 'to ${{ params.x }}', run: 'true'}\n"
+    )
+    said = say("validate", "odd.yml")
+    assert said.code == 0
+    assert "odd.yml: ok, 1 step\n" in said.out
+    assert "odd.yml:4:19: warning[W301]: " in said.out
+    suite = ET.fromstring(say("validate", "odd.yml", "--format", "junit").out.encode())
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "0")

@@ -1,0 +1,77 @@
+"""What the verbs that run plans leave on stdout and stderr, and the options they read from variables."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.cli.arguments import EXECUTE, parse
+from planrun.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+PLAN = "version: 1\nsteps: [{id: a, run: echo hi}, {id: b, run: test -e ok, depends_on: [a]}]\n"
+
+
+def test_json_is_one_document_and_all_of_stdout(planrun: Command) -> None:
+    """`--json` prints ledger.json on stdout and nothing else; a resumed and a finished run print theirs."""
+    (planrun.folder / "plan.yml").write_text(PLAN)
+    done = planrun("execute", "plan.yml", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["verdict"] == "failed"
+    assert done.stdout == (planrun.folder / "planrun-out" / "ledger.json").read_text()
+    (planrun.folder / "ok").write_text("")
+    done = planrun("resume", "last", "--json")
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "completed")
+    done = planrun("resume", "last", "--json")
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "completed")
+    assert "the run is finished; nothing to do" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "words", "wanted"),
+    [
+        ({"PLANRUN_JOBS": "3"}, [], {"jobs": 3}),
+        ({"PLANRUN_JOBS": "3"}, ["--jobs", "5"], {"jobs": 5}),
+        ({"PLANRUN_ONLY": "a,b"}, [], {"only": ("a", "b")}),
+        ({"PLANRUN_ONLY": "a,b"}, ["--only=c", "--only", "d"], {"only": ("c", "d")}),
+        ({"PLANRUN_STRICT": "1", "PLANRUN_QUIET": "no"}, [], {"strict": True}),
+        ({"PLANRUN_NO_CACHE": "true"}, [], {"cache": False}),
+        ({"PLANRUN_FROM": "", "PLANRUN_LOGS": "none"}, ["-q"], {"logs": "none", "quiet": True}),
+        ({}, ["-p", "x=a=b", "--param", "y="], {"params": ("x=a=b", "y=")}),
+    ],
+)
+def test_options_come_from_the_line_first_and_from_variables_second(
+    variables: dict[str, str], words: list[str], wanted: dict[str, object]
+) -> None:
+    """An option on the command line wins over its variable; lists in a variable are split at commas."""
+    assert parse([*words, "plan.yml"], EXECUTE, "PLAN", variables) == ("plan.yml", wanted)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["a.yml", "--jobs"], "--jobs needs a value: --jobs N"),
+        (["a.yml", "--strict=yes"], "--strict takes no value"),
+        (["a.yml", "--jobs=2.5"], '--jobs takes a number from 1 up, not "2.5"'),
+        (["a.yml", "--logs", "some"], '--logs takes auto, all, failed, none, not "some"'),
+        (["a.yml", "b.yml"], "needs one PLAN; got 2: a.yml b.yml"),
+        (["--", "--jobs", "a.yml"], "needs one PLAN; got 2: --jobs a.yml"),
+        ([], "needs one PLAN"),
+    ],
+)
+def test_what_the_parser_refuses(words: list[str], told: str) -> None:
+    """Each mistake on the line is told in one sentence."""
+    with pytest.raises(InvalidInput) as refused:
+        parse(words, EXECUTE, "PLAN", {})
+    assert str(refused.value) == told
+
+
+def test_a_bad_variable_is_named(planrun: Command) -> None:
+    """A variable with a value that its option does not take is exit 2 and named."""
+    done = planrun("execute", "plan.yml", env={"PLANRUN_JOBS": "many"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'planrun: error: PLANRUN_JOBS takes a number from 1 up, not "many"\n'
