@@ -8,6 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,3 +118,28 @@ def test_a_verb_loads_only_what_it_needs(planrun: Command) -> None:
         assert not {"asyncio", "pydantic", "rich", "jsonschema", "anthropic", "junit_xml"} & set(
             done.stderr.split()
         )
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        ["show", "validate", "explain", "status", "runs", "verify", "report", "schema", "completion", "resume"]
+    ),
+    st.sampled_from(["plan.yml", "last", "a", "bash", "plan", ".", "/dev/null", "", "--", "-", "--json", "--help"]),
+    st.sampled_from(["--graph", "text", "--levels", "--order", "--format", "junit", "--limit", "0", "--head", "-o"]),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=[]), max_size=6),
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=st.lists(WORDS, min_size=1, max_size=5))
+def test_no_command_line_is_an_internal_error(
+    say: Callable[..., Said], tmp_path: Path, words: list[str]
+) -> None:
+    """Whatever stands on the line, it is done, refused or cannot be written; never an internal error."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: a, run: 'true'}]\n")
+    if "-o" in words:  # would write files of any name
+        words = [word for word in words if word != "-o"]
+    said = say(*words)
+    assert said.code in {0, 1, 2, 74}, said
+    assert "Traceback" not in said.err
+    assert "\x1b" not in said.err

@@ -127,6 +127,6 @@ def test_a_warning_is_told_and_fails_nothing(say: Callable[..., Said], tmp_path:
     said = say("validate", "odd.yml")
     assert said.code == 0
     assert "odd.yml: ok, 1 step\n" in said.out
-    assert "odd.yml:4:19: warning[W301]: " in said.out
+    assert "odd.yml:4:20: warning[W301]: " in said.out
     suite = ET.fromstring(say("validate", "odd.yml", "--format", "junit").out.encode())
     assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
