@@ -9,11 +9,10 @@ from pathlib import Path
 
 from benchmarks import dags
 from benchmarks.bench import FULL, QUICK, Bench
+from benchmarks.calm import CALM
 from benchmarks.figures import Row, as_json, goals_table, medians_table, missed
 from benchmarks.goals import ROWS, with_flood
-from benchmarks.measure import Foreign, MeasureError
-
-NOISY = 0.10  # share of the processors; above it a row is worth little
+from benchmarks.measure import MeasureError
 
 
 def arguments() -> argparse.Namespace:
@@ -37,12 +36,10 @@ def arguments() -> argparse.Namespace:
 def measured(bench: Bench, name: str) -> Row:
     """One row, or why it could not be measured."""
     print(f"{name} …", file=sys.stderr, flush=True)
-    begin = Foreign.now()
     try:
         row = ROWS[name](bench)
     except MeasureError as error:
         row = Row(name, notes=[f"not measured: {error}"])
-    row.foreign = Foreign.now().since(begin)
     bench.purge({})
     return row
 
@@ -51,7 +48,7 @@ def show(rows: list[Row], *, judged: bool) -> None:
     """Print medians, notes and the table of goals."""
     for row in rows:
         others = "unknown" if row.foreign is None else f"{row.foreign:.0%}"
-        noise = " (noisy: measure again)" if (row.foreign or 0) > NOISY else ""
+        noise = " (noisy: measure again)" if (row.foreign or 0) > CALM else ""
         print(f"\n{row.goal}: other work used {others} of the processors meanwhile{noise}")
         if row.medians:
             print(medians_table(row))

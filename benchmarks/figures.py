@@ -34,7 +34,13 @@ class Row:
     figures: list[Figure] = field(default_factory=list)
     medians: list[dict[str, str | float]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    foreign: float | None = None  # share of the processors that other work used meanwhile
+    loads: list[tuple[float, float]] = field(default_factory=list)  # of each run: foreign share, wall seconds
+
+    @property
+    def foreign(self) -> float | None:
+        """Return the share of the processors that other work used during the runs; None where unknown."""
+        seconds = sum(wall for _, wall in self.loads)
+        return sum(share * wall for share, wall in self.loads) / seconds if seconds else None
 
     def ratio(self, work: str, mine: Contender, other: Contender | None, target: float | None) -> None:
         """Add the ratio of two medians of wall time; a peer that is not on this machine is noted."""
@@ -52,6 +58,7 @@ class Row:
         unit = base.median()
         for contender in contenders:
             used = contender.median()
+            self.loads += [(run.foreign, run.wall) for run in contender.runs if run.foreign is not None]
             cpu = used.cpu / unit.cpu if unit.cpu else 0.0
             walls = [run.wall for run in contender.runs]
             spread = (max(walls) - min(walls)) / used.wall
@@ -68,7 +75,7 @@ def as_json(rows: Sequence[Row]) -> str:
 
 def _plain(row: Row) -> dict[str, object]:
     figures = [{**asdict(figure), "verdict": figure.verdict} for figure in row.figures]
-    return {**asdict(row), "figures": figures}
+    return {**asdict(row), "figures": figures, "foreign": row.foreign}
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

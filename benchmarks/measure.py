@@ -7,10 +7,13 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from benchmarks.calm import CALM, Load, wait_for_calm
+
 MIB_IN_KIB = 1024
+TRIES = 3  # for a run during which nobody else works
 
 
 class MeasureError(Exception):
@@ -25,6 +28,7 @@ class Usage:
     cpu: float  # seconds, user and system
     rss: float  # MiB of the largest process
     status: int = 0
+    foreign: float | None = None  # share of the processors that other work used meanwhile
 
 
 @dataclass
@@ -89,8 +93,24 @@ def _tail(output: Path) -> str:
         return file.read().decode("utf-8", "replace").strip()
 
 
+def _calm_run(launcher: Path, contender: Contender) -> Usage:
+    """Run until the machine is calm meanwhile, a few times at most, and return the calmest run."""
+    runs: list[Usage] = []
+    while len(runs) < TRIES and not (runs and _calm(runs[-1])):
+        wait_for_calm()
+        begin = Load.now()
+        usage = run_once(launcher, contender)
+        runs.append(replace(usage, foreign=Load.now().foreign_since(begin)))
+    return min(runs, key=lambda run: run.foreign or 0)
+
+
+def _calm(run: Usage) -> bool:
+    # The counters move in steps of 10 ms: over a shorter run they say nothing.
+    return run.foreign is None or run.foreign <= CALM or run.wall < 0.2
+
+
 def take_turns(launcher: Path, contenders: Sequence[Contender], rounds: int) -> None:
-    """Run every contender once to warm it up, then `rounds` times in turn.
+    """Run every contender once to warm it up, then `rounds` times in turn, when the machine is calm.
 
     The order moves on by one each round, so that none always follows the same neighbour.
     """
@@ -99,33 +119,4 @@ def take_turns(launcher: Path, contenders: Sequence[Contender], rounds: int) -> 
     for number in range(rounds):
         shift = number % len(contenders)
         for contender in (*contenders[shift:], *contenders[:shift]):
-            contender.runs.append(run_once(launcher, contender))
-
-
-@dataclass
-class Foreign:
-    """Processor seconds of the machine and of our children; `busy` is None without /proc/stat."""
-
-    busy: float | None
-    total: float
-    own: float
-
-    @classmethod
-    def now(cls) -> Foreign:
-        """Read the counters."""
-        times = os.times()
-        own = times.user + times.system + times.children_user + times.children_system
-        try:
-            with open("/proc/stat", encoding="ascii") as file:
-                ticks = [int(word) for word in file.readline().split()[1:9]]
-        except OSError:
-            return cls(None, 0, own)
-        per_second = os.sysconf("SC_CLK_TCK")
-        return cls((sum(ticks) - ticks[3] - ticks[4]) / per_second, sum(ticks) / per_second, own)
-
-    def since(self, earlier: Foreign) -> float | None:
-        """The share between two moments, 0 to 1."""
-        if self.busy is None or earlier.busy is None or self.total <= earlier.total:
-            return None
-        others = (self.busy - earlier.busy) - (self.own - earlier.own)
-        return max(0.0, min(1.0, others / (self.total - earlier.total)))
+            contender.runs.append(_calm_run(launcher, contender))
