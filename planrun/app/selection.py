@@ -25,7 +25,7 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
     for option in ("only", "from", "until", "skip"):
         for name in wanted.get(option, ()):
             if name not in every:
-                raise InvalidInput(f'--{option}: no step "{name}" in the plan{did_you_mean(name, every)}')
+                raise InvalidInput(f'--{option}: no step "{name}" in the plan{_hint(name, every)}')
     chosen = _chosen(main, wanted)
     if chosen is None:
         chosen = {step.id for step in main}
@@ -47,6 +47,11 @@ def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[
         tagged = {step.id for step in main if tag in step.tags}
         if not tagged:
             known = {tag for step in main for tag in step.tags}
-            raise InvalidInput(f'--tag: no step has the tag "{tag}"{did_you_mean(tag, known)}')
+            raise InvalidInput(f'--tag: no step has the tag "{tag}"{_hint(tag, known)}')
         chosen |= tagged
     return chosen
+
+
+def _hint(name: str, known: set[str]) -> str:
+    found = did_you_mean(name, sorted(known))  # sorted: of two near words always the same one
+    return f"; {found}" if found else ""
