@@ -9,11 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.source.formulas import Formulas
 
+MAX_HANDLERS = 50  # of one step: whatever needs that step waits for each of them
 MAX_SHOWN = 12  # steps of a cycle that are named in its message
 
 
 def check_links(outline: Outline) -> None:
     """Report references to nothing, to oneself and between the sections, and drop them; join `recovers`."""
+    healers: dict[str, int] = {}
     for draft in outline.drafts:
         if draft.links:
             sound = [link for link in draft.links if _is_sound(outline, draft, link, "depends on")]
@@ -21,6 +23,12 @@ def check_links(outline: Outline) -> None:
         if draft.recovers:
             draft.recovers = [link for link in draft.recovers if _is_sound(outline, draft, link, "recovers")]
             _join_recovered(outline, draft)
+            for link in draft.recovers:
+                healers[link.on] = healers.get(link.on, 0) + 1
+                if healers[link.on] == MAX_HANDLERS + 1:
+                    message = f'more than {MAX_HANDLERS} steps recover "{link.on}"'
+                    outline.report("E207", message, link.node)
+                    outline.tangled = True
 
 
 def _is_sound(outline: Outline, draft: Draft, link: Link, verb: str) -> bool:
@@ -81,6 +89,8 @@ def add_condition_links(outline: Outline, formulas: Formulas) -> None:
 
 def check_cycles(outline: Outline) -> None:
     """Report one cycle for each knot of steps that wait for each other, recovery included."""
+    if outline.tangled:
+        return
     for section in ("steps", "finally"):
         drafts = [draft for draft in outline.unique if draft.section == section]
         handlers: dict[str, list[str]] = {}

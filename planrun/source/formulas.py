@@ -46,8 +46,7 @@ class Formulas:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.listed: list[Formula] = []
-        self._values: dict[tuple[int, bool], Text] = {}  # by identity of node, and whether it is a script
-        self._told: set[int] = set()  # broken ones
+        self._values: dict[tuple[str, bool], Text] = {}  # by what was written, and whether it is a script
         for node, kind in _of_plan(outline.root):
             self._read(node, kind, None)
         for draft in outline.drafts:
@@ -57,11 +56,11 @@ class Formulas:
     def text(self, node: Node, *, script: bool = False) -> Text:
         """Return the text or template of a scalar."""
         text: str = node.value
-        return self._values.get((id(node), script), text) if OPEN in text else text
+        return self._values.get((text, script), text) if OPEN in text else text
 
     def tree(self, node: Node) -> Tree:
         """Return the tree of a bare expression that had no problems."""
-        tree = self._values[id(node), False]
+        tree = self._values[node.value, False]
         assert isinstance(tree, tuple)
         return tree
 
@@ -75,7 +74,7 @@ class Formulas:
 
     def _parse(self, node: Node, kind: str) -> Text | None:
         """Return what a node became; what of a broken template can be understood, so that all is told at once."""
-        key = (id(node), kind == "script")
+        key = (node.value, kind == "script")
         if key in self._values:
             return self._values[key]
         from planrun.expressions.errors import ExpressionError
@@ -89,13 +88,12 @@ class Formulas:
             try:
                 value: Text = read(text)
             except ExpressionError as error:
-                if id(node) not in self._told:
-                    self.outline.report_in(node, "E210", error)
+                self.outline.report_in(node, "E210", error)
                 text = _without(text, error.offset) if kind not in BARE else None
                 continue
-            self._values[key] = value
+            if text == node.value:
+                self._values[key] = value
             return value
-        self._told.add(id(node))
         return None
 
 

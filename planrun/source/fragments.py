@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.outline import Outline, members
 from planrun.source.shape import to_data
@@ -11,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+MAX_MATCHING = 1.0  # seconds for the patterns of all defaults together
 _VALUES = ("default", "const")
 _LISTS = ("enum", "examples")
 _TEXTS = ("pattern", "title", "description")
@@ -89,6 +92,19 @@ def _check(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) ->
                 "E222", f"{what}: this value {check_value({'type': fragment['type']}, value)}", item
             )
     default = node.get("default")
-    problem = check_value(fragment, fragment["default"]) if default is not None else None
-    if problem and default is not None:
-        outline.report("E222", f"{what}: its default {problem}", default)
+    if default is not None:
+        problem = _check_default(outline, fragment)
+        if problem:
+            outline.report("E222", f"{what}: its default {problem}", default)
+
+
+def _check_default(outline: Outline, fragment: dict[str, Any]) -> str | None:
+    """Check a default as long as patterns have not used up their time."""
+    if "pattern" not in fragment:
+        return check_value(fragment, fragment["default"])
+    if outline.matching > MAX_MATCHING:
+        return "was not checked: the patterns before it took too long"
+    began = monotonic()
+    problem = check_value(fragment, fragment["default"])
+    outline.matching += monotonic() - began
+    return problem

@@ -85,9 +85,12 @@ class Outline:
         self.by_id: dict[str, Draft] = {}
         for draft in self.drafts:
             self.by_id.setdefault(draft.id, draft)
+        self.matching = 0.0  # seconds spent on patterns
+        self.tangled = False  # too many steps recover the same one
         self.unique = list(self.by_id.values())  # of steps with the same id, the first
         self._lines = _Lines(source)
         self._compared = 0
+        self._told: set[tuple[int, int, str]] = set()
 
     def suggest(self, name: str) -> str:
         """Return a hint with the id that was probably meant, as long as looking for it costs little."""
@@ -108,8 +111,13 @@ class Outline:
         self.add(Problem(code=code, message=error.message, file=self.file, hint=hint, **place))
 
     def add(self, problem: Problem) -> None:
-        """Add a problem; those beyond MAX_PROBLEMS are dropped, since nobody reads them."""
-        if len(self.problems) < MAX_PROBLEMS:
+        """Add a problem unless it was told already, of another step that an alias made of the same lines.
+
+        Those beyond MAX_PROBLEMS are dropped, since nobody reads them.
+        """
+        told = (problem.line, problem.col, problem.message)
+        if len(self.problems) < MAX_PROBLEMS and told not in self._told:
+            self._told.add(told)
             self.problems.append(problem)
 
 

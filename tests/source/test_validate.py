@@ -86,6 +86,10 @@ BAD = {
         ),
         ("E206", 7, 18, "wants it `completed`"),
     ),
+    "more handlers than anybody needs": (
+        steps("- {id: a, run: x}", *[f"- {{id: h{at}, run: x, recovers: [a]}}" for at in range(51)]),
+        ("E207", 54, 34, 'more than 50 steps recover "a"'),
+    ),
     # Cycles
     "cycle": (
         steps(
@@ -436,6 +440,20 @@ def test_thousands_of_unknown_steps_are_told_quickly_and_without_end() -> None:
     assert len(problems) == 1000
     assert "did you mean" in problems[0][3]
     assert "did you mean" not in problems[-1][3]
+
+
+def test_slow_patterns_share_their_time() -> None:
+    """A plan full of exponential patterns is refused after a second or two, not after an hour."""
+    params = "".join(f"  p{at}: {{pattern: '^(a+)+$', default: '{'a' * 40}!'}}\n" for at in range(1000))
+    problems = found(HEAD + "params:\n" + params + "steps: [run: x]\n")
+    assert "could not be matched" in problems[0][3]
+    assert "was not checked" in problems[-1][3]
+
+
+def test_one_mistake_behind_an_alias_is_one_finding() -> None:
+    """A thousand steps made of the same lines do not repeat it."""
+    text = HEAD + "x-a: &a {run: 'echo ${{ params.q }}'}\nsteps:\n" + "- *a\n" * 1000
+    assert [each[:3] for each in found(text)] == [("E211", 2, 25)]
 
 
 def test_long_cycles_are_shortened() -> None:
