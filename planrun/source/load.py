@@ -28,19 +28,19 @@ def load(path: str, *, cache: bool = True, warnings: list[Problem] | None = None
 
 def load_bytes(data: bytes, file: str, *, cache: bool = True, warnings: list[Problem] | None = None) -> Plan:
     """Return the plan in bytes that were read before; `file` names them in problems and gives the default name."""
-    key = kept.key_of(data, _name(file)) if cache else ""
-    found = kept.read(key) if cache else None
-    if found is not None:
-        plan = _restored(found, file, data, warnings)
-        if plan is not None:
-            return plan
     with _NoCollection():
+        key = kept.key_of(data, _name(file)) if cache else ""
+        found = kept.read(key) if cache else None
+        if found is not None:
+            plan = _restored(found, file, data, warnings)
+            if plan is not None:
+                return plan
         plan, noted = _compile(data, file)
-    if warnings is not None:
-        warnings += noted
-    if cache:
-        kept.write(key, {"plan": pack(plan), "warnings": [{**vars(each), "file": ""} for each in noted]})
-    return plan
+        if warnings is not None:
+            warnings += noted
+        if cache:
+            kept.write(key, {"plan": pack(plan), "warnings": [{**vars(each), "file": ""} for each in noted]})
+        return plan
 
 
 def check_bytes(data: bytes, file: str) -> list[Problem]:
