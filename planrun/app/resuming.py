@@ -14,6 +14,7 @@ from planrun.model.state import RunState
 from planrun.records import rundir as records
 from planrun.records.ledger import Ledger
 from planrun.records.reading import repair
+from planrun.sha256 import sha256
 from planrun.source.load import load_bytes
 
 TYPE_CHECKING = False
@@ -26,16 +27,20 @@ if TYPE_CHECKING:
     from planrun.steps.runner import Steps
 
 
-def stored_plan(rundir: str, started: ev.Event | None) -> Plan:
-    """Return the plan of a run from the copy that the run made; raises InvalidPlan, InvalidInput."""
+def stored_plan(rundir: str, started: ev.RunStarted) -> Plan:
+    """Return the plan of a run from the copy that the run made.
+
+    Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
+    """
     path = os.path.join(rundir, records.PLAN)
-    name = started.plan["file"] if isinstance(started, ev.RunStarted) else path
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
         raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {error.strerror}") from None
-    return load_bytes(data, name)
+    if sha256(data).hexdigest() != started.plan["sha256"]:
+        raise InvalidInput(f"the run's copy of its plan was altered: {path}")
+    return load_bytes(data, started.plan["file"])
 
 
 def state_of(rundir: str, reading: Reading) -> RunState:

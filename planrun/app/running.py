@@ -6,7 +6,6 @@ import os
 import sys
 
 from planrun import __version__
-from planrun.app.selection import select
 from planrun.app.settings import ci_context, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
@@ -22,6 +21,7 @@ from planrun.records.ledger import Ledger
 from planrun.records.lock import WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import write_reports
+from planrun.sha256 import sha256
 from planrun.steps.environment import caller_environment
 from planrun.steps.render import BASH, SH
 from planrun.steps.runner import Place, Steps
@@ -81,6 +81,7 @@ class Session:
                 "name": plan.name,
                 "version": plan.version,
                 "digest": plan.digest,
+                "sha256": sha256(plan.source).hexdigest(),  # of the copy in the run's folder
                 "file": plan.file,
             },
             "params": params,
@@ -143,7 +144,11 @@ def execute(plan: Plan, settings: Settings, params: dict[str, Any], workspace: s
     """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
     refuse_abstract(plan)
     wanted = settings.selection()
-    selected = select(plan, wanted)
+    selected = None
+    if wanted:
+        from planrun.app.selection import select  # few runs are about a part of their plan
+
+        selected = select(plan, wanted)
     with Session(settings, workspace or os.getcwd()) as session:
         run = records.new_run_id()
         session.claim(run)

@@ -56,3 +56,15 @@ def test_errors_are_exceptions_with_all_findings(tmp_path: Path, monkeypatch: py
     ledger.write_bytes(ledger.read_bytes().replace(b'"exit_code":0', b'"exit_code":1', 1))
     with pytest.raises(InvalidInput, match="altered"):
         planrun.replay(str(ledger))
+
+
+def test_an_altered_copy_of_the_plan_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger names the bytes that ran; a run is never read, reported or resumed with others."""
+    monkeypatch.setenv("PLANRUN_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "plan.yml").write_text(PLAN)
+    planrun.execute(planrun.load(str(tmp_path / "plan.yml")), workspace=str(tmp_path))
+    (run,) = (tmp_path / ".planrun" / "runs").iterdir()
+    copy = run / "plan.yml"
+    copy.write_text(copy.read_text().replace("= 7", "= 1"))
+    with pytest.raises(InvalidInput, match="copy of its plan was altered"):
+        planrun.replay(str(run / "ledger.jsonl"))
