@@ -1,15 +1,16 @@
-"""What the engine wants of the rooms around it; every implementation is chosen in `planrun.app`."""
+"""What the engine wants of the rooms around it; every implementation is chosen in `planrun.app`.
+
+For type checkers alone: no run imports it.
+"""
 
 from __future__ import annotations
-
-from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, Protocol
 
     from planrun.model.events import Event
-    from planrun.model.job import Job, Outcome
+    from planrun.model.job import Job, Outcome, Prepared
     from planrun.model.plan import Step
     from planrun.model.state import RunState
 
@@ -83,11 +84,3 @@ if TYPE_CHECKING:
 
         def take(self) -> list[int]:
             """Return the numbers that arrived since the last call, in order."""
-
-
-class Prepared(Record):
-    """A step made ready for one attempt: a job for an executor, or at once its outcome."""
-
-    fingerprint: str
-    job: Job | None = None
-    outcome: Outcome | None = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 try:
-    from _sha2 import sha256  # CPython 3.12 and later
-except ImportError:
-    try:
-        from _sha256 import sha256  # CPython 3.11
-    except ImportError:
-        from hashlib import sha256
+    if sys.version_info >= (3, 12):
+        from _sha2 import sha256
+    else:  # looking for the other one first would search every folder of sys.path
+        from _sha256 import sha256
+except ImportError:  # not CPython
+    from hashlib import sha256
 
 __all__ = ["sha256"]

@@ -9,6 +9,8 @@ from planrun.cli.arguments import EXECUTE, RESUME, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from planrun.app.running import Result
     from planrun.app.settings import Settings
 
@@ -25,11 +27,14 @@ def _execute(words: list[str]) -> int:
     from planrun.app.running import execute
     from planrun.app.settings import Settings
     from planrun.source.load import load
-    from planrun.source.params import parse_params
 
     settings = Settings(**values)
     plan = load(file, cache=settings.cache)
-    params = parse_params(plan, settings.params)
+    params: dict[str, Any] = {}
+    if plan.params or settings.params:
+        from planrun.source.params import parse_params
+
+        params = parse_params(plan, settings.params)
     return _finish(execute(plan, settings, params), settings)
 
 

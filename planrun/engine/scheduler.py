@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from heapq import heappop, heappush
 
 from planrun.engine.frontier import Frontier
-from planrun.engine.queue import Queue
-from planrun.engine.recovery import classify, delay, retries
+from planrun.engine.queue import Queue, pop, push
 from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, InternalError
 from planrun.expressions.errors import EvaluationError
 from planrun.model import events as ev
@@ -20,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
-    from planrun.model.job import Failure, Job
+    from planrun.model.job import Failure, Job, Prepared
     from planrun.model.lifecycle import Judgement
     from planrun.model.plan import Schedule, Step
     from planrun.model.state import RunState
-    from planrun.ports import Clock, Executor, Inbox, Journal, Prepared, Sink, StepRunner
+    from planrun.ports import Clock, Executor, Inbox, Journal, Sink, StepRunner
 
 # From the first signal to the last cleanup step; with reports written it has to be under 7 s, because
 # CI systems kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
@@ -152,7 +150,7 @@ class Scheduler:
             self.rooms.executor.kill_all()
             self._cancel_pending("cancelled")
         while self._waiting and self._waiting[0][0] <= now:
-            self._queue.put_back(heappop(self._waiting)[1])
+            self._queue.put_back(pop(self._waiting)[1])
 
     def _look(self) -> None:
         """Decide about every step whose edges are settled."""
@@ -234,14 +232,13 @@ class Scheduler:
     def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
         """Record the end of an attempt and what it makes of its step."""
         self._queue.release(step.id)
-        failure = classify(outcome) if outcome.status == "failed" else None
-        fields = _fields(outcome, failure)
         tries = len(self.state.steps[step.id].tries)
-        if failure and self.state.ending is None and retries(step, tries, outcome, failure):
-            seconds = delay(step.retries, tries, _chance())
+        failure, seconds = self._react(step, tries, outcome) if outcome.status == "failed" else (None, None)
+        fields = _fields(outcome, failure)
+        if seconds is not None:
             fields |= {"step_status": "waiting", "delay": round(seconds, 3)}
             self._record(step, attempt, fields)
-            heappush(self._waiting, (self._clock.monotonic() + seconds, step.id))
+            push(self._waiting, (self._clock.monotonic() + seconds, step.id))
             return
         fields["step_status"] = outcome.status
         if outcome.status == "completed":
@@ -251,6 +248,15 @@ class Scheduler:
         aborts = step.on_failure == "abort" and step.section == "steps"
         if outcome.status == "failed" and aborts and self.state.ending is None:
             self._stop_all("abort", "cancelled", step=step.id)
+
+    def _react(self, step: Step, tries: int, outcome: Outcome) -> tuple[Failure, float | None]:
+        """Return why an attempt failed and, when it is to be repeated, after how many seconds."""
+        from planrun.engine.recovery import classify, delay, retries  # only failures pay for it
+
+        failure = classify(outcome)
+        if self.state.ending is None and retries(step, tries, outcome, failure):
+            return failure, delay(step.retries, tries, _chance())
+        return failure, None
 
     def _record(self, step: Step, attempt: int, fields: dict[str, Any]) -> None:
         self._emit(ev.AttemptEnded(at=self._clock.stamp(), step=step.id, n=attempt, **fields))

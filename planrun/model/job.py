@@ -50,3 +50,11 @@ class Failure(Record):
     error_class: ErrorClass
     rule: str
     message: str
+
+
+class Prepared(Record):
+    """A step made ready for one attempt: a job for an executor, or at once its outcome."""
+
+    fingerprint: str
+    job: Job | None = None
+    outcome: Outcome | None = None

@@ -9,10 +9,11 @@ from __future__ import annotations
 import gc
 import sys
 
+from planrun.source.file import read_source
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean
 from planrun.source.syntax import explain
-from planrun.source.text import after_end, decode, directive, read_source
+from planrun.source.text import after_end, decode, directive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import gc
 
 from planrun.errors import InvalidPlan
 from planrun.source import cache as kept
+from planrun.source.file import read_source
 from planrun.source.packed import pack, unpack
-from planrun.source.text import read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,15 +1,9 @@
-"""The bytes of a plan file: opened so that nothing hangs or floods, and known to be plain UTF-8 text."""
+"""The bytes of a plan as text: known to be plain UTF-8, with places by line and column."""
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
-
-from planrun.errors import InvalidPlan
+from planrun.source.file import MAX_BYTES, too_large
 from planrun.source.problems import Problem
-
-MAX_BYTES = 8 * 1024 * 1024
 
 # Tab, line feed, carriage return and everything from space on, but DEL; bytes above 127 are looked at as text.
 _HARMLESS = bytes(byte for byte in range(256) if byte in (9, 10, 13) or (byte >= 32 and byte != 127))
@@ -17,81 +11,11 @@ _HARMLESS = bytes(byte for byte in range(256) if byte in (9, 10, 13) or (byte >=
 # the marks that make text look different from what it is (bidirectional overrides: "Trojan Source").
 _HARMFUL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
 
-_KINDS = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
-_REASONS = {
-    errno.ENOENT: "there is no such file",
-    errno.ENOTDIR: "a part of its path is not a directory",
-    errno.EACCES: "no permission to read it",
-    errno.EPERM: "no permission to read it",
-    errno.ELOOP: "its symbolic links go round in a circle",
-    errno.ENAMETOOLONG: "its name is too long",
-    errno.ENXIO: "it is a socket or a device without a driver",
-    errno.EAGAIN: "it gives nothing to read now, as no plain file does",
-}
-
-
-def read_source(path: str) -> bytes:
-    """Read a plan file of at most 8 MiB in constant memory, at once or not at all.
-
-    Raises InvalidPlan with one Problem for everything but a readable regular file.
-    """
-    try:
-        _refuse_special(
-            os.stat(path), path
-        )  # before opening: opening a pipe or a tape has effects of its own
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        try:
-            return _read_all(fd, path)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown error").lower()
-        raise InvalidPlan(
-            [Problem(code="E001", message=f"cannot read the plan: {reason}", file=path)]
-        ) from None
-    except ValueError:  # a NUL byte or a lone surrogate in the name
-        raise InvalidPlan(
-            [Problem(code="E001", message="cannot read the plan: this is no file name", file=path)]
-        ) from None
-
-
-def _refuse_special(status: os.stat_result, path: str) -> None:
-    for is_kind, what in _KINDS:
-        if is_kind(status.st_mode):
-            message = f"a plan is a regular file, and this is {what}"
-            raise InvalidPlan([Problem(code="E002", message=message, file=path)])
-    if status.st_size > MAX_BYTES:
-        raise _too_large(path)
-
-
-def _read_all(fd: int, path: str) -> bytes:
-    _refuse_special(os.fstat(fd), path)  # again: it may have been swapped in between
-    blocks: list[bytes] = []
-    size = 0
-    while block := os.read(fd, 1 << 20):  # files of /proc say size 0 and go on
-        size += len(block)
-        if size > MAX_BYTES:
-            raise _too_large(path)
-        blocks.append(block)
-    return b"".join(blocks)
-
-
-def _too_large(path: str) -> InvalidPlan:
-    message = f"a plan has at most {MAX_BYTES >> 20} MiB, and this file has more"
-    return InvalidPlan([Problem(code="E003", message=message, file=path)])
-
 
 def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
     """Return the text without a byte order mark, or None with the first thing that keeps it from being read."""
     if len(data) > MAX_BYTES:
-        return None, list(_too_large(file).problems)
+        return None, list(too_large(file).problems)
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
         return None, [_not_utf8(file, "this is UTF-16 or UTF-32", 1, 1)]
     if data.startswith(b"\xef\xbb\xbf"):

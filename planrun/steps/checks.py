@@ -111,8 +111,8 @@ def _load(name: str, where: CheckScope) -> tuple[Any, str]:
 def _load_yaml(path: str, name: str) -> tuple[Any, str]:
     from planrun.errors import InvalidInput
     from planrun.source.document import parse
+    from planrun.source.file import read_source
     from planrun.source.shape import to_data
-    from planrun.source.text import read_source
 
     try:
         node, problems = parse(read_source(path), name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from planrun.expressions.errors import EvaluationError
-from planrun.expressions.render import render_script, render_text
 from planrun.model.plan import Exec, Run
 from planrun.model.record import Record
 from planrun.sha256 import sha256
@@ -55,7 +54,7 @@ def render_step(step: Step, plan: Plan, scope: dict[str, Any], shell: tuple[str,
     action = step.action
     script = None
     if isinstance(action, Run):
-        script = render_script(action.script, scope)
+        script = _script(action.script, scope)
         argv: tuple[str, ...] = (*shell_words(step.shell, shell), script)
     elif isinstance(action, Exec):
         argv = tuple([_argument(word, scope) for word in action.argv])
@@ -76,9 +75,22 @@ def added_environment(step: Step, plan: Plan, scope: dict[str, Any]) -> dict[str
     return env
 
 
+def _script(value: Text, scope: dict[str, Any]) -> str:
+    if isinstance(value, str):
+        return value
+    from planrun.expressions.render import render_script  # only templates pay for it
+
+    return render_script(value, scope)
+
+
 def _argument(value: Text, scope: dict[str, Any]) -> str:
     """Render one word for the operating system, which ends texts at a NUL."""
-    text = value if isinstance(value, str) else render_text(value, scope)
+    if isinstance(value, str):
+        text = value
+    else:
+        from planrun.expressions.render import render_text  # only templates pay for it
+
+        text = render_text(value, scope)
     if "\0" in text:
         raise EvaluationError("a value contains a NUL character")
     return text

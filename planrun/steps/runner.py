@@ -7,10 +7,9 @@ import time
 
 from planrun.expressions.errors import EvaluationError
 from planrun.expressions.scope import scope_of
-from planrun.model.job import Job, Outcome
+from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Validate
 from planrun.model.record import Record
-from planrun.ports import Prepared
 from planrun.sha256 import sha256
 from planrun.steps.outputs import OutputError, read_outputs
 from planrun.steps.render import MAX_ARGUMENT, Recipe, added_environment, render_step

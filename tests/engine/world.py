@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.model import events as ev
-from planrun.model.job import Job, Outcome
+from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Edge, Plan, Run, Step
 from planrun.model.state import RunState
-from planrun.ports import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 from planrun.source import document
-from planrun.source.text import MAX_BYTES
+from planrun.source.file import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

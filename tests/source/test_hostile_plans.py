@@ -11,8 +11,8 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.source import shape
+from planrun.source.file import read_source
 from planrun.source.problems import MAX_PROBLEMS, Problem, render_text
-from planrun.source.text import read_source
 from tests.source.hostile import HOSTILE, special_files
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planrun.source import document, shape
 from planrun.source.document import MAPPING, SCALAR, SEQUENCE, Node, parse
-from planrun.source.text import MAX_BYTES
+from planrun.source.file import MAX_BYTES
 from tests.source.corpus import bad_plans, good_plans
 from tests.source.hostile import HOSTILE, STEP, STEPS
 
