@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 CI_MARKS = re.compile(r"CI|CI_.*|GITHUB_.*|GITLAB_.*|RUNNER_.*|ACT|TF_BUILD|JENKINS_URL|BUILDKITE|PLANRUN_.*")
 TERMINAL_MARKS = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS")
 ROW = re.compile(r"[A-Z]{1,3}-\d{2}|P\d{1,2}|R\d{1,2}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--update-goldens` write the golden files of tests/cases anew."""
+    parser.addoption(
+        "--update-goldens", action="store_true", help="write the golden files of tests/cases anew"
+    )
 
 
 class Command:
@@ -55,6 +63,13 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def collector_on() -> Iterator[None]:
+    """Undo what `execute` does to a process that it thinks its own: it turns garbage collection off."""
+    yield
+    gc.enable()
 
 
 @pytest.fixture
