@@ -110,9 +110,7 @@ class RunEnded(Record):
     events: int
 
 
-Event = (
-    RunStarted | RunResumed | PlanMoved | AttemptStarted | AttemptEnded | StepMoved | RunEnding | RunEnded
-)
+Event = RunStarted | RunResumed | PlanMoved | AttemptStarted | AttemptEnded | StepMoved | RunEnding | RunEnded
 
 EVENTS: dict[str, type[Event]] = {
     "run_started": RunStarted,
