@@ -1,14 +1,14 @@
-"""The canonical form of a plan, its digest, and the recipe of a step. HOT: resuming asks for recipes.
+"""The canonical form of a plan, and its digest.
 
-The canonical form is what the plan means, as lines of JSON with sorted keys: every default resolved and then
-left out, so that a written default and a missing key are the same. Places in the file, comments, the order of
-keys, the way a value is quoted and the folder of the file do not show in it.
+The canonical form is what the plan means, as one line of plain data for the plan and each step, in the ASCII form
+that `ascii()` gives: keys sorted, every default resolved and then left out, so that a written default and a missing
+key are the same. Places in the file, comments, the order of keys, the way a value is quoted and the folder of the
+file do not show in it. (JSON would be read by more, and costs ten times as much for a large plan.)
 """
 
 from __future__ import annotations
 
-from planrun.model.jsontext import dumps
-from planrun.model.plan import Check
+from planrun.model.plan import Check, Run
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -17,43 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Edge, Plan, Step, Text, Tree
+    from planrun.model.plan import Edge, Plan, Text, Tree
 
 FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical form
 
 # Where a thing stands and how it was written is not what it means.
-_PLACES = frozenset(
-    ("file", "digest", "line", "col", "condition_text", "source", "steps")
-)  # steps: line by line
-# What a step does when it runs; when, how long and how often it may run is not part of it.
-_RECIPE = ("id", "kind", "action", "env", "env_file", "shell", "outputs", "needs_dir")
+# The steps have lines of their own.
+_PLACES = frozenset(("file", "digest", "line", "col", "condition_text", "source", "steps"))
 
 
 def digest(plan: Plan) -> str:
     """Return the sha256 of the canonical form, hex; the plan's own `digest` plays no part."""
     found = sha256(FORM.encode())
-    found.update(dumps(_plain(plan)).encode())
+    found.update(ascii(_plain(plan)).encode())
     for step in plan.steps:
         found.update(b"\n")
-        found.update(dumps(_plain(step)).encode())
+        found.update(ascii(_record(step)).encode())
     return str(found.hexdigest())
-
-
-def recipe(step: Step) -> str:
-    """Return the sha256 of what the step does, hex: while it stays, a finished step need not run again.
-
-    Titles, owners, notes, tags, edges, conditions, timeouts and retries play no part. The environment that the
-    plan gives to all its steps is not in it either: see `surroundings`.
-    """
-    fields = {name: _FORMS.get(name, _plain)(getattr(step, name)) for name in _RECIPE}
-    fields["workdir"] = None if step.workdir is None else _text(step.workdir)
-    return str(sha256(dumps(fields).encode()).hexdigest())
-
-
-def surroundings(plan: Plan) -> str:
-    """Return the sha256 of what the plan gives every step to run in: `env`, `env_file` and `inherit_env`."""
-    fields = [_named(plan.env), _texts(plan.env_file), plan.inherit_env]
-    return str(sha256(dumps(fields).encode()).hexdigest())
 
 
 def _plain(value: Any) -> Any:
@@ -73,8 +53,13 @@ def _record(record: Record) -> dict[str, Any]:
         return {"": "Check", "kind": record.kind, "value": _CHECKED[record.kind](record.value)}
     fields: dict[str, Any] = {"": kind.__name__}
     for name, item in sorted(vars(record).items()):
-        if name not in _PLACES and item != (default := getattr(kind, name, None)):
-            found = _FORMS[name](item) if name in _FORMS else _plain(item)
+        if name in _PLACES:
+            continue
+        if name in _FORMS:
+            if item:
+                fields[name] = _FORMS[name](item)
+        elif item != (default := getattr(kind, name, None)):
+            found = _plain(item)
             if not isinstance(default, Record) or found != _plain(default):
                 fields[name] = found
     return fields
@@ -117,9 +102,13 @@ def _edges(edges: tuple[Edge, ...]) -> list[str]:
     return sorted([f"{edge.kind} {edge.on}" for edge in edges])
 
 
-# What is no plain data, by the name of its field or the kind of its check.
+def _action(action: Record) -> dict[str, Any]:
+    return {"": "Run", "script": _text(action.script)} if isinstance(action, Run) else _record(action)
+
+
+# What is no plain data, by the name of its field (empty ones say nothing) or the kind of its check.
 _FORMS: dict[str, Callable[[Any], Any]] = {
-    "script": _text,
+    "action": _action,
     "workdir": _text,
     "argv": _texts,
     "env_file": _texts,

@@ -93,7 +93,10 @@ class _Compiler:
             fields["section"] = draft.section
         self.action(keys, fields)
         if draft.links:
-            fields["edges"] = tuple([self.edge(link.on, link.kind) for link in draft.links])
+            known = self.edges
+            fields["edges"] = tuple(
+                [known.get((link.on, link.kind)) or self.edge(link.on, link.kind) for link in draft.links]
+            )
         if draft.recovers:
             fields["recovers"] = tuple([link.on for link in draft.recovers])
         if draft.condition is not None:
@@ -209,10 +212,8 @@ class _Compiler:
         return Check(kind=kind, value=value, source=source)  # type: ignore[arg-type]  # its shape was checked
 
     def edge(self, on: str, kind: str) -> Edge:
-        """Return an edge, the same one for all that want the same."""
-        found = self.edges.get((on, kind))
-        if found is None:
-            found = self.edges[on, kind] = Edge(on=on, kind=kind)  # type: ignore[arg-type]  # one of EDGE_KINDS
+        """Make an edge, and keep it for all that want the same."""
+        found = self.edges[on, kind] = Edge(on=on, kind=kind)  # type: ignore[arg-type]  # one of EDGE_KINDS
         return found
 
     def texts(self, node: Node | None) -> dict[str, Text]:

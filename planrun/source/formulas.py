@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text
 
 OPEN = "${{"
+_OTHERS = frozenset(("condition", "exec", "env", "env_file", "workdir", "validate"))  # besides `run`
 BARE = ("condition", "that")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
@@ -50,8 +51,12 @@ class Formulas:
         for node, kind in _of_plan(outline.root):
             self._read(node, kind, None)
         for draft in outline.drafts:
-            for node, kind in _of_step(draft):
-                self._read(node, kind, draft)
+            keys = draft.keys
+            if "run" in keys and keys["run"].kind == SCALAR and OPEN in keys["run"].value:
+                self._read(keys["run"], "script", draft)
+            if not _OTHERS.isdisjoint(keys):
+                for node, kind in _of_step(draft):
+                    self._read(node, kind, draft)
 
     def text(self, node: Node, *, script: bool = False) -> Text:
         """Return the text or template of a scalar."""
@@ -128,8 +133,6 @@ def _of_step(draft: Draft) -> Iterator[tuple[Node, str]]:
     keys = draft.keys
     if "condition" in keys and keys["condition"].kind == SCALAR:
         yield keys["condition"], "condition"
-    if "run" in keys and keys["run"].kind == SCALAR:
-        yield keys["run"], "script"
     for key in ("exec", "env_file", "workdir"):
         if key in keys:
             for node in entries(keys[key]):
