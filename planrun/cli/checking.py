@@ -51,7 +51,7 @@ def validate(plans: tuple[str, ...], form: str, *, as_json: bool) -> int:
         _write_text(checked, problems)
     else:
         _write(form, checked, problems)
-    return 0 if all(one.plan is not None for one in checked) else 2
+    return 0 if all(one.steps is not None for one in checked) else 2
 
 
 def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
@@ -59,9 +59,8 @@ def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None
     from planrun.source.problems import render_github, render_text
 
     for one in checked:
-        if one.plan is not None:
-            count = len(one.plan.steps)
-            say(f"{printable(one.file)}: ok, {count} step{'' if count == 1 else 's'}")
+        if one.steps is not None:
+            say(f"{printable(one.file)}: ok, {one.steps} step{'' if one.steps == 1 else 's'}")
     if problems:
         sources = {file: data for one in checked for file, data in one.sources.items()}
         if os.environ.get("GITHUB_ACTIONS") == "true":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 from planrun.errors import InvalidPlan
+from planrun.model.record import Record
 from planrun.source import cache as kept
 from planrun.source.file import read_source
 from planrun.source.packed import pack, unpack
@@ -43,10 +44,23 @@ def load_bytes(data: bytes, file: str, *, cache: bool = True, warnings: list[Pro
         return plan
 
 
-def check_bytes(data: bytes, file: str) -> list[Problem]:
-    """Return every finding in a plan, warnings too, in file order; nothing is compiled or written."""
+class Findings(Record):
+    """What a check found: every problem, warnings too, in file order.
+
+    `steps` is the number of steps of a valid plan, and None for another.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    steps: int | None = None
+
+
+def check_bytes(data: bytes, file: str) -> Findings:
+    """Check a plan; nothing is compiled or written, which takes two thirds of the time of loading it."""
     with _NoCollection():
-        return _check(data, file)[1]
+        checked, problems = _check(data, file)
+    if checked is None or any(problem.severity == "error" for problem in problems):
+        return Findings(problems=tuple(problems))
+    return Findings(problems=tuple(problems), steps=len(checked.outline.drafts))
 
 
 def _name(file: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.source.load import check_bytes, load, load_bytes
+from planrun.source.load import Findings, check_bytes, load, load_bytes
 from planrun.source.params import parse_params, resolve_params
 
 PLAIN = (
@@ -77,7 +77,7 @@ def test_loading_by_bytes_equals_loading_by_path(tmp_path: Path) -> None:
     file = tmp_path / "plan.yml"
     file.write_text(PLAIN)
     assert load_bytes(PLAIN.encode(), str(file)) == load(str(file))
-    assert check_bytes(PLAIN.encode(), str(file)) == []
+    assert check_bytes(PLAIN.encode(), str(file)) == Findings(steps=2, problems=())
 
 
 PARAMS = b"""\

@@ -11,7 +11,7 @@ HEAD = "version: 1\n"
 
 def found(text: str) -> list[tuple[str, int, int, str]]:
     """Return the findings in a plan as (code, line, col, text)."""
-    return [(each.code, each.line, each.col, each.text) for each in check_bytes(text.encode(), "plan.yml")]
+    return [(each.code, each.line, each.col, each.text) for each in check_bytes(text.encode(), "plan.yml").problems]
 
 
 def steps(*lines: str) -> str:
@@ -404,14 +404,14 @@ def test_a_misshapen_place_is_told_once() -> None:
 
 def test_a_duplicate_names_both_places() -> None:
     """The finding stands at the second step and points at the first."""
-    problem = check_bytes(steps("- {id: a, run: x}", "- {id: a, run: y}").encode(), "plan.yml")[0]
+    problem = check_bytes(steps("- {id: a, run: x}", "- {id: a, run: y}").encode(), "plan.yml").problems[0]
     assert (problem.line, problem.related) == (4, ((3, 10, "the first one is here"),))
 
 
 def test_a_cycle_names_every_edge() -> None:
     """The other edges of the cycle are related places."""
     text = steps("- {id: a, run: x, depends_on: [b]}", "- {id: b, run: x, depends_on: [a]}")
-    problem = check_bytes(text.encode(), "plan.yml")[0]
+    problem = check_bytes(text.encode(), "plan.yml").problems[0]
     assert problem.related == ((4, 34, '"b" waits for "a" here'),)
 
 
