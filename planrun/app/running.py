@@ -55,6 +55,7 @@ class Session:
         self.clock = SystemClock()
         self.inbox = SignalInbox()
         self.lock = WorkspaceLock(records.home(workspace))
+        self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     def __enter__(self) -> Self:
         self.inbox.open()
@@ -73,7 +74,7 @@ class Session:
     def opening(self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that the first event of a run and that of its resumption share."""
         environ = os.environ
-        _, left_out = caller_environment(plan.inherit_env, environ)
+        _, left_out = self._caller_environment(plan)
         return {
             "at": self.clock.stamp(),
             "planrun": __version__,
@@ -107,7 +108,7 @@ class Session:
     def steps(self, state: RunState, rundir: str, context: dict[str, Any]) -> Steps:
         """The step runner of this run."""
         plan = state.plan
-        env, _ = caller_environment(plan.inherit_env, os.environ)
+        env, _ = self._caller_environment(plan)
         place = Place(
             run=os.path.basename(rundir),
             workspace=self.workspace,
@@ -117,6 +118,12 @@ class Session:
             context=context,
         )
         return Steps(place)
+
+    def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What steps inherit, and what was left out; sorted out once."""
+        if self._environment is None:
+            self._environment = caller_environment(plan.inherit_env, os.environ)
+        return self._environment
 
     def drive(self, state: RunState, ledger: Ledger, steps: Steps, options: Options) -> Result:
         """Run what is pending, write the reports and say how it ended."""
@@ -159,8 +166,7 @@ def execute(plan: Plan, settings: Settings, params: dict[str, Any], workspace: s
         _record(state, ledger, ev.RunStarted(run=run, **opening))
         for status in ("awaiting_approval", "approved"):
             _record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status=status))
-        ledger.sync()
-        records.sync_folder(rundir)
+        # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
         steps = session.steps(state, rundir, opening["context"])
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected))
 

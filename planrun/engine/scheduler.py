@@ -103,9 +103,9 @@ class Scheduler:
             self._heed()
             self._look()
             self._start()
-            self.rooms.journal.sync()
             if not self._frontier.open:
-                return
+                return  # what comes next in any case, cleanup or the end, is synced together with this
+            self.rooms.journal.sync()
             if not executor.running and not self._waiting:
                 raise InternalError(f"{self._frontier.open} steps can neither start nor end")
             for job, outcome in executor.wait(self._patience()):

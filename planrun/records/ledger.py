@@ -28,6 +28,7 @@ class Ledger:
         self.records = seq
         self.head = head
         self._dirty = False
+        self._named = False  # whether its name in its folder is known to survive a power cut
         # For benchmarks only: what durability costs is the difference.
         self._durable = "PLANRUN_NO_SYNC" not in os.environ
         try:
@@ -62,6 +63,9 @@ class Ledger:
         if self._durable:
             try:
                 _sync(self._fd)
+                if not self._named:
+                    _sync_folder(os.path.dirname(self.path))
+                    self._named = True
             except OSError as error:
                 raise self._lost(error) from None
 
@@ -74,6 +78,15 @@ class Ledger:
 
     def _lost(self, error: OSError) -> RecordsLost:
         return RecordsLost(f"the ledger cannot be written: {self.path}: {error.strerror}")
+
+
+def _sync_folder(path: str) -> None:
+    """Make the names in a folder survive a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 # macOS has no fdatasync

@@ -29,8 +29,10 @@ class WorkspaceLock:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._refuse(error)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, owner.encode(), 0)
+        text = owner.encode()
+        # In this order: ext4 writes a file out at once when it is closed after it was cut to nothing.
+        os.pwrite(self._fd, text, 0)
+        os.ftruncate(self._fd, len(text))
 
     def _refuse(self, error: OSError) -> None:
         holder = os.pread(self._fd, 400, 0).decode("utf-8", "replace").strip() if self._fd >= 0 else ""

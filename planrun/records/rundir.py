@@ -49,15 +49,6 @@ def create(folder: str, run: str, plan: bytes) -> str:
     return path
 
 
-def sync_folder(path: str) -> None:
-    """Make the names in a folder survive a power cut."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def runs(workspace: str) -> Iterator[str]:
     """Yield the ids of all runs in a workspace, newest first."""
     folder = os.path.join(workspace, HOME, "runs")
