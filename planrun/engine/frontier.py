@@ -14,7 +14,7 @@ class Frontier:
     """The waiting relation of one section while it runs.
 
     A `failed` or `done` edge waits for the end of a step. An `ok` or `completed` edge waits until the step is
-    resolved: it ended and, if it failed, every step that recovers it ended too.
+    resolved: it ended and, if it failed and nothing else tolerates that, every step that recovers it ended too.
     """
 
     def __init__(self, steps: Iterable[Step], state: RunState) -> None:
@@ -53,7 +53,10 @@ class Frontier:
 
     def _held(self, name: str) -> bool:
         """Whether a failure still has a handler that may recover it."""
-        return self._handlers.get(name, 0) > 0 and self._state.steps[name].status == "failed"
+        if not self._handlers.get(name, 0):
+            return False
+        found = self._state.steps[name]
+        return found.status == "failed" and found.step.on_failure != "continue"
 
     def _release(self, names: Iterable[str]) -> None:
         for name in names:

@@ -20,7 +20,8 @@ _REASONS: dict[str, ErrorClass] = {
     "spawn": "fatal",
     "denied": "fatal",
 }
-# sysexits(3) and the shells' own codes
+# sysexits(3), the shells' own codes, and 128 + n after signal n: what somebody else ended may go better the next
+# time, a program that crashes has a fault of its own.
 _EXITS: dict[int, tuple[ErrorClass, str]] = {
     64: ("logic", "EX_USAGE"),
     65: ("logic", "EX_DATAERR"),
@@ -30,6 +31,15 @@ _EXITS: dict[int, tuple[ErrorClass, str]] = {
     124: ("transient", "timeout(1)"),
     126: ("fatal", "not executable"),
     127: ("fatal", "command not found"),
+    129: ("transient", "SIGHUP"),
+    130: ("transient", "SIGINT"),
+    132: ("logic", "SIGILL"),
+    134: ("logic", "SIGABRT"),
+    136: ("logic", "SIGFPE"),
+    137: ("transient", "SIGKILL"),
+    139: ("logic", "SIGSEGV"),
+    141: ("logic", "SIGPIPE"),
+    143: ("transient", "SIGTERM"),
 }
 # Text rules, tried on each of the last lines from the bottom up; whole words only, numbers only next to what
 # makes them a status, so that `port 5030`, `geoff` or `502 tests passed` match nothing.

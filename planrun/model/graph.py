@@ -22,13 +22,17 @@ def waits(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
     """Return the waiting relation of the steps of one section; edges that leave the section are left out.
 
     An `ok` or `completed` edge on x also waits for every handler that recovers x: only they decide
-    whether a failed x counts.
+    whether a failed x counts. Where `on_failure: continue` has decided that, nobody waits for a handler.
     """
     steps = tuple(steps)
     handlers: dict[str, list[str]] = {}
     for step in steps:
         for failed in step.recovers:
             handlers.setdefault(failed, []).append(step.id)
+    if handlers:
+        for step in steps:
+            if step.on_failure == "continue":
+                handlers.pop(step.id, None)
     links = {step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps}
     return wait_links(links, handlers)
 

@@ -105,12 +105,12 @@ def succeeded(condition: Tree | None) -> dict[str, int]:
 
 def _tolerated(outline: Outline) -> frozenset[str]:
     """Return the steps whose failure may let others go on as if they were completed."""
+    return lenient(outline).union(link.on for draft in outline.drafts for link in draft.recovers)
+
+
+def lenient(outline: Outline) -> frozenset[str]:
+    """Return the steps with `on_failure: continue`, their own or that of `defaults`."""
     defaults = outline.root.get("defaults")
     general = defaults.get("on_failure") if defaults is not None else None
-    found: set[str] = set()
-    for draft in outline.drafts:
-        word = draft.keys.get("on_failure", general)
-        if word is not None and word.value == "continue":
-            found.add(draft.id)
-        found.update(link.on for link in draft.recovers)
-    return frozenset(found)
+    words = ((draft.id, draft.keys.get("on_failure", general)) for draft in outline.drafts)
+    return frozenset(name for name, word in words if word is not None and word.value == "continue")

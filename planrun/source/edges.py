@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.model import graph
+from planrun.source.availability import lenient
 from planrun.source.outline import Draft, Link, Outline
 
 TYPE_CHECKING = False
@@ -108,6 +109,8 @@ def check_cycles(outline: Outline) -> None:
         for draft in drafts:
             for link in draft.recovers:
                 handlers.setdefault(link.on, []).append(draft.id)
+        if handlers:  # nobody waits for a handler of a failure that `continue` tolerates anyway
+            handlers = {name: ids for name, ids in handlers.items() if name not in lenient(outline)}
         links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in drafts}
         for path in graph.find_cycles(graph.wait_links(links, handlers)):
             _report_cycle(outline, path)

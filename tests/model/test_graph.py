@@ -73,6 +73,16 @@ def test_a_consumer_waits_for_the_handlers_of_what_it_needs() -> None:
     }
 
 
+def test_nobody_waits_for_a_handler_of_what_is_tolerated_anyway() -> None:
+    """On a step with `on_failure: continue` recovers only adds the edge."""
+    steps = [
+        step("lint").but(on_failure="continue"),
+        step("ship", ("lint", "ok")),
+        step("fix", ("lint", "failed"), ("ship", "done"), recovers=("lint",)),
+    ]
+    assert graph.waits(steps) == {"lint": (), "ship": ("lint",), "fix": ("lint", "ship")}
+
+
 def test_edges_out_of_the_section_are_left_out() -> None:
     """A `finally` step that looks at a main step does not wait for it within its own section."""
     assert graph.waits([step("clean", ("test", "done"))]) == {"clean": ()}
