@@ -2,7 +2,8 @@
 
 PlanrunError
 ├── InvalidInput          2    a plan, an option or a value that cannot be accepted
-│   └── InvalidPlan       2    a plan file with problems, all of them listed
+│   ├── InvalidPlan       2    a plan file with problems, all of them listed
+│   └── EvaluationError   2    an expression that has no value in this run
 ├── Denied                3    policy, approval or digest says no
 ├── InternalError         4    a bug in planrun
 └── RecordsLost          74    a ledger or report that cannot be written
@@ -47,6 +48,14 @@ class InvalidPlan(InvalidInput):
         super().__init__(f"{len(problems)} problem{'' if len(problems) == 1 else 's'} in the plan")
         self.problems: tuple[Any, ...] = tuple(problems)  # of planrun.source.problems.Problem
         self.sources: Mapping[str, bytes] = sources or {}
+
+
+class EvaluationError(InvalidInput):
+    """An expression that has no value: a wrong type, a size over the limit, an unsafe text in a script."""
+
+
+class AbsentError(EvaluationError):
+    """A name, output, key or index that has no value; `default` takes this error and no other."""
 
 
 class Denied(PlanrunError):

@@ -222,14 +222,13 @@ def _condition(state: RunState, step: StepState) -> dict[str, Any] | None:
 
 def _values(state: RunState, tree: Any) -> dict[str, Any]:
     """Return what the paths of an expression stand for; the environment is not recorded, so it is left out."""
-    from planrun.expressions.errors import EvaluationError
+    from planrun.errors import EvaluationError
     from planrun.expressions.evaluate import evaluate
-    from planrun.expressions.scope import scope_of
     from planrun.expressions.tree import spelled
 
     context = state.resumed[-1].context if state.resumed else state.started.context if state.started else {}
     run = {"id": state.started.run if state.started else "", **context}
-    scope = scope_of(state, {"run": run})
+    scope = state.scope({"run": run})
     found: dict[str, Any] = {}
     for path in _paths(tree):
         try:

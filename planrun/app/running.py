@@ -9,10 +9,9 @@ from planrun import __version__
 from planrun.app.settings import ci_context, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
-from planrun.errors import InvalidInput, PlanrunError
+from planrun.errors import EvaluationError, InvalidInput, PlanrunError
 from planrun.executors.local import LocalExecutor
 from planrun.executors.signals import SignalInbox
-from planrun.expressions.errors import EvaluationError
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState

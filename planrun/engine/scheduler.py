@@ -6,8 +6,7 @@ import os
 
 from planrun.engine.frontier import Frontier
 from planrun.engine.queue import Queue, pop, push
-from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, InternalError
-from planrun.expressions.errors import EvaluationError
+from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, EvaluationError, InternalError
 from planrun.model import events as ev
 from planrun.model.job import Outcome
 from planrun.model.lifecycle import judge, weigh

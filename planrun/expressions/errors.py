@@ -1,4 +1,4 @@
-"""What can be wrong with an expression: its text (found at load time) or a value (found at run time)."""
+"""What can be wrong with the text of an expression; a value at run time raises planrun.errors.EvaluationError."""
 
 from __future__ import annotations
 
@@ -21,11 +21,3 @@ class ExpressionError(InvalidInput):
     def moved(self, offset: int, length: int) -> ExpressionError:
         """Return the same error at another place."""
         return type(self)(self.message, offset, length)
-
-
-class EvaluationError(InvalidInput):
-    """An expression that has no value: a wrong type, a size over the limit, an unsafe text in a script."""
-
-
-class AbsentError(EvaluationError):
-    """A name, output, key or index that has no value; `default` takes this error and no other."""

@@ -5,7 +5,7 @@ Hot: imported by every run.
 
 from __future__ import annotations
 
-from planrun.expressions.errors import AbsentError, EvaluationError
+from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE, ROOT_KEY, spelled
 from planrun.expressions.values import NUMBERS, called, same, text_of, type_of
 

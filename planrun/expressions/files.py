@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from planrun.expressions.errors import AbsentError, EvaluationError
+from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.values import called, type_of
 
 TYPE_CHECKING = False

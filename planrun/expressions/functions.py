@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.expressions.errors import EvaluationError
+from planrun.errors import EvaluationError
 from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE
 from planrun.expressions.values import bounded, called, json_text, same, text_of, type_of
 

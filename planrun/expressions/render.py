@@ -5,7 +5,7 @@ Hot: imported by every run.
 
 from __future__ import annotations
 
-from planrun.expressions.errors import AbsentError, EvaluationError
+from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.tree import MAX_RENDERED
 from planrun.expressions.values import json_text, text_of, type_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.expressions.errors import EvaluationError
+from planrun.errors import EvaluationError
 from planrun.expressions.tree import MAX_SIZE
 from planrun.model import jsontext
 

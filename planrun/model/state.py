@@ -8,7 +8,7 @@ from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from planrun.model.lifecycle import Tolerance, Verdict
@@ -87,6 +87,26 @@ class StepState:
         return last.error if last else None
 
 
+class StepValues(dict[str, "dict[str, Any]"]):
+    """`steps.<id>` of expressions as it stands when it is read; nothing is copied for steps that nobody reads."""
+
+    def __init__(self, state: RunState) -> None:
+        super().__init__()
+        self._state = state
+
+    def __contains__(self, step: object) -> bool:
+        return step in self._state.steps
+
+    def __missing__(self, step: str) -> dict[str, Any]:
+        found = self._state.steps[step]
+        return {
+            "status": found.status,
+            "outputs": found.outputs,
+            "exit_code": found.exit_code,
+            "attempts": len(found.attempts),
+        }
+
+
 class RunState:
     """A run and its steps; changed by `apply` alone, so that replaying a ledger gives the same state."""
 
@@ -125,6 +145,10 @@ class RunState:
             return "continue"
         on_failure = state.step.on_failure
         return on_failure if on_failure in ("continue", "skip") else None
+
+    def scope(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """The names an expression can read; `fixed` holds what does not change in a run (env, run, step …)."""
+        return {"params": self.params, "steps": StepValues(self), **fixed}
 
     def verdict(self) -> Verdict:
         """The verdict over every step as it stands now."""

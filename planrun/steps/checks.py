@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.expressions.errors import EvaluationError
+from planrun.errors import EvaluationError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_text
 

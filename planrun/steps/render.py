@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.expressions.errors import EvaluationError
+from planrun.errors import EvaluationError
 from planrun.model.plan import Exec, Run
 from planrun.model.record import Record
 from planrun.sha256 import sha256

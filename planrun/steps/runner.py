@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from planrun.expressions.errors import EvaluationError
-from planrun.expressions.scope import scope_of
+from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Validate
 from planrun.model.record import Record
@@ -50,7 +49,7 @@ class Steps:
 
     def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the names that expressions of a step can read."""
-        values = scope_of(state, self._fixed)
+        values = state.scope(self._fixed)
         if step is not None:
             if step.needs_dir:
                 values["step"] = {"dir": self._private(step, attempt)}

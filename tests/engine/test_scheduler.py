@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.expressions.errors import EvaluationError
+from planrun.errors import EvaluationError
 from planrun.model.job import Outcome
 from planrun.model.plan import Limits, Retry
 from planrun.model.state import RunState

@@ -9,8 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment
 
+from planrun.errors import EvaluationError
 from planrun.expressions.check import infer, references
-from planrun.expressions.errors import EvaluationError, ExpressionError
+from planrun.expressions.errors import ExpressionError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.parse import parse, parse_script, parse_template
 from planrun.expressions.render import render, render_script, render_text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.expressions.errors import AbsentError, EvaluationError
+from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.parse import parse_script, parse_template
 from planrun.expressions.render import render, render_script, render_text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planrun.expressions.errors import AbsentError, EvaluationError
+from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.parse import parse
 from planrun.expressions.tree import MAX_SIZE
