@@ -110,7 +110,8 @@ def check_cycles(outline: Outline) -> None:
             for link in draft.recovers:
                 handlers.setdefault(link.on, []).append(draft.id)
         if handlers:  # nobody waits for a handler of a failure that `continue` tolerates anyway
-            handlers = {name: ids for name, ids in handlers.items() if name not in lenient(outline)}
+            tolerated = lenient(outline)
+            handlers = {name: ids for name, ids in handlers.items() if name not in tolerated}
         links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in drafts}
         for path in graph.find_cycles(graph.wait_links(links, handlers)):
             _report_cycle(outline, path)

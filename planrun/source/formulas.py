@@ -47,7 +47,7 @@ class Formulas:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.listed: list[Formula] = []
-        self._values: dict[tuple[str, bool], Text] = {}  # by what was written, and whether it is a script
+        self._values: dict[tuple[str, str], Text] = {}  # by what was written, and in which grammar
         for node, kind in _of_plan(outline.root):
             self._read(node, kind, None)
         for draft in outline.drafts:
@@ -61,11 +61,11 @@ class Formulas:
     def text(self, node: Node, *, script: bool = False) -> Text:
         """Return the text or template of a scalar."""
         text: str = node.value
-        return self._values.get((text, script), text) if OPEN in text else text
+        return self._values.get((text, "script" if script else "text"), text) if OPEN in text else text
 
     def tree(self, node: Node) -> Tree:
         """Return the tree of a bare expression that had no problems."""
-        tree = self._values[node.value, False]
+        tree = self._values[node.value, "bare"]
         assert isinstance(tree, tuple)
         return tree
 
@@ -79,13 +79,14 @@ class Formulas:
 
     def _parse(self, node: Node, kind: str) -> Text | None:
         """Return what a node became; what of a broken template can be understood, so that all is told at once."""
-        key = (node.value, kind == "script")
+        grammar = "bare" if kind in BARE else "script" if kind == "script" else "text"
+        key = (node.value, grammar)
         if key in self._values:
             return self._values[key]
         from planrun.expressions.errors import ExpressionError
         from planrun.expressions.parse import parse, parse_script, parse_template
 
-        read = parse if kind in BARE else parse_script if kind == "script" else parse_template
+        read = {"bare": parse, "script": parse_script, "text": parse_template}[grammar]
         text: str | None = node.value
         for _ in range(MAX_BROKEN):
             if text is None:
@@ -94,7 +95,7 @@ class Formulas:
                 value: Text = read(text)
             except ExpressionError as error:
                 self.outline.report_in(node, "E210", error)
-                text = _without(text, error.offset) if kind not in BARE else None
+                text = _without(text, error.offset) if grammar != "bare" else None
                 continue
             if text == node.value:
                 self._values[key] = value

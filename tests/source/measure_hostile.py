@@ -23,7 +23,7 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             data = HOSTILE[name].data
-            problems = load.check_bytes(data, name)
+            problems = load.check_bytes(data, name).problems
             os._exit(0 if problems and render_text(problems, {name: data}) else 1)
         _, status, usage = os.wait4(child, 0)
         most[name] = usage.ru_maxrss / _UNIT if status == 0 else None

@@ -29,7 +29,7 @@ def test_shape_is_found_at_its_place(bad: BadPlan) -> None:
     """A file with a wrong shape gives exactly its findings, at line and column, and no plan is made of it."""
     _root, problems = shape.read(bad.data, bad.path.name)
     assert_found(bad, problems)
-    everything = load.check_bytes(bad.data, bad.path.name)
+    everything = load.check_bytes(bad.data, bad.path.name).problems
     assert {each[:3] for each in bad.expected} <= {(each.code, each.line, each.col) for each in everything}
 
 
@@ -37,13 +37,13 @@ def test_shape_is_found_at_its_place(bad: BadPlan) -> None:
 def test_meaning_is_found_at_its_place(bad: BadPlan) -> None:
     """A file whose shape is right and whose meaning is wrong gives exactly its findings."""
     assert shape.read(bad.data, bad.path.name)[1] == []
-    assert_found(bad, load.check_bytes(bad.data, bad.path.name))
+    assert_found(bad, list(load.check_bytes(bad.data, bad.path.name).problems))
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
 def test_every_form_is_printable(bad: BadPlan) -> None:
     """Whatever stands in the file, no form of its findings holds a character that a terminal obeys."""
-    problems = load.check_bytes(bad.data, bad.path.name)
+    problems = load.check_bytes(bad.data, bad.path.name).problems
     forms = [
         render_text(problems, {bad.path.name: bad.data}),
         render_json(problems),

@@ -390,6 +390,14 @@ def test_every_interpolation_of_a_text_is_looked_at() -> None:
     ]  # fmt: skip
 
 
+def test_the_same_text_is_read_by_the_grammar_of_its_place() -> None:
+    """A template that is right in `env:` is none as a condition, and `| sh` is for scripts alone."""
+    text = steps("- id: a", "  env: {A: '${{ run.ci }}'}", "  run: x", "  condition: '${{ run.ci }}'")
+    assert [each[:3] for each in found(text)] == [("E210", 6, 17)]
+    text = steps("- id: a", "  run: echo ${{ run.id | sh }}", "  env: {A: 'echo ${{ run.id | sh }}'}")
+    assert [each[:2] for each in found(text)] == [("E210", 5)]
+
+
 def test_an_interpolation_that_is_not_closed_ends_the_search() -> None:
     """What follows it cannot be told apart."""
     text = steps("- id: a", "  run: echo ${{ params.x")

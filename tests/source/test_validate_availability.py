@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planrun.model import graph
 from planrun.model.lifecycle import judge, weigh
 from planrun.source import shape
-from planrun.source.availability import Availability
+from planrun.source.availability import Availability, lenient
 from planrun.source.validate import validate
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ class Simulation:
             for link in draft.recovers:
                 handlers.setdefault(link.on, []).append(draft.id)
         links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in self.outline.drafts}
-        for name in graph.order(graph.wait_links(links, handlers)):
+        waited = {name: ids for name, ids in handlers.items() if name not in lenient(self.outline)}
+        for name in graph.order(graph.wait_links(links, waited)):
             self.ends[name] = self.decide(self.outline.by_id[name], handlers)
 
     def decide(self, draft: Draft, handlers: dict[str, list[str]]) -> tuple[str, str]:
         """Return status and reason of one step."""
         found = weigh(
-            judge(link.kind, *self.ends[link.on], self.tolerance(link.on, handlers))
-            for link in draft.links
+            judge(link.kind, *self.ends[link.on], self.tolerance(link.on, handlers)) for link in draft.links
         )
         if found == "blocked":
             return "blocked", "upstream"
@@ -117,5 +117,7 @@ def test_what_is_sure_has_completed_in_every_run(plan: str, seed: int) -> None:
         for reader in simulation.started:
             sure = [read for read in names if available.is_sure(reader, read)]
             assert all(ends[read][0] == "completed" and available.is_behind(reader, read) for read in sure)
-        if all(status == "completed" or reason in ("condition", "upstream") for status, reason in ends.values()):
+        if all(
+            status == "completed" or reason in ("condition", "upstream") for status, reason in ends.values()
+        ):
             assert all(ends[read][0] == "completed" for read in names if available.survives(read))
