@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, permutations
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,16 @@ def test_nobody_waits_for_a_handler_of_what_is_tolerated_anyway() -> None:
     assert graph.waits(steps) == {"lint": (), "ship": ("lint",), "fix": ("lint", "ship")}
 
 
+def test_nobody_waits_for_a_handler_of_a_tolerated_failure() -> None:
+    """`on_failure: continue` has decided already that the failure does not count."""
+    steps = [
+        step("test").but(on_failure="continue"),
+        step("fix", ("test", "failed"), recovers=("test",)),
+        step("ship", ("test", "ok")),
+    ]
+    assert graph.waits(steps)["ship"] == ("test",)
+
+
 def test_edges_out_of_the_section_are_left_out() -> None:
     """A `finally` step that looks at a main step does not wait for it within its own section."""
     assert graph.waits([step("clean", ("test", "done"))]) == {"clean": ()}
@@ -98,6 +109,7 @@ def test_a_cycle_through_recovery_is_found() -> None:
     assert graph.find_cycle(graph.waits(steps)) == ["ship", "fix"]
 
 
+@pytest.mark.shows("N-12")
 def test_order_takes_the_first_in_the_file_of_what_can_go_next() -> None:
     """Steps move back only behind what they wait for."""
     before = {"deploy": ["test"], "lint": [], "test": ["build"], "build": [], "docs": []}
@@ -130,6 +142,7 @@ def test_order_leaves_out_exactly_what_waits_for_a_cycle(before: Waits) -> None:
     }
 
 
+@pytest.mark.shows("N-13", "V-25")
 @given(any_waits())
 def test_a_cycle_is_a_real_path_and_found_when_there_is_one(before: Waits) -> None:
     """Each step of the path waits for the next and the last for the first; no step twice."""
@@ -155,6 +168,7 @@ def test_every_knot_has_its_cycle(before: Waits) -> None:
     assert all(any(set(path) <= knot for path in paths) for knot in knots)
 
 
+@pytest.mark.shows("N-61")
 @given(sound_waits())
 def test_levels_count_the_longest_way_down(before: Waits) -> None:
     """A step's level is one more than the deepest of what it waits for."""

@@ -179,6 +179,7 @@ def test_templates_are_parsed_once_and_known_for_what_they_need() -> None:
     assert not only_step("- run: echo ${{ run.id }}").needs_dir
 
 
+@pytest.mark.shows("V-16")
 def test_words_for_people_and_selection() -> None:
     """What only reports and selection use is kept as it is."""
     step = only_step(
@@ -215,6 +216,65 @@ def test_the_top_of_the_plan() -> None:
     assert list(plan.outputs) == ["n"]
     assert plan.steps[0].outputs == {"n": {"type": "string"}, "m": {"type": "integer", "minimum": 1}}
     assert plan.source.startswith(b"version: 1")
+
+
+RELEASE = """\
+version: 1
+name: release
+description: Test, build and ship the service.
+goal: Ship the service when every gate is green.
+params:
+  target:  {type: string, enum: [staging, prod], default: staging}
+  version: {type: string, pattern: '^\\d+\\.\\d+\\.\\d+$', required: true}
+env: {PYTHONUNBUFFERED: "1"}
+defaults: {timeout: 10m, retries: 0, shell: bash, on_failure: block}
+limits: {max_parallel: 4, deadline: 1h, max_steps: 500}
+schedule: dag
+steps:
+  - id: lint
+    run: ruff check . && mypy src
+    on_failure: continue
+  - id: test
+    title: Unit tests
+    run: pytest -q --junitxml=${{ step.dir }}/junit.xml
+    timeout: 15m
+    retries: {max: 2, backoff: {initial: 2s, factor: 2, max: 30s}, on: [timeout, {exit: [75]}, {match: "reset"}]}
+  - id: version
+    run: echo "sha=$(git rev-parse --short HEAD)" >> "$PLANRUN_OUTPUT"
+    outputs: {sha: string}
+  - id: fix
+    depends_on: {test: failed}
+    run: ./fix.sh
+    recovers: [test]
+  - id: approve
+    depends_on: [test, lint]
+    validate:
+      - that: params.version != '0.0.0'
+  - id: publish
+    depends_on: {approve: completed, version: ok}
+    condition: params.target == 'prod' and run.ci
+    exec: [twine, upload, "dist/${{ steps.version.outputs.sha }}"]
+finally:
+  - id: collect
+    run: tar -czf build/logs.tgz logs
+    timeout: 1m
+"""
+
+
+def test_a_plan_as_people_write_them() -> None:
+    """The pieces of a release work together."""
+    plan = compiled(RELEASE)
+    assert edges(plan) == {
+        "lint": [],
+        "test": [],
+        "version": [],
+        "fix": [("test", "failed")],
+        "approve": [("test", "ok"), ("lint", "ok")],
+        "publish": [("approve", "completed"), ("version", "ok")],
+        "collect": [],
+    }
+    assert [step.timeout for step in plan.steps] == [600.0, 900.0, 600.0, 600.0, 600.0, 600.0, 60.0]
+    assert [step.needs_dir for step in plan.steps] == [False, True, False, False, False, False, False]
 
 
 def test_equal_edges_are_one_record() -> None:
