@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 # From the first signal to the last cleanup step; with reports written it has to be under 7 s, because
 # CI systems kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
 CANCEL_BUDGET = 6.2
+# A sync takes as long as a short step. So steps that end one right after the other share one: it waits until nothing
+# has ended for LULL seconds, while steps go on ending for at most UNSYNCED seconds since the last one.
+LULL = 0.005
+UNSYNCED = 0.05
 END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE}
 
 
@@ -64,6 +68,8 @@ class Scheduler:
         self._waiting: list[tuple[float, str]] = []  # (when the next attempt is due, step)
         self._cleanup_until: float | None = None
         self._section = "steps"
+        self._synced = -1  # how many records survive a power cut
+        self._synced_at = self._began
         self._frontier = Frontier((), state)
         self._queue = Queue((), "dag", 1, {})
 
@@ -104,11 +110,25 @@ class Scheduler:
             self._start()
             if not self._frontier.open:
                 return  # what comes next in any case, cleanup or the end, is synced together with this
-            self.rooms.journal.sync()
             if not executor.running and not self._waiting:
                 raise InternalError(f"{self._frontier.open} steps can neither start nor end")
-            for job, outcome in executor.wait(self._patience()):
+            for job, outcome in self._await():
                 self._finish(job, outcome)
+
+    def _await(self) -> list[tuple[Job, Outcome]]:
+        """Return what ended; empty when something else is due, or was just synced."""
+        patience = self._patience()
+        if self.rooms.journal.records == self._synced:
+            return self.rooms.executor.wait(patience)
+        ended = self.rooms.executor.wait(LULL if patience is None else min(LULL, patience))
+        if not ended or self._clock.monotonic() - self._synced_at > UNSYNCED:
+            self._sync()
+        return ended
+
+    def _sync(self) -> None:
+        self.rooms.journal.sync()
+        self._synced = self.rooms.journal.records
+        self._synced_at = self._clock.monotonic()
 
     def _leave_out(self, steps: Sequence[Step], selected: frozenset[str]) -> None:
         for step in steps:
@@ -219,7 +239,7 @@ class Scheduler:
         )
         if job is not None:
             if not step.idempotent:
-                self.rooms.journal.sync()  # after a power cut nobody may believe it never started
+                self._sync()  # after a power cut nobody may believe it never started
             self.rooms.executor.start(job)
         elif prepared.outcome is not None:
             self._conclude(step, attempt, prepared.outcome)
@@ -314,7 +334,7 @@ class Scheduler:
                 events=self.rooms.journal.records + 1,
             )
         )
-        self.rooms.journal.sync()
+        self._sync()
         return code
 
     def _exit_code(self, verdict: str) -> int:
