@@ -8,7 +8,6 @@ from __future__ import annotations
 from planrun.reports import facts, logs
 from planrun.reports.facts import ICONS
 from planrun.reports.mdtext import code, fence, inline
-from planrun.reports.mermaid import flowchart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def write_markdown(state: RunState, rundir: str, out: BinaryIO, budget: int | No
     page = _Page(out, budget)
     page.add(_summary(state))
     _failures(state, rundir, page)
-    chart = flowchart(state)
+    chart = _chart(state)
     if chart:
         page.add(f"\n## Graph\n\n```mermaid\n{chart}```\n")
     page.add("\n## Steps\n\n")
@@ -42,6 +41,14 @@ def write_markdown(state: RunState, rundir: str, out: BinaryIO, budget: int | No
         spans = {name: code(name) for name in state.steps}
         _rows(state, page, lambda step: _table_row(step, spans))
     page.close()
+
+
+def _chart(state: RunState) -> str:
+    if not any(step.step.edges for step in state.steps.values()):
+        return ""
+    from planrun.reports.mermaid import flowchart  # only plans in which something waits pay for it
+
+    return flowchart(state)
 
 
 def step_line(step: StepState) -> str:
