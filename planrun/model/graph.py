@@ -112,12 +112,6 @@ def levels(before: Waits) -> list[list[str]]:
     return found
 
 
-def find_cycle(before: Waits) -> list[str] | None:
-    """Return a cycle as a path on which each step waits for the next and the last for the first, or None."""
-    found = find_cycles(before, most=1)
-    return found[0] if found else None
-
-
 def find_cycles(before: Waits, most: int = 20) -> list[list[str]]:
     """Return one cycle for each knot of steps that wait for each other, the shortest through its first step.
 
