@@ -28,12 +28,16 @@ _ENDING = ".plan"
 # What decides what a file is compiled to.
 _COMPILERS = (
     "source/compile",
+    "source/document",
+    "source/edges",
+    "source/forms",
     "source/formulas",
     "source/fragments",
     "source/outline",
     "source/packed",
     "source/canonical",
     "expressions/grammar",
+    "expressions/names",
     "model/plan",
 )
 _DIGEST = 32  # bytes of a sha256
