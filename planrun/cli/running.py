@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from planrun.app.running import Result
     from planrun.app.settings import Settings
+    from planrun.source.problems import Problem
 
 
 def running(words: list[str]) -> int:
@@ -29,7 +30,12 @@ def _execute(words: list[str]) -> int:
     from planrun.source.load import load
 
     settings = Settings(**values)
-    plan = load(file, cache=settings.cache)
+    warnings: list[Problem] = []
+    plan = load(file, cache=settings.cache, warnings=warnings)
+    if warnings:
+        from planrun.source.problems import render_text
+
+        sys.stderr.write(render_text(warnings, {file: plan.source}))
     params: dict[str, Any] = {}
     if plan.params or settings.params:
         from planrun.source.params import parse_params
