@@ -1,0 +1,98 @@
+"""Every block, link and command on the pages is real."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+import yaml
+
+from planrun.cli.group import VERBS, planrun
+from planrun.source.load import check_bytes
+from planrun.source.problems import render_text
+from tests.docs.pages import DOCS, ROOT, Block, anchors, blocks, pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+SHELL = blocks("sh", "console", "")
+
+
+def as_plan(text: str) -> str:
+    """Return a whole plan that holds a block: a plan as it is, steps and parts of a plan with what is missing."""
+    if re.search(r"^version: 1\b", text, re.MULTILINE):
+        return text
+    if text.lstrip().startswith("- "):
+        return f"version: 1\nsteps:\n{text}"
+    if re.search(r"^steps:", text, re.MULTILINE):
+        return f"version: 1\n{text}"
+    return f"version: 1\nsteps:\n  - run: 'true'\n{text}"
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=lambda block: block.name)
+def test_a_yaml_block_is_a_valid_plan(block: Block) -> None:
+    """A block of YAML is a plan that `validate` accepts, or is marked as something else, and is YAML at least."""
+    if block.mark == "other":
+        assert yaml.safe_load(block.text) is not None
+        return
+    text = as_plan(block.text)
+    data = text.encode()
+    problems = [each for each in check_bytes(data, "plan.yml").problems if each.severity == "error"]
+    if block.mark == "wrong":
+        return  # tests/docs/test_errors_page.py holds these
+    assert problems == [], render_text(problems, {"plan.yml": data})
+
+
+def commands(text: str) -> list[list[str]]:
+    """Return the words of each planrun command in a block of shell."""
+    found = []
+    for row in text.replace("\\\n", " ").splitlines():
+        for part in re.split(r"[;&|]+", row.removeprefix("$ ")):
+            words = shlex.split(part, comments=True) if "planrun" in part and part.count("'") % 2 == 0 else []
+            program = next((at for at, word in enumerate(words[:2]) if word.endswith("planrun")), None)
+            if program is not None and words[program + 1 :]:
+                found.append(words[program + 1 :])
+    return found
+
+
+@pytest.mark.parametrize("block", [block for block in SHELL if commands(block.text)], ids=lambda block: block.name)
+def test_a_documented_command_exists(block: Block) -> None:
+    """Each planrun command in a block has a verb and options that there are."""
+    for words in commands(block.text):
+        verb, *rest = words
+        if verb.startswith("-"):
+            assert verb in ("--version", "--help", "-V", "-h"), words
+            continue
+        assert verb in VERBS, words
+        context = click.Context(planrun)
+        command = planrun.get_command(context, verb)
+        assert command is not None
+        known = {flag for option in command.params for flag in option.opts} | {"--help", "-h"}
+        for word in rest:
+            if word.startswith("-") and word != "-":
+                assert word.partition("=")[0] in known, f"{verb} has no {word}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """A link to a file of this repository names one that is there, and a heading that it has."""
+    text = page.read_text("utf-8")
+    for link in LINK.findall(text):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert target.is_relative_to(ROOT), f"{page.name}: {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target.read_text("utf-8")), f"{page.name}: {link}"
+
+
+def test_readme_names_every_page() -> None:
+    """Whoever reads README finds each page under docs/."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert [page.name for page in sorted(DOCS.glob("*.md")) if f"(docs/{page.name})" not in text] == []

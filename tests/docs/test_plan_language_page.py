@@ -1,0 +1,141 @@
+"""docs/plan-language.md describes what can be written, all of it and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from planrun.expressions.tree import FUNCTIONS, ROOTS
+from planrun.source.references import ENDS, FIELDS, RUN, STEP
+from planrun.source.schema.plan import Plan
+from planrun.steps.render import BASH, SH
+from tests.docs.pages import blocks, keys_of, tables, text_of
+
+PAGE = "plan-language.md"
+# The parts of the schema that a plan can use today; all others are reached by keys that are not built yet.
+BUILT = (
+    "Plan", "Step", "Defaults", "Limits", "RetryPolicy", "RetryRule", "Backoff", "Check", "JsonSchemaCheck", "Param",
+    "Value",
+)  # fmt: skip
+
+
+def schema() -> dict[str, dict[str, Any]]:
+    """Return the properties of each part of the schema by its name, marks of keys that are to come included."""
+    whole = Plan.model_json_schema()
+    parts = {name: part["properties"] for name, part in whole["$defs"].items() if "properties" in part}
+    return {**parts, "Plan": whole["properties"]}
+
+
+def described() -> dict[str, list[str]]:
+    """Return the keys in the tables of the page by the part of the schema that the table is about."""
+    found: dict[str, list[str]] = {}
+    for parts, rows in tables(text_of(PAGE)):
+        for part in parts:
+            found.setdefault(part, []).extend(key for row in rows for key in keys_of(row[0]))
+    return found
+
+
+def test_every_built_key_is_described_once() -> None:
+    """The tables name each key that is built, each once, and no other."""
+    known = schema()
+    found = described()
+    assert set(found) == set(BUILT)
+    for part in BUILT:
+        built = [key for key, value in known[part].items() if not value.get("x-later")]
+        assert sorted(found[part]) == sorted(built), part
+
+
+def test_every_built_key_has_an_example() -> None:
+    """Each key stands in at least one block of the page."""
+    text = "\n".join(block.text for block in blocks("yaml") if block.page.endswith(PAGE))
+    missing = {
+        key
+        for part in BUILT
+        for key, value in schema()[part].items()
+        if not value.get("x-later") and not re.search(rf"(?<![\w-]){re.escape(key)}:", text)
+    }
+    assert missing == set()
+
+
+def test_words_and_numbers_of_the_schema_stand_on_the_page() -> None:
+    """Where the schema allows a few words, the row of the key names exactly these; what is required says so."""
+    known = schema()
+    whole = Plan.model_json_schema()
+    required = {name: part.get("required", []) for name, part in whole["$defs"].items()}
+    required["Plan"] = whole["required"]
+    for parts, rows in tables(text_of(PAGE)):
+        for row in rows:
+            (key,) = keys_of(row[0])
+            spec = known[parts[0]][key]
+            choices = next((each for each in spec.get("anyOf", [spec]) if "enum" in each), {})
+            later = choices.get("x-later-words", [])
+            if choices.get("type") == "string":
+                assert [str(word) for word in keys_of(row[1])] == [w for w in choices["enum"] if w not in later], row
+            if len(row) == 4:
+                assert (row[2] == "required") == (key in required[parts[0]]), row
+
+
+def test_keys_to_come_are_listed() -> None:
+    """What the schema knows and planrun does not build yet stands in the last list, complete."""
+    known = schema()
+    listed = text_of(PAGE).split("<!-- later -->")[1]
+    later = {key for part in BUILT for key, value in known[part].items() if value.get("x-later")}
+    assert set(keys_of(listed)) - {"defaults", "limits", "on_failure"} == later | {"replan"}
+
+
+def test_expressions_are_described() -> None:
+    """Every function, name and field of the language is on the page, and no function that there is not."""
+    text = text_of(PAGE)
+    rows = re.findall(r"^\| `(\w+)\(.*?\)` \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(FUNCTIONS)
+    for root in ROOTS:
+        assert f"`{root}" in text, root
+    for name in (*RUN, *STEP):
+        assert re.search(rf"`(run|step)\.{name}`", text), name
+    for field in FIELDS:
+        assert f"steps.ID.{field}" in text, field
+    status = next(row for row in text.splitlines() if row.startswith("| `steps.ID.status`"))
+    assert keys_of(status)[1:] == list(ENDS)
+
+
+def test_the_default_shells_are_those_of_the_page() -> None:
+    """The words before a script are the ones that the page names."""
+    row = next(row for row in text_of(PAGE).splitlines() if row.startswith("| `shell` | text or list | `bash"))
+    assert " ".join(BASH) in keys_of(row)
+    assert " ".join(SH) in keys_of(row)
+
+
+def test_limits_are_those_of_the_code() -> None:
+    """Each number in the tables of limits is the constant that is held."""
+    from planrun.expressions import files, tree
+    from planrun.source import document, file, problems
+
+    def number(label: str) -> int:
+        (found,) = re.findall(rf"^\| {re.escape(label)} \| ([\d,]+)", text_of(PAGE), re.MULTILINE)
+        return int(found.replace(",", ""))
+
+    assert number("size of the file") << 20 == file.MAX_BYTES
+    assert number("levels of lists and mappings inside each other") == document.MAX_DEPTH
+    assert number("keys and values in the file") == document.MAX_NODES
+    assert number("entries of one list or mapping") == document.MAX_ENTRIES
+    assert number("values that aliases add") == document.MAX_EXPANDED
+    assert number("problems reported for one file") == problems.MAX_PROBLEMS
+    assert number("one expression") == tree.MAX_TEXT
+    assert number("interpolations in one text") == tree.MAX_PLACES
+    assert number("operators and brackets inside each other") == tree.MAX_DEPTH
+    assert number("a text that an expression makes, a value written as JSON") == tree.MAX_SIZE
+    assert number("a text with all its values filled in") == tree.MAX_RENDERED
+    assert number("`hash_files`") == files._MAX_ENTRIES
+
+
+def test_the_page_has_a_block_for_each_action() -> None:
+    """The actions that are built each stand in a block that is a valid plan."""
+    kinds = set()
+    for block in blocks("yaml"):
+        if block.page.endswith(PAGE) and not block.mark:
+            data = yaml.safe_load(block.text)
+            steps = data if isinstance(data, list) else data.get("steps", [])
+            kinds |= {key for step in steps for key in step}
+    assert {"run", "exec", "validate"} <= kinds
