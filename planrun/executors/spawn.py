@@ -6,6 +6,7 @@ from __future__ import annotations
 import _signal
 import errno
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +91,13 @@ def which(name: str, path: str, cwd: str) -> tuple[str, bool]:
     forbidden = ""
     for folder in path.split(":"):
         candidate = os.path.join(cwd, folder, name)
-        if os.access(candidate, os.X_OK):
-            if not os.path.isdir(candidate):
-                return candidate, True
-        elif not forbidden and os.path.isfile(candidate):
+        try:
+            mode = os.stat(candidate).st_mode  # first: in most folders there is nothing, and one call says so
+        except OSError:
+            continue
+        if not stat.S_ISDIR(mode) and os.access(candidate, os.X_OK):
+            return candidate, True
+        if not forbidden and stat.S_ISREG(mode):
             forbidden = candidate
     return forbidden, False
 
