@@ -1,4 +1,4 @@
-"""What a start of planrun costs, without a clock: modules, memory, and system calls, for plans that were seen before."""
+"""What a start of planrun costs, without a clock: modules, memory and system calls of plans that were seen before."""
 
 from __future__ import annotations
 
