@@ -36,7 +36,8 @@ _FOREIGN_FUNCTIONS = {
     "format": "; join texts by `~`",
     "d": "; use default",
     "quote": "; in a script use `| sh`",
-    "sh": ": `| sh` comes last inside `${{ }}` in `run:`; `env:` and `exec:` take any value as it is",
+    "sh": ": `| sh` comes last inside `${{ }}` in `run:`, behind ( ) around more than one value; "
+    "`env:` and `exec:` take any value as it is",
 }
 
 
@@ -55,7 +56,9 @@ def unknown(name: str) -> str:
     if name in FUNCTIONS:
         return f"`{name}` is a function: {name}(…)"
     if name.startswith(_SEED):
-        return f"unknown name `{shown(name)}`; a step is asked for by {_SEED}<id>_failed or {_SEED}<id>_succeeded"
+        forms = f"{_SEED}<id>_failed or {_SEED}<id>_succeeded"
+        dashed = "and one with a dash or a dot in its id by steps['<id>'].status"
+        return f"unknown name `{shown(name)}`; a step is asked for by {forms}, {dashed}"
     return f"unknown name `{shown(name)}`" + _nearest(name, ROOTS, f"; names are {', '.join(ROOTS)}")
 
 

@@ -196,6 +196,9 @@ class Console:
             run = state.started.run if state.started else ""
             steps = f"{left} step{'' if left == 1 else 's'}"
             self._say(f"{line(plan.title or plan.name)}: {steps}, {jobs_of(state)} at a time, run {run}\n")
+            withheld = state.started.options.get("env_left_out") if state.started else ()
+            if withheld:
+                self._say(f"  kept from the steps, by inherit_env: safe: {line(', '.join(withheld))}\n")
 
     def _ended(self, step: StepState, state: RunState) -> None:
         self._tally.end(step.step.id, step.duration if step.attempts else None)

@@ -22,6 +22,8 @@ SH = ("sh", "-eu", "-c")
 _INLINE = {"node": "-e", "perl": "-e", "ruby": "-e", "pwsh": "-Command", "powershell": "-Command"}
 # One argument may be 128 KiB at most (Linux: MAX_ARG_STRLEN); longer scripts go through a file.
 MAX_ARGUMENT = 100_000
+# The name of the workspace in a scope: `expressions.tree.ROOT_KEY`, which plain runs do not import.
+ROOT = "<root>"
 
 
 class Recipe(Record):
@@ -97,7 +99,7 @@ def _argument(value: Text, scope: dict[str, Any]) -> str:
 
 
 def _env_file(name: str, scope: dict[str, Any]) -> dict[str, str]:
-    path = os.path.join(str(scope["workspace"]), name)
+    path = os.path.join(str(scope[ROOT]), name)
     try:
         with open(path, encoding="utf-8") as file:
             found = parse_env_file(file.read(1 << 20))

@@ -11,7 +11,7 @@ from planrun.model.plan import Validate
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 from planrun.steps.outputs import OutputError, read_outputs
-from planrun.steps.render import MAX_ARGUMENT, Recipe, added_environment, render_step
+from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, render_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Steps:
         self._fixed = {
             "env": place.env,
             "run": {"id": place.run, **place.context},
-            "workspace": place.workspace,
+            ROOT: place.workspace,
         }
         self._outputs = os.path.join(place.rundir, "outputs")
         self._logs = os.path.join(place.rundir, "logs")
