@@ -60,7 +60,10 @@ def blocks(*languages: str) -> list[Block]:
 
 def tables(text: str) -> list[tuple[tuple[str, ...], list[list[str]]]]:
     """Return each table that has a mark: the names in the mark, and its rows without the head."""
-    return [(tuple(mark.split()), [_cells(row) for row in rows.splitlines()[2:]]) for mark, rows in TABLE.findall(text)]
+    return [
+        (tuple(mark.split()), [_cells(row) for row in rows.splitlines()[2:]])
+        for mark, rows in TABLE.findall(text)
+    ]
 
 
 def _cells(row: str) -> list[str]:

@@ -44,7 +44,9 @@ def test_every_code_has_its_example() -> None:
         assert set(re.findall(r"<!-- wrong: (\w+) -->", section)) <= {section[:4]}
 
 
-@pytest.mark.parametrize(("code", "block"), examples(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("code", "block"), examples(), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_an_example_shows_its_code(code: str, block: Block) -> None:
     """The plan under a code has that problem, and no other."""
     data = block.text.encode()

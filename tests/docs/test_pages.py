@@ -59,7 +59,9 @@ def commands(text: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("block", [block for block in SHELL if commands(block.text)], ids=lambda block: block.name)
+@pytest.mark.parametrize(
+    "block", [block for block in SHELL if commands(block.text)], ids=lambda block: block.name
+)
 def test_a_documented_command_exists(block: Block) -> None:
     """Each planrun command in a block has a verb and options that there are."""
     for words in commands(block.text):

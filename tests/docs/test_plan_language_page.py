@@ -69,10 +69,12 @@ def test_words_and_numbers_of_the_schema_stand_on_the_page() -> None:
         for row in rows:
             (key,) = keys_of(row[0])
             spec = known[parts[0]][key]
-            choices = next((each for each in spec.get("anyOf", [spec]) if "enum" in each), {})
+            choices: dict[str, Any] = next((each for each in spec.get("anyOf", [spec]) if "enum" in each), {})
             later = choices.get("x-later-words", [])
             if choices.get("type") == "string":
-                assert [str(word) for word in keys_of(row[1])] == [w for w in choices["enum"] if w not in later], row
+                assert [str(word) for word in keys_of(row[1])] == [
+                    w for w in choices["enum"] if w not in later
+                ], row
             if len(row) == 4:
                 assert (row[2] == "required") == (key in required[parts[0]]), row
 
@@ -102,7 +104,9 @@ def test_expressions_are_described() -> None:
 
 def test_the_default_shells_are_those_of_the_page() -> None:
     """The words before a script are the ones that the page names."""
-    row = next(row for row in text_of(PAGE).splitlines() if row.startswith("| `shell` | text or list | `bash"))
+    row = next(
+        row for row in text_of(PAGE).splitlines() if row.startswith("| `shell` | text or list | `bash")
+    )
     assert " ".join(BASH) in keys_of(row)
     assert " ".join(SH) in keys_of(row)
 

@@ -1,0 +1,70 @@
+"""docs/commands.md is in step with the command line."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+
+from planrun import errors
+from planrun.cli.arguments import EXECUTE, RESUME
+from planrun.cli.group import VERBS, planrun
+from planrun.reports.ci import _VENDORS
+from tests.docs.pages import keys_of, text_of
+
+PAGE = "commands.md"
+SECTION = re.compile(r"^### (\w+)\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
+
+
+def sections() -> dict[str, str]:
+    """Return the text about each verb."""
+    return dict(SECTION.findall(text_of(PAGE)))
+
+
+def documented(verb: str) -> set[str]:
+    """Return the flags in the table of a verb."""
+    cells = re.findall(r"^\| (`-[^|]*?) \|", sections()[verb], re.MULTILINE)
+    return {word.split()[0] for cell in cells for word in keys_of(cell)}
+
+
+def test_every_verb_has_its_section() -> None:
+    """The page is about the verbs that there are, each with a command that uses it."""
+    assert set(sections()) == set(VERBS)
+    for verb, text in sections().items():
+        assert re.search(rf"^planrun {verb}\b", text, re.MULTILINE), verb
+        assert f"| [`{verb}`](#{verb}) |" in text_of(PAGE)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_is_described(verb: str) -> None:
+    """The table of a verb has each of its options with all flags, and no other."""
+    command = planrun.get_command(click.Context(planrun), verb)
+    assert command is not None
+    known = {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+    assert documented(verb) == known
+
+
+@pytest.mark.parametrize("verb", ["execute", "resume"])
+def test_every_variable_and_choice_is_described(verb: str) -> None:
+    """Beside each option stands its variable, and an option of a few words names each of them."""
+    rows = sections()[verb].splitlines()
+    for option in EXECUTE if verb == "execute" else RESUME:
+        row = next(row for row in rows if row.startswith(f"| `{option.flags[0]}"))
+        assert f"| `{option.variable}` |" in row
+        if verb == "execute":
+            assert set(option.choices) <= set(keys_of(row)), row
+
+
+def test_every_exit_code_is_described() -> None:
+    """The table of exit codes has each code that planrun can end with."""
+    text = text_of(PAGE).split("## Exit codes")[1].split("\n## ")[0]
+    found = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    known = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    assert found == known | {128 + 1, 128 + 2, 128 + 15}
+
+
+def test_every_ci_system_is_named() -> None:
+    """The variables by which planrun knows a CI system are on the page."""
+    text = text_of(PAGE).split("## Variables")[1]
+    assert [name for name, _vendor in _VENDORS if f"`{name}`" not in text] == []
