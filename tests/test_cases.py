@@ -121,6 +121,7 @@ def shell(line: str, folder: Path) -> tuple[int, str, str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - there is one thread
     ) as process:
         try:
             out, err = process.communicate(timeout=60)
@@ -128,6 +129,12 @@ def shell(line: str, folder: Path) -> tuple[int, str, str]:
             os.killpg(process.pid, signal.SIGTERM)  # planrun, too, so that it ends what it started
             raise
     return process.returncode, out, err
+
+
+def heed_signals() -> None:
+    """Take signals for what they are, also where the tests run in the background, which ignores some."""
+    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, signal.SIG_DFL)
 
 
 def run_told(ledger: dict[str, Any], folder: Path) -> Iterator[str]:

@@ -58,7 +58,7 @@ class SignalInbox:
         for signum in arrived:
             if signum == _signal.SIGCHLD:
                 self.child_ended = True
-            else:
+            elif signum in self._signals:  # Python notes every signal that has a handler, timers included
                 self._arrived.append(signum)
         return bool(self._arrived)
 
