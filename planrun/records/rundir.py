@@ -31,8 +31,13 @@ def home(workspace: str) -> str:
 
 
 def new_run_id() -> str:
-    """Return an id that sorts by time: `20260131-093000-1f2e3d`, UTC."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+    """Return an id that sorts by time: `20260131-093000-1f2e3d`, UTC.
+
+    The last part is 12 bits of the second's fraction, so that `last` is right for runs of one second, and 12 of chance.
+    """
+    now = time.time()
+    chance = int.from_bytes(os.urandom(2), "big") & 0xFFF
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{int(now % 1 * 4096):03x}{chance:03x}"
 
 
 def create(folder: str, run: str, plan: bytes) -> str:

@@ -182,3 +182,12 @@ def test_runs_are_found_by_id_by_its_beginning_and_as_the_last(tmp_path: Path) -
         find(str(tmp_path), "x")
     assert len(new_run_id()) == len("20260101-000000-aaaaaa")
     assert (tmp_path / ".planrun" / ".gitignore").read_text() == "*\n"
+
+
+def test_run_ids_sort_by_time_within_a_second() -> None:
+    """Of runs that start in the same second, `last` is the last one."""
+    ids = []
+    for _ in range(50):
+        ids.append(new_run_id())
+        time.sleep(0.001)
+    assert ids == sorted(ids)
