@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,6 +39,11 @@ Command = Callable[[int], str]
 def silent(_index: int) -> str:
     """A step that prints nothing; every shell has it built in."""
     return "true"
+
+
+def program(_index: int) -> str:
+    """A step that starts a program; `true` by its path, so that no tool's shell does it itself."""
+    return shutil.which("true") or "/usr/bin/true"
 
 
 def printing(index: int) -> str:
