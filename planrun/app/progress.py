@@ -43,6 +43,8 @@ def bar(state: RunState, width: int = 20) -> str:
 def next_steps(state: RunState) -> list[str]:
     """Return the steps that can start now or, when everything waits for what runs, the first that is to come."""
     pending = [step for step in state.steps.values() if step.status in ("pending", "waiting")]
+    # What cleans up has no edges to the others and comes after all of them.
+    pending = [step for step in pending if step.step.section == "steps"] or pending
     ready = [step.step.id for step in pending if all(_settled(state, edge) for edge in step.step.edges)]
     return ready or [step.step.id for step in pending[:1]]
 

@@ -67,6 +67,7 @@ def test_status_speaks_ascii_where_it_must(say: Say, monkeypatch: pytest.MonkeyP
     assert "\nx Step test (failed: exit 75)\n" in said.out
 
 
+@pytest.mark.shows("GP-60", "D-24")
 def test_status_json_counts_and_reasons(say: Say, mixed: Path) -> None:
     """`status --json` is one document with progress, counts, next steps and a reason for each step."""
     document = json.loads(say("status", "last", "--json").out)
@@ -77,6 +78,7 @@ def test_status_json_counts_and_reasons(say: Say, mixed: Path) -> None:
     assert document["steps"][4]["because"] == ["test failed (exit 75), and nothing tolerates it"]
 
 
+@pytest.mark.shows("GP-75")
 def test_runs_lists_what_failed(say: Say, mixed: Path) -> None:
     """`runs` has a row per run with its verdict and the steps that failed; the same as JSON."""
     said = say("runs")
@@ -330,6 +332,7 @@ def test_a_run_that_goes_on_is_running(say: Say, going: subprocess.Popen[bytes])
     assert going.poll() is None
 
 
+@pytest.mark.shows("GP-75")
 def test_a_run_that_was_killed_is_unfinished(say: Say, going: subprocess.Popen[bytes]) -> None:
     """After kill -9 it is `unfinished` at once, and each verb says how to go on."""
     os.kill(going.pid, signal.SIGKILL)

@@ -16,7 +16,7 @@ def ends(state: RunState) -> dict[str, str]:
     return {name: f"{found.status}/{found.reason}" for name, found in state.steps.items()}
 
 
-@pytest.mark.shows("GP-28", "GP-33")
+@pytest.mark.shows("GP-28", "GP-33", "V-66")
 def test_ready_steps_overlap_and_a_join_waits_for_all() -> None:
     """Three steps run at once; the fourth starts when all of them have ended."""
     world = World({name: [1.0] for name in "123"})
@@ -25,6 +25,7 @@ def test_ready_steps_overlap_and_a_join_waits_for_all() -> None:
     assert world.together[3] == ("4",)
 
 
+@pytest.mark.shows("V-58")
 def test_no_more_attempts_run_at_once_than_jobs() -> None:
     """`jobs` bounds the attempts with a process."""
     world = World({str(n): [1.0] for n in range(9)})

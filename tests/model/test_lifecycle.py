@@ -26,7 +26,7 @@ LEGAL = {
 }
 
 
-@pytest.mark.shows(*(f"GP-{number:02d}" for number in range(1, 12)))
+@pytest.mark.shows("GP-09")
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(PLAN, PLAN)))
 def test_all_64_plan_transitions(old: str, new: str) -> None:
     """A legal transition happens; an illegal one is a bug that says both states."""
@@ -37,7 +37,6 @@ def test_all_64_plan_transitions(old: str, new: str) -> None:
             move_plan(old, new)
 
 
-@pytest.mark.shows("GP-12", "GP-13", "GP-14", "GP-15", "GP-17", "D-16", "D-17", "D-18", "D-19", "D-20")
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(STEP_MOVES, STEP_MOVES)))
 def test_all_step_transitions(old: str, new: str) -> None:
     """Ended steps stay ended, nothing goes back to pending, and only what was started can complete a wait."""

@@ -45,6 +45,7 @@ def shown(story: Story, look: Look, *, turn: float = 0.05) -> str:
     return out.getvalue()
 
 
+@pytest.mark.shows("V-50", "D-11")
 def test_plain_lines(tmp_path: Path) -> None:
     """One line for every end, with the place in the plan and the last words of what failed."""
     assert shown(tell_mixed_run(tmp_path), Look()).splitlines() == [
@@ -185,7 +186,7 @@ def test_long_output_is_cut(tmp_path: Path) -> None:
     assert " bytes left out …\n" in text
 
 
-@pytest.mark.shows("N-46")
+@pytest.mark.shows("N-46", "D-12")
 def test_the_status_line(tmp_path: Path) -> None:
     """It is drawn at most ten times a second, erased before each line, and gone at the end."""
     out, now = io.StringIO(), [0.0]
@@ -227,6 +228,7 @@ def test_the_status_line_fits() -> None:
         assert os.read(leader, 4096) == b"\r\x1b[Kwide ??"
 
 
+@pytest.mark.shows("V-49")
 def test_a_log_is_alive(tmp_path: Path) -> None:
     """After a minute without news a plain console says what runs; the engine is told when to ask again."""
     out, now = io.StringIO(), [0.0]

@@ -111,6 +111,7 @@ def test_a_killed_run(tmp_path: Path) -> None:
     assert value["steps"][1]["status"] == "pending"
 
 
+@pytest.mark.shows("GP-26", "GP-59")
 def test_usage_adds_up(tmp_path: Path) -> None:
     """Tokens of all attempts are summed for the run."""
     told = Story(tmp_path, step("a"), step("b"))
