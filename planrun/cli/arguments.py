@@ -132,7 +132,7 @@ def parse(
         if not word.startswith("-") or word == "-":
             operands.append(word)
             continue
-        flag, equals, value = word.partition("=")
+        flag, equals, value = _split(word)
         option = known.get(flag)
         if option is None:
             raise InvalidInput(f"no such option: {flag}{_suggestion(flag, known)}")
@@ -150,6 +150,14 @@ def parse(
     if values.pop("no_cache", False):
         values["cache"] = False
     return operands[0], values
+
+
+def _split(word: str) -> tuple[str, bool, str]:
+    """Part `--jobs=4`, and `-j4` as well; says whether there is a value in the word."""
+    if word.startswith("--") or len(word) == 2:
+        flag, equals, value = word.partition("=")
+        return flag, bool(equals), value
+    return word[:2], True, word[2:].removeprefix("=")
 
 
 def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:

@@ -250,6 +250,8 @@ class Scheduler:
 
     def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
         """Record the end of an attempt and what it makes of its step."""
+        if outcome.status == "cancelled" and self.state.ending and self.state.ending.why == "abort":
+            outcome = outcome.but(reason="abort")  # as for the steps that had not started
         self._queue.release(step.id)
         tries = len(self.state.steps[step.id].tries)
         failure, seconds = self._react(step, tries, outcome) if outcome.status == "failed" else (None, None)

@@ -24,7 +24,8 @@ def parse_params(plan: Plan, given: Iterable[str]) -> dict[str, Any]:
             problems.append(f'a parameter is given as name=value, not "{word[:60]}"')
         elif name in texts:
             problems.append(f'the parameter "{name}" is given twice')
-        texts[name] = text
+        else:
+            texts[name] = text
     return resolve_params(plan, texts, problems)
 
 

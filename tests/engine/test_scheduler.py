@@ -154,7 +154,7 @@ def test_abort_cancels_what_runs_and_starts_nothing() -> None:
     state, code = world.run(plan(steps))
     assert code == 1
     assert ends(state) == {
-        "slow": "cancelled/cancelled",
+        "slow": "cancelled/abort",
         "bad": "failed/exit",
         "next": "cancelled/abort",
         "far": "cancelled/abort",
