@@ -8,6 +8,7 @@ from planrun.cli.completing import complete_runs
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_json, speaks_unicode
 from planrun.cli.table import table
+from planrun.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,13 +131,16 @@ def verify(run: str, head: str, *, as_json: bool) -> int:
     \b
     Examples:
       planrun verify last
-      planrun verify 20260131-093000-1f2e3d --head 3a7bd3e2360a3d29eea436fcfb7e44c7
+      planrun verify 20260131-093000-1f2e3d --head "$HEAD"
     """
     import os
 
     from planrun.app.inspecting import read
 
-    rundir, reading = read(run, head.strip().lower())
+    head = head.strip().lower()
+    if head and (len(head) != 64 or head.strip("0123456789abcdef")):
+        raise InvalidInput("a head is a hash of 64 hexadecimal digits, as `execute` printed it at its end")
+    rundir, reading = read(run, head)
     name = os.path.basename(rundir)
     if as_json:
         say_json({"run": name, **_reading_data(reading)})

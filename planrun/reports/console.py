@@ -182,7 +182,7 @@ class Console:
         """
         if not self.look.quiet:
             files = ", ".join([os.path.basename(path) for path in paths.values()])
-            self._say(f"  reports in {_folder(paths)}: {files}; ledger head {head[:12]}\n")
+            self._say(f"  reports in {_folder(paths)}: {files}; ledger head {head}\n")
             if state.started and state.status in ("failed", "cancelled"):
                 self._say(f"  planrun resume {state.started.run} goes on from here\n")
         self._flush()

@@ -236,6 +236,8 @@ def test_verify_an_intact_ledger(say: Say, mixed: Path) -> None:
     head = said.out.split("head ")[1].strip()
     assert (said.code, said.out) == (0, f"{mixed.name}: intact, {len(lines_of(mixed))} events, head {head}\n")
     assert say("verify", "last", "--head", head.upper()).code == 0
+    assert (refused := say("verify", "last", "--head", head[:12])).code == 2
+    assert "64 hexadecimal digits" in refused.err
     document = json.loads(say("verify", "last", "--json").out)
     assert (document["intact"], document["head"], document["line"]) == (True, head, None)
 

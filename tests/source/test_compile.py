@@ -51,7 +51,7 @@ steps:
 """
 
 
-@pytest.mark.shows("GP-24", "GP-31", "GP-32", "GP-21")
+@pytest.mark.shows("GP-24", "GP-31", "GP-21")
 def test_the_seeds_form_makes_done_edges_of_conditions() -> None:
     """`depends_on: [2]` with `condition: step_2_failed` waits for the end of 2, however it ends."""
     plan = compiled(SEEDS)
