@@ -11,6 +11,7 @@ from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.errors import EvaluationError, InvalidInput, PlanrunError
 from planrun.executors.local import LocalExecutor
+from planrun.executors.mark import Owner
 from planrun.executors.signals import SignalInbox
 from planrun.model import events as ev
 from planrun.model.record import Record
@@ -128,7 +129,10 @@ class Session:
         """Run what is pending, write the reports and say how it ended."""
         rundir = steps.place.rundir
         screen = console(state, rundir, self.settings)
-        executor = LocalExecutor(inbox=self.inbox, logs=os.path.join(rundir, "logs"))
+        owner = Owner(run=steps.place.run, workspace=self.workspace)
+        executor = LocalExecutor(inbox=self.inbox, logs=os.path.join(rundir, "logs"), owner=owner)
+        if self.lock.used_before:
+            executor.clear()
         rooms = Rooms(
             executor=executor,
             steps=steps,

@@ -134,12 +134,17 @@ class Attempt:
         self.wait_status = wait_status
         self.ended = now
         self.tree.leading = False
-        # Three system calls are all that a step without a background process pays for this.
-        suspicious = self.verdict is not None or self.tree.has_group() or self.log.held()
-        if suspicious and self.tree.look(self.log.held_as()):
+        if self._suspicious() and self.tree.look(self.log.held_as()):
             self._leave(now)
         else:
             self.over = True
+
+    def _suspicious(self) -> bool:
+        """Whether anybody may be left; a step without children pays one system call for this."""
+        if self.verdict is not None:
+            return True
+        tree = self.tree
+        return not tree.childless() and (tree.has_group() or self.log.held() or tree.suspected())
 
     def _leave(self, now: float) -> None:
         if self._stage == _RUNNING:

@@ -9,8 +9,11 @@ import time
 
 from planrun.errors import InternalError, RecordsLost
 from planrun.executors.attempt import NEVER, UNKILLABLE, Attempt
+from planrun.executors.births import Births
 from planrun.executors.ending import CANCELLED, DEADLINE, outcome
+from planrun.executors.guardian import Guardian
 from planrun.executors.logs import Logs
+from planrun.executors.mark import Marks
 from planrun.executors.signals import SignalInbox
 from planrun.executors.spawn import Launcher, SpawnFailed
 from planrun.executors.tree import ProcessTree
@@ -21,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, Self
 
+    from planrun.executors.mark import Owner
     from planrun.executors.watch import Watch
     from planrun.model.job import Job
 
@@ -34,6 +38,7 @@ class LocalExecutor:
 
     `inbox`: an open SignalInbox whose signals end a wait(). `logs`: the folder under which the logs of all
     jobs lie; without it each attempt has a file from its start on. Either way, silence leaves no file behind.
+    `owner`: the run the jobs belong to; without it nobody guards them when this process is killed.
     Use it as a context, or call close() at last: nothing survives it.
     """
 
@@ -42,6 +47,7 @@ class LocalExecutor:
         *,
         inbox: SignalInbox | None = None,
         logs: str = "",
+        owner: Owner | None = None,
         watch: WatchKind = "best",
         grace: float = GRACE,
     ) -> None:
@@ -51,7 +57,12 @@ class LocalExecutor:
         self._by_pid: dict[int, Attempt] = {}
         self._over: list[tuple[Job, Outcome]] = []
         self._logs = Logs(logs)
-        self._launcher = Launcher()
+        self._owner = owner
+        self._marks = Marks(owner.workspace if owner else "")
+        self._births = Births()
+        self._first = 0  # the process id of the first child of all
+        self._launcher = Launcher(self._marks)
+        self._guardian: Guardian | None = None
         self._own_inbox: SignalInbox | None = None
         self._watch: Watch
         if watch == "pidfd" or (watch == "best" and PidfdWatch.possible()):
@@ -80,9 +91,11 @@ class LocalExecutor:
         except OSError as error:
             self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}")
             return
+        self._guard()
         started = time.monotonic()
+        mark = self._marks.new()
         try:
-            pid = self._launcher.spawn(job, log.opening)
+            pid = self._launcher.spawn(job, log.opening, mark)
         except SpawnFailed as error:
             log.settle()
             self._fail(job, str(error))
@@ -95,7 +108,8 @@ class LocalExecutor:
             log.settle()
             self._fail(job, f"cannot watch {job.argv[0]}: {error.strerror}")
             return
-        self._running[job.step] = self._by_pid[pid] = Attempt(job, log, ProcessTree(pid, job), started)
+        tree = self._tree(pid, job, mark)
+        self._running[job.step] = self._by_pid[pid] = Attempt(job, log, tree, started)
 
     def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return the jobs that ended and how; blocks until there is one.
@@ -153,17 +167,55 @@ class LocalExecutor:
                 self.wait(0.1)
             except RecordsLost:  # said once already, or about to be: what ends here must end all the same
                 continue
+        self._end_strays()
         self._watch.close()
         self._logs.close()
         self._launcher.close()
+        self._births.close()
         if self._own_inbox:
             self._own_inbox.close()
+
+    def clear(self) -> None:
+        """Kill what an earlier planrun left in the owner's workspace; nobody else may run anything there."""
+        if self._owner and self._marks.possible(self._marks.workspace):
+            self._kill_leftovers(self._owner, earlier=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+    def _guard(self) -> None:
+        """Have a guardian before the first process that it is to guard."""
+        if self._guardian:
+            self._guardian.reap()
+        elif self._owner:
+            self._guardian = Guardian(self._owner.run, self._marks.prefix)
+
+    def _tree(self, pid: int, job: Job, mark: int) -> ProcessTree:
+        if not self._first:
+            self._first = pid
+            self._marks.check(pid, mark)
+            if self._guardian and mark and not self._marks.works:
+                self._guardian.dismiss()  # it would look for marks
+                self._guardian = None
+                self._guard()
+        return ProcessTree(pid, job, mark=mark if self._marks.works else 0, births=self._births)
+
+    def _end_strays(self) -> None:
+        """End what no attempt can be charged with any more, and then the guardian."""
+        if self._owner and self._first:
+            born = self._births.since(self._first, 1)
+            if self._marks.possible(self._marks.planrun, born):
+                self._kill_leftovers(self._owner, earlier=False)
+        if self._guardian:
+            self._guardian.dismiss()
+
+    def _kill_leftovers(self, owner: Owner, *, earlier: bool) -> None:
+        from planrun.executors.leftovers import kill_leftovers  # few runs have any
+
+        kill_leftovers(self._marks, owner, earlier=earlier)
 
     def _fail(self, job: Job, message: str) -> None:
         self._over.append((job, Outcome(status="failed", reason="spawn", message=message)))

@@ -10,6 +10,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from planrun.executors.mark import Marks
     from planrun.model.job import Job
 
     FileAction = tuple[int, int, int] | tuple[int, int, str, int, int]
@@ -35,7 +36,8 @@ class Launcher:
     all other descriptors are closed on exec from now on, also those that planrun itself inherited.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         self._stdin = (os.POSIX_SPAWN_DUP2, null, 0)
@@ -56,8 +58,10 @@ class Launcher:
         os.close(self._null)
         os.close(self._home)
 
-    def spawn(self, job: Job, output: list[FileAction]) -> int:
+    def spawn(self, job: Job, output: list[FileAction], mark: int) -> int:
         """Start the job's process with `output` done to its descriptors 1 and 2; return its process id.
+
+        It is born with `mark`, if there are marks: one that it got later its first children might lack.
 
         Raises SpawnFailed.
         """
@@ -65,6 +69,7 @@ class Launcher:
         foreign = job.cwd != self._home_name
         if foreign:
             _enter(job.cwd)
+        self._marks.wear(mark)
         try:
             return os.posix_spawn(
                 program,
@@ -78,6 +83,7 @@ class Launcher:
         except (OSError, ValueError) as error:
             raise SpawnFailed(_why(error, job, program)) from None
         finally:
+            self._marks.wear(0)
             if foreign:
                 os.fchdir(self._home)
 

@@ -6,33 +6,51 @@ from __future__ import annotations
 import _signal
 import os
 
+from planrun.executors.mark import borne, mark_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from planrun.executors.births import Births
     from planrun.model.job import Job
 
 # What SPEC calls the environment cookie: together these name one attempt of one run.
 COOKIE = ("PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT")
-_HAS_PROC = os.path.exists("/proc/self/stat")
+HAS_PROC = os.path.exists("/proc/self/stat")
 _GONE = (b"Z", b"X", b"x")  # a zombie whose parent does not reap it is as good as gone
 
 
 class ProcessTree:
-    """The main process of an attempt, its group and session, and what carries its cookie in the environment.
+    """The main process of an attempt, and all that came from it.
 
-    A process belongs to it by its session, its group, its cookie, or by having a parent that does. One that
-    left the session with a new environment, and whose parent is gone, is not found. Without /proc it is the
-    group alone.
+    A process belongs to it by its mark, and whether or not there are marks: by its session, its group, its cookie
+    in the environment, or by having a parent that does. Without /proc it is the group alone.
     """
 
-    __slots__ = ("_environment", "_known", "leader", "leading")
+    __slots__ = ("_births", "_environment", "_known", "_mark", "_number", "leader", "leading")
 
-    def __init__(self, leader: int, job: Job) -> None:
+    def __init__(self, leader: int, job: Job, *, mark: int = 0, births: Births | None = None) -> None:
         self.leader = leader
         self.leading = True  # the main process is not reaped yet, so its number cannot be anybody else's
         self._environment = job.env
+        self._mark = mark
+        self._births = births
+        self._number = births.ours(leader) if births else 0
         self._known: dict[int, int] = {}  # process id to start time: together they are never used twice
+
+    def childless(self) -> bool:
+        """Whether it is certain that the main process never had a child, by one system call."""
+        return self._births is not None and self._births.since(self.leader, self._number) == range(0)
+
+    def suspected(self) -> bool:
+        """Whether anybody may be left outside the group; who is, look() tells."""
+        if not HAS_PROC:
+            return False
+        if not self._mark:
+            return True
+        born = self._births.since(self.leader, self._number) if self._births else None
+        return borne(range(self._mark, self._mark + 1), born)
 
     def has_group(self) -> bool:
         """Whether anybody is left in the group, by one system call; a stranger's group only by rare chance.
@@ -52,9 +70,9 @@ class ProcessTree:
 
         With `log` (device and inode) also those count that have this file open for writing.
         """
-        if not _HAS_PROC:
+        if not HAS_PROC:
             return int(not self.leading and self.has_group())
-        self._known = {pid: start for pid, start in self._known.items() if _start(pid) == start}
+        self._known = {pid: start for pid, start in self._known.items() if start_time(pid) == start}
         rows = {row[0]: row for row in _processes()}
         # Alive after it was reaped: the number went to a stranger, and so did group and session.
         leader = 0 if self.leader in rows and not self.leading else self.leader
@@ -63,7 +81,8 @@ class ProcessTree:
         for pid, (_, _, group, session, _) in rows.items():
             if (
                 (leader and leader in (session, group))
-                or (cookie and _carries(pid, cookie))
+                or (self._mark and mark_of(pid) == self._mark)
+                or (cookie and carries(pid, cookie))
                 or (log and _writes(pid, log))
             ):
                 family.add(pid)
@@ -74,9 +93,9 @@ class ProcessTree:
 
     def remaining(self) -> int:
         """How many of the members found before are still alive."""
-        if not _HAS_PROC:
+        if not HAS_PROC:
             return int(self.has_group())
-        self._known = {pid: start for pid, start in self._known.items() if _start(pid) == start}
+        self._known = {pid: start for pid, start in self._known.items() if start_time(pid) == start}
         return len(self._known)
 
     def members(self) -> tuple[int, ...]:
@@ -85,12 +104,12 @@ class ProcessTree:
 
     def signal(self, signum: int) -> None:
         """Signal the group while its number is certain, and every member that was found one by one."""
-        group = self.leading or not _HAS_PROC
+        group = self.leading or not HAS_PROC
         if group:
             _quietly_killpg(self.leader, signum)
         for pid, start in self._known.items():
             if not (group and _group_of(pid) == self.leader):
-                _signal_exactly(pid, start, signum)
+                signal_exactly(pid, start, signum)
 
     def _cookie(self) -> tuple[bytes, ...]:
         """The entries that only this attempt's processes have in their environment; none when one is missing."""
@@ -119,7 +138,8 @@ def _stat(pid: int) -> list[bytes]:
     return [] if fields[0] in _GONE else fields
 
 
-def _start(pid: int) -> int:
+def start_time(pid: int) -> int:
+    """When a process began, in clock ticks since boot; -1 when it is gone or a zombie."""
     stat = _stat(pid)
     return int(stat[19]) if stat else -1
 
@@ -131,7 +151,8 @@ def _group_of(pid: int) -> int:
         return -1
 
 
-def _carries(pid: int, cookie: tuple[bytes, ...]) -> bool:
+def carries(pid: int, cookie: tuple[bytes, ...]) -> bool:
+    """Whether a process was started with all these entries in its environment."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             environment = file.read().split(b"\0")
@@ -161,14 +182,14 @@ def _quietly_killpg(group: int, signum: int) -> None:
         return
 
 
-def _signal_exactly(pid: int, start: int, signum: int) -> None:
+def signal_exactly(pid: int, start: int, signum: int) -> None:
     """Signal the process with this number that began at this time, and no other that got its number since."""
     try:
         handle = os.pidfd_open(pid)
     except (AttributeError, OSError):
         handle = -1
     try:
-        if _start(pid) != start:
+        if start_time(pid) != start:
             return
         if handle >= 0:
             _signal.pidfd_send_signal(handle, signum)

@@ -26,6 +26,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.run_id = f"{folder.name}-{os.urandom(6).hex()}"  # the same test may run in another shell, too
         self.logs = folder / "logs"
         self.executor: LocalExecutor
 
@@ -33,7 +34,7 @@ class Bench:
         """A job with this step id and command; `fields` replace the defaults."""
         env = {
             "PATH": os.environ["PATH"],
-            "PLANRUN_RUN": self.folder.name,
+            "PLANRUN_RUN": self.run_id,
             "PLANRUN_STEP": step,
             "PLANRUN_ATTEMPT": "1",
         }

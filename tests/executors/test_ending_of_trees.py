@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.executors import tree
+from planrun.executors.mark import Marks
 from planrun.executors.tree import ProcessTree
 from tests.executors.conftest import alive
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc to find processes outside the group")
 NOTED = "echo $! >> pids"
+TRACELESS = "env -i setsid sh -c 'exec </dev/null >/dev/null 2>&1; sleep 60 & echo $! >> pids'"
 
 
 def test_a_background_child_is_ended_and_noted(bench: Bench, pids: Pids) -> None:
@@ -83,6 +85,39 @@ def test_a_timeout_finds_daemons_by_their_environment(bench: Bench, pids: Pids) 
     assert not alive(pids()[0])
 
 
+@LINUX
+def test_a_daemon_without_a_trace_is_ended_with_its_step(bench: Bench, pids: Pids) -> None:
+    """A daemon that has neither parent nor session, environment or descriptor of its step ends with it."""
+    outcome = bench.run(bench.shell("a", TRACELESS))
+    assert (outcome.status, outcome.notes) == ("completed", ("1 background process ended",))
+    assert not alive(pids()[0])
+
+
+@LINUX
+def test_daemons_of_steps_that_run_together_are_told_apart(bench: Bench, pids: Pids) -> None:
+    """The end of a step is none for the daemon of another step that is still running."""
+    bench.executor.start(bench.shell("b", f"{TRACELESS}; until test -e go; do sleep 0.02; done"))
+    bench.until(lambda: len(pids()) == 1)
+    bench.executor.start(bench.shell("a", TRACELESS))
+    assert set(bench.outcomes(1)) == {"a"}
+    assert [alive(pid) for pid in pids()] == [True, False]
+    (bench.folder / "go").touch()
+    assert bench.outcomes(1)["b"].notes == ("1 background process ended",)
+    assert not alive(pids()[0])
+
+
+@LINUX
+def test_without_marks_the_environment_tells(
+    bench: Bench, pids: Pids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the kernel allows no marks, a daemon is found by the variables that name its attempt."""
+    monkeypatch.setattr(Marks, "_try", lambda _marks: False)
+    with type(bench.executor)(logs=str(bench.logs)) as bench.executor:
+        outcome = bench.run(bench.shell("a", TRACELESS.replace("env -i ", "")))
+    assert outcome.notes == ("1 background process ended",)
+    assert not alive(pids()[0])
+
+
 def test_the_whole_tree_has_the_grace_time(bench: Bench) -> None:
     """A child that needs a moment to clean up after SIGTERM has it, though its shell is gone at once."""
     child = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; while :; do sleep 0.02; done"
@@ -139,7 +174,7 @@ def test_closing_leaves_nothing(bench: Bench, pids: Pids) -> None:
 
 def test_without_proc_the_group_is_ended(bench: Bench, pids: Pids, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where processes cannot be listed, the group is signalled as a whole, and the note has no number."""
-    monkeypatch.setattr(tree, "_HAS_PROC", False)
+    monkeypatch.setattr(tree, "HAS_PROC", False)
     outcome = bench.run(bench.shell("a", f"sleep 60 & {NOTED}"))
     assert (outcome.status, outcome.notes) == ("completed", ("background processes ended",))
     assert not alive(pids()[0])
@@ -165,9 +200,9 @@ def test_a_process_that_got_an_old_number_is_not_signalled(bench: Bench) -> None
     """A member is signalled only while number and start time are those that were found."""
     bench.executor.start(bench.job("a", "sleep", "60"))
     number = bench.executor._by_pid.copy().popitem()[0]
-    tree._signal_exactly(number, -2, signal.SIGKILL)
+    tree.signal_exactly(number, -2, signal.SIGKILL)
     assert alive(number)
-    tree._signal_exactly(number, tree._start(number), signal.SIGKILL)
+    tree.signal_exactly(number, tree.start_time(number), signal.SIGKILL)
     assert bench.outcomes(1)["a"].signal == signal.SIGKILL
 
 

@@ -1,0 +1,56 @@
+"""The process that outlives planrun when planrun is killed, and then kills its steps."""
+
+from __future__ import annotations
+
+import os
+
+_SHELL = "/bin/sh"
+_SCRIPT = os.path.join(os.path.dirname(__file__), "guardian.sh")
+_DONE = b"done\n"
+
+
+class Guardian:
+    """A shell that waits on a pipe from this process; see guardian.sh for what it does when the pipe ends.
+
+    It has a session, a parent and an environment of its own, so that what hits planrun's group, its tree of
+    processes or everything with a CI system's cookie does not hit it. Where it cannot be started nobody guards.
+    """
+
+    __slots__ = ("_pid", "_pipe")
+
+    def __init__(self, run: str, prefix: str) -> None:
+        """Start it; `run`: the id of the run, `prefix`: how the marks of its attempts begin, or empty."""
+        reading, self._pipe = os.pipe()  # closed on exec: nobody but us can keep it open
+        try:
+            self._pid = os.posix_spawn(
+                _SHELL,
+                ("sh", _SCRIPT, run, prefix),
+                {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, reading, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,
+                setsigmask=(),
+            )
+        except OSError:
+            self._pid = 0
+        os.close(reading)
+
+    def reap(self, options: int = os.WNOHANG) -> None:
+        """Take the end of the process we started; the one that waits is its child and belongs to nobody here."""
+        if self._pid:
+            try:
+                self._pid = 0 if os.waitpid(self._pid, options)[0] else self._pid
+            except ChildProcessError:  # the program around us waits for any child
+                self._pid = 0
+
+    def dismiss(self) -> None:
+        """Have it end without doing anything."""
+        try:
+            os.write(self._pipe, _DONE)
+        except OSError:  # it is gone
+            pass
+        os.close(self._pipe)
+        self.reap(0)

@@ -1,0 +1,54 @@
+# Kills the steps of a planrun that died without a word (kill -9, no memory).
+#
+# It reads a pipe whose other end that planrun alone has: a line means that all is well, the pipe's end without one
+# that planrun is dead.
+# $1: the run, as its processes have it in their environment; $2: how their marks begin, empty without marks.
+run=$1
+mark=$2
+
+# What ends planrun may be meant for its whole group, session or tree: none of these is to end the guardian first.
+trap '' HUP INT TERM
+cd / || exit
+exec 3<&0
+
+suspects() {
+    if [ "$mark" ]; then
+        grep -Els "^Max file locks +$mark[0-9]{6} " /proc/[0-9]*/limits
+    else
+        grep -lsxz "PLANRUN_RUN=$run" /proc/[0-9]*/environ
+    fi
+}
+
+# Zombies do not count: whoever has to reap them may never do so.
+living() {
+    statuses=
+    for path in $(suspects); do
+        statuses="$statuses ${path%/*}/status"
+    done
+    # shellcheck disable=SC2086 # they are words
+    [ "$statuses" ] && for path in $(grep -Els '^State:.[^XZ]' $statuses); do
+        path=${path%/status}
+        echo "${path#/proc/}"
+    done
+}
+
+# Without /proc: the groups of those who have the run in their environment.
+families() {
+    for group in $(ps -axEww -o pgid= -o command= | sed -n "s/^ *\([0-9]*\) .* PLANRUN_RUN=$run.*/\1/p"); do
+        echo "-$group"
+    done
+}
+
+(
+    read -r word <&3
+    [ "$word" ] && exit
+    tries=100
+    while [ $tries -gt 0 ]; do
+        if [ -r /proc/self/status ]; then targets=$(living); else targets=$(families); fi
+        [ "$targets" ] || exit
+        # shellcheck disable=SC2086 # they are words
+        kill -KILL $targets 2>/dev/null
+        tries=$((tries - 1))
+        [ $tries -lt 90 ] && sleep 0.02
+    done
+) &

@@ -1,0 +1,138 @@
+"""What tells whose a process is, and whether there can be any: marks, and the count of births."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.executors import births, mark
+from planrun.executors.births import Births
+from planrun.executors.mark import Marks, bearers, borne, mark_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no marks")
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Marks:
+    """Give the test the marks of a planrun in its folder."""
+    return Marks(str(tmp_path))
+
+
+@pytest.fixture
+def births_now() -> Iterator[Births]:
+    """Give the test a count of births."""
+    counted = Births()
+    yield counted
+    counted.close()
+
+
+def born_with(marks: Marks, number: int, *words: str) -> subprocess.Popen[bytes]:
+    """Start a process with a mark."""
+    marks.wear(number)
+    try:
+        return subprocess.Popen(words, stdout=subprocess.PIPE)
+    finally:
+        marks.wear(0)
+
+
+def test_a_mark_outlives_session_environment_and_program(marks: Marks) -> None:
+    """A process has the mark of its ancestors whatever it changed, and it is found by it."""
+    before = mark_of(os.getpid())
+    number = marks.new()
+    with born_with(
+        marks, number, "env", "-i", "setsid", "-f", "sh", "-c", "echo $$; exec sleep 60"
+    ) as process:
+        assert process.stdout is not None
+        daemon = int(process.stdout.readline())
+        process.wait()
+        assert mark_of(daemon) == mark._written_mark(daemon) == number
+        assert bearers(marks.planrun) == [daemon]
+        os.kill(daemon, 9)
+    assert mark_of(os.getpid()) == before
+
+
+def test_what_is_gone_or_was_never_marked_has_no_mark(marks: Marks) -> None:
+    """A number that nobody has, and a process of somebody else, are nobody's."""
+    with born_with(marks, marks.new(), "true") as process:
+        process.wait()
+    assert mark_of(process.pid) not in marks.workspace
+    assert mark._written_mark(process.pid) == 0
+    assert os.getpid() not in bearers(marks.workspace)
+
+
+def test_a_workspace_is_known_by_the_folder_and_a_planrun_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two planruns in one folder, however it is spelled, share the workspace's marks and no other."""
+    first = Marks(str(tmp_path))
+    (tmp_path / "inside").mkdir()
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    second = Marks(f"{tmp_path}/inside/..")
+    assert first.workspace == second.workspace
+    assert not {first.new(), first.new()} & {second.new()}
+    assert first.new() in first.planrun
+    assert first.new() not in second.planrun
+    assert str(first.new()).startswith(first.prefix)
+    assert second.new() < 2**63
+    assert Marks(str(tmp_path / "inside")).workspace != first.workspace
+
+
+def test_marks_that_are_refused_or_do_not_arrive_are_not_used(
+    marks: Marks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sandbox that refuses the limit, or a kernel that loses it, leaves a planrun without marks."""
+    assert marks.works
+    marks.check(os.getpid(), marks.new())  # this process was not born with it
+    assert (marks.works, marks.new(), marks.prefix) == (False, 0, "")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("resource.setrlimit", refuse)
+    assert not Marks().works
+
+
+def test_many_births_are_looked_at_by_listing(marks: Marks) -> None:
+    """Whether a bearer is looked for among a few ids, many or all, the answer is the same."""
+    with born_with(marks, marks.new(), "sleep", "60") as process:
+        for born in (None, range(process.pid - 1, process.pid + 1), range(2, process.pid + 1000)):
+            assert borne(marks.planrun, born)
+        assert not borne(marks.planrun, range(process.pid + 1, process.pid + 3))
+        process.kill()
+
+
+def test_a_child_of_a_child_is_a_birth(births_now: Births) -> None:
+    """The ids that went to our own children do not count, those of their children do."""
+    ids = [os.posix_spawn("/bin/sh", ("sh", "-c", "/bin/true; /bin/true"), {}) for _ in range(2)]
+    numbers = [births_now.ours(pid) for pid in ids]
+    for pid in ids:
+        os.waitpid(pid, 0)
+    for pid, number in zip(ids, numbers, strict=True):
+        born = births_now.since(pid, number)
+        assert born is None or len(born) >= 2  # None: the ids began anew just now
+
+
+def test_births_are_unknown_where_the_file_is_not_the_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that somebody put in the place of the kernel's, or none, says nothing."""
+    monkeypatch.setattr(births, "_FILE", str(tmp_path / "loadavg"))
+    assert Births().since(1, 0) is None
+    (tmp_path / "loadavg").write_text("0.00 0.00 0.00 1/2 3\n", "ascii")
+    assert Births().since(1, 0) is None
+
+
+def test_births_are_unknown_when_ids_began_anew(births_now: Births) -> None:
+    """After an id that is higher than the last one given nothing is known, and a first child like that ends it."""
+    assert births_now.since(2**22, 0) is None
+    births_now.ours(2**22)
+    assert births_now._fd == -1
