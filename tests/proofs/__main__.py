@@ -1,0 +1,22 @@
+"""`python -m tests.proofs NAME`: the long form of a proof; `pytest tests/proofs` runs the short form of all."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.proofs import ending, escape
+
+PROOFS = {"ending": ending.main, "escape": escape.main}
+
+
+def main() -> int:
+    """Run the proof that the first argument names."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in PROOFS:
+        print(f"usage: python -m tests.proofs {'|'.join(PROOFS)} [options]", file=sys.stderr)
+        return 2
+    return PROOFS[name](sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

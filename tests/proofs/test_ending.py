@@ -1,0 +1,19 @@
+"""The short form of the proof that steps and runs end in time; how long it took is judged by the long form alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.proofs import ending
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.shows("R2", "R3", "R4")
+@pytest.mark.parametrize("measure", ending.MEASURES, ids=lambda measure: measure.__name__)
+def test_it_ends_as_it_should(tmp_path: Path, measure: ending.Measure) -> None:
+    """A held log, a step that is deaf or answers too late, and a cancelled run end with the right reason."""
+    assert measure(tmp_path).problem == ""
