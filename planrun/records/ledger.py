@@ -1,7 +1,8 @@
-"""The ledger: one JSON line an event, each bound to the line before by its hash.
+"""The ledger: one JSON line an event, each with a hash over itself and the hash of the line before.
 
-A line is `{"seq": n, "prev": sha256 of the previous line without its newline, "type": …, …}`; the first one's
-`prev` is 64 zeros. The hash of the last line is the head: whoever knows it can tell a rewritten ledger.
+A line is `{"seq":n,"type":"…",…,"hash":"…"}`. Its hash is the sha256, in hex, of the hash of the line before (64 zeros
+before the first) followed by the bytes of the line up to `,"hash"`. So a changed line is known by itself, and a moved or
+missing one by the next. The hash of the last line is the head: whoever knows it can tell a rewritten ledger.
 """
 
 from __future__ import annotations
@@ -40,12 +41,10 @@ class Ledger:
     def append(self, event: Event) -> None:
         """Write one event; on return it survives the death of this process. Raises RecordsLost."""
         self.records += 1
-        body = dumps(event.__dict__)
-        line = (
-            f'{{"seq":{self.records},"prev":"{self.head}","type":"{NAMES[type(event)]}",{body[1:]}'.encode()
-        )
-        self.head = sha256(line).hexdigest()
-        line += b"\n"
+        fields = dumps(event.__dict__)
+        body = f'{{"seq":{self.records},"type":"{NAMES[type(event)]}",{fields[1:-1]}'
+        self.head = sha256((self.head + body).encode()).hexdigest()
+        line = f'{body},"hash":"{self.head}"}}\n'.encode()
         try:
             written = os.write(self._fd, line)
             while written < len(line):  # a full disk or a signal cuts a write short

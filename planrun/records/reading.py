@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     Condition = Literal["intact", "unfinished", "torn", "altered", "truncated"]
 
 
+_HASH = 66  # bytes at the end of a line: 64 digits, quote, brace
+_KEY = len(',"hash":"')
+
+
 class Reading(Record):
     """What a ledger file holds, up to the first line that is not as it was written.
 
@@ -65,34 +69,13 @@ def verify(data: bytes, head: str = "") -> Reading:
     for number, line in enumerate(lines, 1):
         try:
             events.append(_event(line, number, previous))
-        except _Unlinked:
-            return _blame(reading, lines, events, head)
         except ValueError as error:
             return reading("altered", str(error), number)
-        previous = sha256(line).hexdigest()
+        previous = line[-_HASH:-2].decode()
         size += len(line) + 1
     if tail:
         return reading("torn", f"{len(tail)} bytes after the last whole line", len(lines) + 1)
     return _finish(reading, events, head, previous)
-
-
-class _Unlinked(ValueError):
-    """A line whose `prev` is not the hash of the line before: one of the two was altered."""
-
-
-def _blame(reading: Found, lines: list[bytes], events: list[Event], head: str) -> Reading:
-    """Say which of two lines that do not link was altered: the second one, unless its own hash is confirmed.
-
-    It is confirmed by the line after it, or by the head; a last line with nothing to confirm it is believed.
-    """
-    place = len(events)  # of the second line, 0-based
-    digest = sha256(lines[place]).hexdigest()
-    following = lines[place + 1] if place + 1 < len(lines) else None
-    confirmed = digest == head or not head if following is None else digest.encode() in following
-    if not confirmed or place == 0:
-        return reading("altered", "its `prev` is not the hash of the line before", place + 1)
-    events.pop()
-    return reading("altered", f"its hash is not the one that line {place + 1} names", place)
 
 
 def _finish(reading: Found, events: list[Event], head: str, previous: str) -> Reading:
@@ -110,6 +93,10 @@ def _finish(reading: Found, events: list[Event], head: str, previous: str) -> Re
 
 def _event(line: bytes, number: int, previous: str) -> Event:
     """Return the event on a line; raises ValueError saying what is wrong with it."""
+    body, end = line[: -_HASH - _KEY], line[-_HASH - _KEY :]
+    digest = sha256(previous.encode() + body).hexdigest()
+    if end != f',"hash":"{digest}"}}'.encode():
+        raise ValueError("its hash is not that of what it says")
     try:
         record: Any = json.loads(line)
     except ValueError:
@@ -118,8 +105,7 @@ def _event(line: bytes, number: int, previous: str) -> Event:
         raise ValueError("not a JSON object")  # noqa: TRY004 - one kind of error for the caller
     if record.pop("seq", None) != number:
         raise ValueError(f"its number is not {number}")
-    if record.pop("prev", None) != previous:
-        raise _Unlinked
+    del record["hash"]
     kind: Any = EVENTS.get(record.pop("type", ""))
     if kind is None:
         raise ValueError("an event that this version of planrun does not know")
