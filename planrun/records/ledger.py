@@ -1,8 +1,9 @@
 """The ledger: one JSON line an event, each with a hash over itself and the hash of the line before.
 
-A line is `{"seq":n,"type":"…",…,"hash":"…"}`. Its hash is the sha256, in hex, of the hash of the line before (64 zeros
-before the first) followed by the bytes of the line up to `,"hash"`. So a changed line is known by itself, and a moved or
-missing one by the next. The hash of the last line is the head: whoever knows it can tell a rewritten ledger.
+A line is `{"seq":n,"type":"…",…,"hash":"…"}`. Its hash is the sha256, in hex, of the hash of the line before
+(64 zeros before the first) followed by the bytes of the line up to `,"hash"`. So a changed line is known by itself,
+and a moved or missing one by the next. The hash of the last line is the head: whoever knows it can tell a rewritten
+ledger.
 """
 
 from __future__ import annotations
