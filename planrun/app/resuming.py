@@ -19,7 +19,7 @@ from planrun.source.load import load_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
@@ -51,10 +51,12 @@ def state_of(rundir: str, reading: Reading) -> RunState:
     return RunState(stored_plan(rundir, started)).replay(reading.events)
 
 
-def resume(run: str, settings: Settings, workspace: str = "") -> Result | None:
+def resume(run: str, settings: Settings, say: Callable[[str], object], workspace: str = "") -> Result | None:
     """Go on with a run; None when it is finished and there is nothing to do.
 
-    Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
+    `say` takes a line for people that has to come before anything runs. What the run was started with stays in
+    force: its parameters, its selection, --strict and --fail-on-flaky. Raises InvalidInput for an unknown run, an
+    altered ledger or a workspace that another run holds.
     """
     with Session(settings, workspace or os.getcwd()) as session:
         rundir = records.find(session.workspace, run)
@@ -65,10 +67,18 @@ def resume(run: str, settings: Settings, workspace: str = "") -> Result | None:
         if state.status == "completed":
             return None
         refuse_abstract(state.plan)
-        assert state.started is not None
-        wanted = state.started.options["selection"]
+        started = state.started
+        assert started is not None
+        session.take_over(started.options)
+        session.prepare_reports()
+        if _changed(session.workspace, started):
+            say(
+                f"{started.plan['file']} has changed; this run goes on with its own copy, "
+                "a new run would take the change"
+            )
+        wanted = started.options["selection"]
         opening = session.opening(state.plan, state.params, wanted)
-        steps = session.steps(state, rundir, state.started.context)
+        steps = session.steps(state, rundir, started.context)
         lost = lost_attempts(state)
         rerun = to_rerun(state, steps, lost)
         ledger = Ledger(os.path.join(rundir, records.LEDGER), seq=len(reading.events), head=reading.head)
@@ -85,6 +95,15 @@ def resume(run: str, settings: Settings, workspace: str = "") -> Result | None:
         return session.drive(state, ledger, steps, options)
 
 
+def _changed(workspace: str, started: ev.RunStarted) -> bool:
+    """Whether the plan file of a run now says something else; False when it is gone."""
+    try:
+        with open(os.path.join(workspace, started.plan["file"]), "rb") as file:
+            return bool(sha256(file.read()).hexdigest() != started.plan["sha256"])
+    except OSError:
+        return False
+
+
 def lost_attempts(state: RunState) -> list[str]:
     """Return the steps whose last attempt has no end."""
     return [name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None]
@@ -93,8 +112,9 @@ def lost_attempts(state: RunState) -> list[str]:
 def to_rerun(state: RunState, steps: Steps, lost: Iterable[str]) -> list[str]:
     """Return the steps that are pending again, in file order.
 
-    Kept is what completed or was skipped, has the same fingerprint still, and depends on nothing that runs
-    again. `finally` steps belong to every end of a run and always run again.
+    Kept is what completed or was skipped, or failed and was tolerated or recovered, as long as it would do the
+    same again and depends on nothing that runs again. `finally` steps belong to every end of a run and always
+    run again.
     """
     again = set(lost)
     main = state.plan.main()
@@ -108,7 +128,10 @@ def to_rerun(state: RunState, steps: Steps, lost: Iterable[str]) -> list[str]:
 
 def _kept(state: RunState, steps: Steps, step: Step, again: set[str]) -> bool:
     found = state.steps[step.id]
-    if found.status not in ("completed", "skipped") or any(edge.on in again for edge in step.edges):
+    cut_short = state.ending is not None and state.ending.why == "deadline" and found.reason == "timeout"
+    tolerated = state.tolerance(step.id) is not None and not cut_short
+    settled = tolerated or found.status in ("completed", "skipped")
+    if not settled or any(edge.on in again for edge in step.edges):
         return False
     if found.status == "skipped" or not found.attempts:
         return True

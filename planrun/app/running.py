@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from planrun import __version__
 from planrun.app.settings import ci_context, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
-from planrun.errors import EvaluationError, InvalidInput, PlanrunError
+from planrun.errors import EvaluationError, InvalidInput, RecordsLost
 from planrun.executors.local import LocalExecutor
 from planrun.executors.mark import Owner
 from planrun.executors.signals import SignalInbox
@@ -71,6 +70,21 @@ class Session:
             f"run {run}, process {os.getpid()} on {os.uname().nodename}, since {self.clock.stamp()}"
         )
 
+    def take_over(self, options: Mapping[str, Any]) -> None:
+        """Keep what the run was started with in force when it is resumed."""
+        kept = {name: True for name in ("strict", "fail_on_flaky") if options.get(name)}
+        self.settings = self.settings.but(**kept)
+
+    def prepare_reports(self) -> None:
+        """Make the report folder; raises RecordsLost now, and not after everything ran, when it cannot be written."""
+        folder = os.path.join(self.workspace, self.settings.report_dir)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise RecordsLost(f"cannot make the report folder {folder}: {error.strerror}") from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise RecordsLost(f"cannot write to the report folder {folder}")
+
     def opening(self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that the first event of a run and that of its resumption share."""
         environ = os.environ
@@ -92,6 +106,7 @@ class Session:
                 "schedule": plan.schedule,
                 "selection": dict(selection),
                 "strict": self.settings.strict,
+                "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
             },
@@ -162,6 +177,7 @@ def execute(plan: Plan, settings: Settings, params: dict[str, Any], workspace: s
     with Session(settings, workspace or os.getcwd()) as session:
         run = records.new_run_id()
         session.claim(run)
+        session.prepare_reports()
         rundir = records.create(records.home(session.workspace), run, plan.source)
         ledger = Ledger(os.path.join(rundir, records.LEDGER))
         state = RunState(plan)
@@ -223,8 +239,3 @@ def _on_path(program: str, path: str) -> bool:
 
 def _sinks(screen: Sink) -> tuple[Sink, ...]:
     return (screen,)
-
-
-def print_error(error: PlanrunError) -> None:
-    """Write an error for people to stderr."""
-    sys.stderr.write(f"planrun: error: {error}\n")

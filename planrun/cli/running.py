@@ -48,9 +48,10 @@ def _resume(words: list[str]) -> int:
     run, values = parse(words, RESUME, "RUN id (or `last`)")
     from planrun.app.resuming import resume
     from planrun.app.settings import Settings
+    from planrun.cli.failure import printable
 
     settings = Settings(**values)
-    result = resume(run, settings)
+    result = resume(run, settings, lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"))
     if result is not None:
         return _finish(result, settings)
     sys.stderr.write("planrun: the run is finished; nothing to do\n")

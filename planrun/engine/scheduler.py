@@ -103,16 +103,17 @@ class Scheduler:
                 self._queue.settle(step.id)
         if self.options.selected is not None:
             self._leave_out(steps, self.options.selected)
-        executor = self.rooms.executor
         while True:
             self._heed()
             self._look()
             self._start()
             if not self._frontier.open:
                 return  # what comes next in any case, cleanup or the end, is synced together with this
-            if not executor.running and not self._waiting:
+            idle = not self.rooms.executor.running and not self._waiting
+            ended = self._await()
+            if idle and not ended:  # what could not be started ends without ever having run
                 raise InternalError(f"{self._frontier.open} steps can neither start nor end")
-            for job, outcome in self._await():
+            for job, outcome in ended:
                 self._finish(job, outcome)
 
     def _await(self) -> list[tuple[Job, Outcome]]:
@@ -141,7 +142,7 @@ class Scheduler:
         moments = [self._waiting[0][0]] if self._waiting else []
         if self._deadline is not None:
             moments.append(self._deadline)
-        if self._cleanup_until is not None:
+        if self._cleanup_until is not None and self._cleanup_until > now:
             moments.append(self._cleanup_until)
         for sink in self.rooms.sinks:
             seconds = sink.tick()
@@ -165,7 +166,8 @@ class Scheduler:
         if self._deadline is not None and now >= self._deadline:
             self._stop_all("deadline", "timeout")
         if self._cleanup_until is not None and now >= self._cleanup_until:
-            self._cleanup_until = None
+            # From now on nothing starts, in this section and the next, and what runs is killed.
+            self._cleanup_until = now
             self.rooms.executor.kill_all()
             self._cancel_pending("cancelled")
         while self._waiting and self._waiting[0][0] <= now:

@@ -24,20 +24,22 @@ class WorkspaceLock:
 
     def acquire(self, owner: str) -> None:
         """Take the lock and write `owner` into it; raises InvalidInput naming the holder when it is taken."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._fd = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise InvalidInput(f"cannot lock this workspace: {self.path}: {error.strerror}") from None
+        try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._refuse(error)
-        self.used_before = os.fstat(self._fd).st_size > 0
         text = owner.encode()
         # In this order: ext4 writes a file out at once when it is closed after it was cut to nothing.
         os.pwrite(self._fd, text, 0)
         os.ftruncate(self._fd, len(text))
 
     def _refuse(self, error: OSError) -> None:
-        holder = os.pread(self._fd, 400, 0).decode("utf-8", "replace").strip() if self._fd >= 0 else ""
+        holder = os.pread(self._fd, 400, 0).decode("utf-8", "replace").strip()
         self.release()
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             who = f": {holder}" if holder else ""

@@ -25,8 +25,10 @@ def home(workspace: str) -> str:
         return folder
     except OSError as error:
         raise RecordsLost(f"cannot make {folder}: {error.strerror}") from None
-    _write(os.path.join(folder, ".gitignore"), b"*\n")
-    os.mkdir(os.path.join(folder, "runs"), 0o700)
+    try:
+        _write(os.path.join(folder, ".gitignore"), b"*\n")
+    except OSError as error:
+        raise RecordsLost(f"cannot write to {folder}: {error.strerror}") from None
     return folder
 
 

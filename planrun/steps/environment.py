@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from stat import S_ISREG  # os has loaded it already
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _NAMES = frozenset(
 )
 # Options of this program, and shell start-up files that would run before a reviewed script.
 _OURS = ("PLANRUN_",)
+_MAX_ENV_FILE = 1 << 20  # bytes
 _STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"})
 
 
@@ -66,12 +68,41 @@ def is_name(name: str) -> bool:
     return name.isascii() and name.isidentifier()
 
 
+def read_env_file(path: str) -> str:
+    """Return the text of an env file.
+
+    Raises OSError when it cannot be opened, ValueError when it is no regular file (a pipe would keep us waiting),
+    larger than 1 MiB or not UTF-8.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(fd, "rb") as file:
+        if not S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError("not a regular file")
+        data = file.read(_MAX_ENV_FILE + 1)
+    if len(data) > _MAX_ENV_FILE:
+        raise ValueError("larger than 1 MiB")
+    if b"\0" in data:
+        raise ValueError("it contains a NUL character")
+    return data.decode()
+
+
 def _unquote(value: str, number: int) -> str:
+    r"""Return what a value stands for; `\n`, `\"` and `\\` mean something between double quotes only."""
     quote = value[:1]
     if quote not in ("'", '"'):
         return value.split(" #", 1)[0].rstrip()
-    end = value.find(quote, 1)
-    if end < 0:
+    end = 1
+    while end < len(value) and value[end] != quote:
+        end += 2 if quote == '"' and value[end] == "\\" else 1
+    rest = value[end + 1 :].strip()
+    if end >= len(value):
         raise ValueError(f"line {number} has an unclosed quote")
+    if rest and not rest.startswith("#"):
+        raise ValueError(f"line {number} goes on after its closing quote")
     inner = value[1:end]
-    return inner.replace("\\n", "\n") if quote == '"' else inner
+    return _unescape(inner) if quote == '"' else inner
+
+
+def _unescape(text: str) -> str:
+    parts = text.split("\\\\")
+    return "\\".join(part.replace("\\n", "\n").replace('\\"', '"') for part in parts)

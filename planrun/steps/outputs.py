@@ -58,6 +58,8 @@ def _read(path: str) -> str:
         if os.fstat(fd).st_size > MAX_BYTES:
             raise OutputError("its outputs are larger than 1 MiB")
         data = os.read(fd, MAX_BYTES + 1)
+    except OSError as error:  # a folder, or a pipe that nobody fills
+        raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
     finally:
         os.close(fd)
     try:

@@ -8,7 +8,7 @@ from planrun.errors import EvaluationError
 from planrun.model.plan import Exec, Run
 from planrun.model.record import Record
 from planrun.sha256 import sha256
-from planrun.steps.environment import parse_env_file
+from planrun.steps.environment import parse_env_file, read_env_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,10 +101,8 @@ def _argument(value: Text, scope: dict[str, Any]) -> str:
 def _env_file(name: str, scope: dict[str, Any]) -> dict[str, str]:
     path = os.path.join(str(scope[ROOT]), name)
     try:
-        with open(path, encoding="utf-8") as file:
-            found = parse_env_file(file.read(1 << 20))
+        return parse_env_file(read_env_file(path))
     except OSError as error:
         raise EvaluationError(f"env_file {name}: {error.strerror}") from None
     except ValueError as error:
         raise EvaluationError(f"env_file {name}: {error}") from None
-    return found

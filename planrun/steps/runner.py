@@ -68,9 +68,14 @@ class Steps:
             return Prepared(
                 fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
             )
-        if step.needs_dir:
-            os.makedirs(self._private(step, attempt), 0o700, exist_ok=True)
-        return Prepared(fingerprint=recipe.fingerprint(), job=self._job(step, attempt, recipe))
+        try:
+            if step.needs_dir:
+                os.makedirs(self._private(step, attempt), 0o700, exist_ok=True)
+            job = self._job(step, attempt, recipe)
+        except OSError as error:  # an earlier step took the run's folders away, or the disk is full
+            message = f"cannot write what the step needs: {error.filename}: {error.strerror}"
+            return Prepared(fingerprint="", outcome=Outcome(status="failed", reason="spawn", message=message))
+        return Prepared(fingerprint=recipe.fingerprint(), job=job)
 
     def fingerprint(self, step: Step, attempt: int, state: RunState) -> str:
         """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
@@ -158,11 +163,13 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
 def _tail(path: str) -> str:
     """Return the last bytes of a log as text; empty when there is none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return ""
     try:
         size = os.fstat(fd).st_size
         return os.pread(fd, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
+    except OSError:  # the step put something else in its place
+        return ""
     finally:
         os.close(fd)

@@ -167,6 +167,18 @@ def test_a_link_is_no_lock(tmp_path: Path) -> None:
         WorkspaceLock(folder).acquire("run")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_workspace_of_somebody_else_is_told_as_such(tmp_path: Path) -> None:
+    """What may not be opened is not said to be held by another run."""
+    folder = home(str(tmp_path))
+    os.seteuid(65534)
+    try:
+        with pytest.raises(InvalidInput, match=r"cannot lock this workspace: .*Permission denied"):
+            WorkspaceLock(folder).acquire("run")
+    finally:
+        os.seteuid(0)
+
+
 @pytest.mark.shows("V-51", "V-52", "D-54")
 def test_runs_are_found_by_id_by_its_beginning_and_as_the_last(tmp_path: Path) -> None:
     """Run folders are private, sort by time, and an ambiguous or unknown name is an error."""
