@@ -191,7 +191,9 @@ class LocalExecutor:
         if self._guardian:
             self._guardian.reap()
         elif self._owner:
+            self._marks.shed()  # else a planrun around us could end our guardian together with us
             self._guardian = Guardian(self._owner.run, self._marks.prefix)
+            self._marks.wear(0)
 
     def _tree(self, pid: int, job: Job, mark: int) -> ProcessTree:
         if not self._first:

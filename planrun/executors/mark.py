@@ -77,6 +77,10 @@ class Marks:
         if self.works and sys.platform == "linux":
             resource.setrlimit(_LOCKS, (mark or self._own, self._hard))
 
+    def shed(self) -> None:
+        """Have the children born from now on bear no mark, not even that of a planrun which runs this one."""
+        self.wear(self._hard)
+
     def check(self, pid: int, mark: int) -> None:
         """See once whether a child has the mark it was born with: there are kernels that only act like Linux."""
         if not self._checked:

@@ -43,6 +43,10 @@ while executor.running:
     executor.wait(1.0)
 executor.close()
 """
+TRACELESS = (
+    'env -i setsid sh -c "exec </dev/null >/dev/null 2>&1; sleep 60 & echo \\$! >> ../pids"; '
+    "echo $$ >> ../pids; trap : TERM; sleep 60; sleep 60"
+)
 DAEMON = (
     "setsid sh -c 'exec </dev/null >/dev/null 2>&1; sleep 60 & echo $! >> pids'; echo $$ >> pids; sleep 60"
 )
@@ -55,7 +59,8 @@ def planrun(bench: Bench) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
     def start(script: str, marked: str = "marked") -> subprocess.Popen[bytes]:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        words = [sys.executable, "-c", PLANRUN, bench.run_id, marked, script]
+        (bench.folder / "driver.py").write_text(PLANRUN, "utf-8")
+        words = [sys.executable, "driver.py", bench.run_id, marked, script]
         process = subprocess.Popen(words, cwd=bench.folder, env=environment, start_new_session=True)
         started.append(process)
         return process
@@ -100,6 +105,22 @@ def test_a_killed_planrun_leaves_nobody(
     os.killpg(killed.pid, signal.SIGKILL)
     until(lambda: not any(alive(pid) for pid in pids()))
     until(lambda: not guardians(bench.run_id))
+
+
+@LINUX
+def test_a_planrun_within_a_planrun_leaves_nobody(
+    planrun: Callable[..., subprocess.Popen[bytes]], bench: Bench, pids: Pids
+) -> None:
+    """When the outer one is killed its guardian kills the inner one, whose own guardian does the rest."""
+    inner = (
+        f"PYTHONPATH={os.pathsep.join(sys.path)} exec {sys.executable} ../driver.py {bench.run_id}-in marked"
+    )
+    (bench.folder / "inner").mkdir()
+    killed = planrun(f"cd inner; {inner} '{TRACELESS}'")
+    until(lambda: len(pids()) == 2)
+    killed.kill()
+    until(lambda: not any(alive(pid) for pid in pids()))
+    until(lambda: not guardians(bench.run_id) and not guardians(f"{bench.run_id}-in"))
 
 
 @LINUX
