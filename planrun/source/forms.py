@@ -43,6 +43,10 @@ _TWOFOLD = (
     r"(?i:yes|no|on|off|y|n|[-+]?0[0-9_]+|[-+]?[0-9][0-9_]*_[0-9_.]*|0b[01_]+|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?)\Z"
 )
+_WORDS = {
+    **dict.fromkeys(("yes", "on", "y"), "true"),
+    **dict.fromkeys(("no", "off", "n"), "false"),
+}
 _ID_HINT = "use letters, digits, `_`, `-` and `.`, and begin with a letter or digit"
 _AMOUNT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h)")
 _HARMFUL = "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
@@ -125,7 +129,10 @@ def ambiguous(node: Node, wanted: str = "") -> Finding | None:
             return None
     elif not re.match(_TWOFOLD, text):
         return None
-    return "E117", f"can be read in two ways: {text[:40]}", f'as text, write "{text[:40]}" in quotes'
+    hint = f'as text, write "{text[:40]}" in quotes'
+    if wanted == "boolean" and (word := _WORDS.get(text.lower())):
+        hint = f"write `{word}`"
+    return "E117", f"can be read in two ways: {text[:40]}", hint
 
 
 def _text(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
