@@ -47,7 +47,10 @@ steps:
 
   - id: greet
     depends_on: [look]                 # waits for look only; lint runs beside it
-    run: echo "${{{{ params.greeting | sh }}}} from ${{{{ steps.look.outputs.system | sh }}}}"
+    run: echo "$GREETING from $SYSTEM"
+    env:                               # any value is safe here; in a script it might be read as code
+      GREETING: ${{{{ params.greeting }}}}
+      SYSTEM: ${{{{ steps.look.outputs.system }}}}
     retries: 1
 
   - id: announce

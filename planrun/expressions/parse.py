@@ -66,7 +66,7 @@ def _expression(text: str, start: int, end: int, read: Any) -> Tree:
 
     closed = scan.brackets(text, start, end)
     if not text[start:end].strip():
-        raise ExpressionError("the expression is empty", start, max(end - start, 1))
+        raise _empty(text, start, end)
     if not _ENVIRONMENT:
         _ENVIRONMENT.append(Environment(autoescape=True))
     environment = _ENVIRONMENT[0]
@@ -86,6 +86,13 @@ def _expression(text: str, start: int, end: int, read: Any) -> Tree:
         raise _unexpected(text, error.lineno, ends) from None
     tree: Tree = read(Grammar(ends, closed), root)
     return tree
+
+
+def _empty(text: str, start: int, end: int) -> ExpressionError:
+    """Return the error for nothing; it points to the braces around it, where there are any."""
+    if text[:start].endswith(scan.OPEN):
+        start, end = start - len(scan.OPEN), end + len(scan.CLOSE)
+    return ExpressionError("the expression is empty", start, max(end - start, 1))
 
 
 def _tokens(environment: Any, source: str, start: int) -> Iterator[tuple[Token, int]]:

@@ -105,9 +105,9 @@ class Outline:
         place: dict[str, Any] = {"line": node.line, "col": node.col, "end_col": end, **more}
         self.add(Problem(code=code, message=message, file=self.file, hint=hint, **place))
 
-    def report_in(self, node: Node, code: str, error: ExpressionError, hint: str = "") -> None:
+    def report_in(self, node: Node, code: str, error: ExpressionError, hint: str = "", **more: Any) -> None:
         """Add a problem about a part of a scalar's text."""
-        place: dict[str, Any] = self._lines.locate(node, max(error.offset, 0), error.length)
+        place: dict[str, Any] = {**self._lines.locate(node, max(error.offset, 0), error.length), **more}
         self.add(Problem(code=code, message=error.message, file=self.file, hint=hint, **place))
 
     def add(self, problem: Problem) -> None:

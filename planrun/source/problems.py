@@ -68,12 +68,15 @@ CODES: dict[str, str] = {
     "E215": "an output that may be absent",
     "E216": "not a status",
     "E217": "a name that has no value here",
+    "E218": "quoting inside of quotes",
+    "E219": "a parameter that may be absent",
     "E221": "a schema that cannot be used",
     "E222": "a value that does not fit its schema",
     "E230": "reserved environment variable",
     "E231": "not a command",
     "E240": "more steps than allowed",
     "W301": "nothing is filled in here",
+    "W302": "quoting that may not protect",
 }
 
 MAX_PROBLEMS = 1000  # what one pass keeps; a file with more is not a plan with typos

@@ -87,6 +87,18 @@ class References:
                 self._type(path)
             except ExpressionError as error:
                 yield "E211", error.message, ""
+                return
+            if root == "params" and len(path) > 1 and not reference.guarded:
+                yield from self._unset(str(path[1]))
+
+    def _unset(self, name: str) -> Iterator[tuple[str, str, str]]:
+        """Yield why a parameter may have no value when it is read."""
+        fragment = self._params[name]
+        if "default" in fragment or fragment.get("required") is True:
+            return
+        message = f'the parameter "{name}" may be absent: it has no default and need not be given'
+        hint = f"give it a `default`, write `required: true`, or read it by default(params.{name}, otherwise)"
+        yield "E219", message, hint
 
     def _wrong_step(
         self, reference: Reference, formula: Formula, available: Availability

@@ -13,6 +13,7 @@ from planrun.source.fragments import check_fragments
 from planrun.source.node import MAPPING, SCALAR, Node
 from planrun.source.outline import Draft, Outline, members, scalar
 from planrun.source.problems import in_order
+from planrun.source.quoting import check_quoting
 from planrun.source.references import References
 
 TYPE_CHECKING = False
@@ -63,6 +64,7 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         references = References(outline, params, outputs)
         for formula in formulas.listed:
             references.check(formula, available)
+        check_quoting(outline, formulas.listed)
     _check_texts(outline)
     _check_limits(outline)
     checked = Checked(outline, formulas, params, outputs)

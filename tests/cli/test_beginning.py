@@ -39,6 +39,22 @@ def test_init_writes_a_plan_that_validates_and_executes(planrun: Command, name: 
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
+def test_no_value_of_the_example_is_code(planrun: Command) -> None:
+    """Whatever the parameter of the example plan is set to, it is printed and not run."""
+    assert planrun("init").returncode == 0
+    for value in (
+        "$(touch pwned)",
+        "`touch pwned`",
+        '"; touch pwned; "',
+        "'; touch pwned; '",
+        "\ntouch pwned\n",
+    ):
+        done = planrun("execute", "plan.yml", "--logs", "all", "--param", f"greeting={value}")
+        assert done.returncode == 0
+        assert " ".join(value.split()) in " ".join(done.stderr.split())
+    assert not (planrun.folder / "pwned").exists()
+
+
 def test_init_never_overwrites(say: Callable[..., Said], tmp_path: Path) -> None:
     """A file that exists stays as it is, even a dangling link, and so does a schema that is there."""
     (tmp_path / "plan.yml").write_text("mine")

@@ -228,7 +228,7 @@ def test_template_finds_its_ends() -> None:
         ("a ${{ run.id", "not closed by `}}`", 2),
         ("a ${{ run.id }", "not closed by `}}`", 2),
         ("a ${{ 'x }}", "not closed by '", 6),
-        ("a ${{ }}", "empty", 5),
+        ("a ${{ }}", "empty", 2),
         ("a ${{ {'b': {}} }}", "object", 6),
         ("a ${{ ${{ run.id }} }}", "already", 6),
         ("a ${{ x && y }}", "`and`", 8),

@@ -11,7 +11,10 @@ HEAD = "version: 1\n"
 
 def found(text: str) -> list[tuple[str, int, int, str]]:
     """Return the findings in a plan as (code, line, col, text)."""
-    return [(each.code, each.line, each.col, each.text) for each in check_bytes(text.encode(), "plan.yml").problems]
+    return [
+        (each.code, each.line, each.col, each.text)
+        for each in check_bytes(text.encode(), "plan.yml").problems
+    ]
 
 
 def steps(*lines: str) -> str:
@@ -239,6 +242,19 @@ BAD = {
         "steps:\n  - {id: a, run: x, condition: run.ci, outputs: {n: string}}\n",
         ("E215", 2, 19, "may be absent here"),
     ),
+    "a parameter that need not be given": (
+        HEAD + "params: {n: integer}\nsteps:\n  - {id: b, run: 'echo ${{ params.n }}'}\n",
+        (
+            "E219",
+            4,
+            28,
+            'the parameter "n" may be absent: it has no default and need not be given; give it a `default`',
+        ),
+    ),
+    "an empty interpolation": (
+        steps("- {id: a, run: 'echo ${{ }}'}"),
+        ("E210", 3, 24, "the expression is empty"),
+    ),
     # Params and outputs
     "a pattern that is none": (
         HEAD + "params: {v: {type: string, pattern: '(a'}}\nsteps: [run: x]\n",
@@ -352,6 +368,9 @@ GOOD = {
     "all names": HEAD + "params: {o: {type: object, default: {}}}\nsteps:\n  - id: a\n"
     "    env: {HERE: '${{ step.dir }}'}\n"
     "    run: echo ${{ env.HOME | sh }} ${{ run.id }} ${{ default(params.o.x, 1) }} $${{ no }}\n",
+    "parameters that are given or not needed": HEAD
+    + "params: {a: {type: string, required: true}, b: integer}\n"
+    "steps:\n  - run: echo ${{ params.a }} ${{ default(params.b, 1) }} ${{ params.b | default(2) }}\n",
     "outputs of the plan": HEAD
     + "outputs: {n: '${{ steps.a.outputs.n }}'}\nsteps:\n  - {id: a, run: x, outputs: {n: string}}\n",
 }
