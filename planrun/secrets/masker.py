@@ -1,0 +1,200 @@
+"""Masks over secrets: in texts, in plain data, and in streams that come in pieces of any size.
+
+Every occurrence of every variant is covered, overlapping ones as one, and what is covered becomes `***`; line
+breaks are kept. Variants are also found when their lines are broken (see `broken`). A stream holds back the
+longest end that could become a variant, and nothing else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from planrun.secrets.broken import GRACE, Unbroken, flatten
+from planrun.secrets.needles import Needles
+from planrun.secrets.plain import SHORTEST
+from planrun.secrets.text import to_bytes, to_text
+from planrun.secrets.variants import variants
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+MARK = b"***"
+# The end of a text that could become a secret: by how many bytes it is recognized when it is longer than `_NEAR`,
+# and when it is not; what is shorter than `_HEAD` is compared byte by byte.
+_NEAR = 256
+_FAR_HEAD = 19
+_HEAD = 7
+
+
+class Masker:
+    """Masks the secrets it was made with; `names` to values as `os.environ` has them."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        patterns: set[bytes] = set()
+        ignored: list[str] = []
+        for name, value in secrets.items():
+            found = variants(value)
+            patterns.update(map(_pattern, found))
+            if not found:
+                ignored.append(name)
+        self.ignored = tuple(ignored)
+        """Names of secrets that are not masked: their values are too short or too common."""
+        self._sorted = sorted(pattern for pattern in patterns if len(pattern) >= SHORTEST)
+        self._needles = Needles(self._sorted)
+        self._far_heads = Needles(pattern[:_FAR_HEAD] for pattern in self._sorted if len(pattern) > _NEAR)
+        self._heads = Needles(pattern[:_HEAD] for pattern in self._sorted if len(pattern) > _HEAD)
+        self._longest = max(map(len, self._sorted), default=0)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to mask."""
+        return bool(self._sorted)
+
+    def stream(self) -> MaskedStream:
+        """Return a stream of its own for one source of output."""
+        return MaskedStream(self)
+
+    def mask(self, data: bytes) -> bytes:
+        """Return `data` masked."""
+        if len(data) < SHORTEST:
+            return data
+        stream = MaskedStream(self)
+        return stream.feed(data) + stream.finish()
+
+    def mask_text(self, text: str) -> str:
+        """Return `text` masked."""
+        if len(text) < SHORTEST and text.isascii():
+            return text
+        data = to_bytes(text)
+        masked = self.mask(data)
+        return text if masked == data else to_text(masked)
+
+    def mask_value(self, value: Any) -> Any:
+        """Return plain data (None, numbers, texts, bytes, lists, tuples, mappings with any keys) masked throughout.
+
+        A number that is a secret becomes a text. Keys that would become equal are told apart by more stars.
+        """
+        if isinstance(value, str):
+            return self.mask_text(value)
+        if isinstance(value, bytes):
+            return self.mask(value)
+        if isinstance(value, dict):
+            return self._mask_mapping(value)
+        if isinstance(value, (list, tuple)):
+            masked = [self.mask_value(item) for item in value]
+            return masked if isinstance(value, list) else tuple(masked)
+        if isinstance(value, (int, float)):
+            text = str(value)
+            masked_text = self.mask_text(text)
+            return value if masked_text == text else masked_text
+        return value
+
+    def _mask_mapping(self, value: dict[Any, Any]) -> dict[Any, Any]:
+        masked: dict[Any, Any] = {}
+        for key, item in value.items():
+            name = self.mask_value(key)
+            while name in masked:
+                name = f"{name}*"
+            masked[name] = self.mask_value(item)
+        return masked
+
+    def covered(self, text: Unbroken) -> Iterable[tuple[int, int]]:
+        """Return where flat bytes are part of a secret; ascending, overlapping or not."""
+        return [span for span in self._needles.spans(text.flat) if text.holds(*span)]
+
+    def undecided(self, text: Unbroken) -> int:
+        """Return from where on the flat bytes could become a secret with what follows; their number if none."""
+        size = len(text.flat)
+        for place in self._candidates(text.flat):
+            if self._is_begun(text.flat[place:]) and text.begins(place):
+                return place
+        return size
+
+    def _candidates(self, flat: bytes) -> Iterator[int]:
+        """Yield, ascending, from where on `flat` may be the beginning of a pattern; all such places and others."""
+        size = len(flat)
+        far, near, last = (max(0, size - most) for most in (self._longest - 1, _NEAR - 1, _HEAD - 1))
+        for start, _ in self._far_heads.spans(flat[far : near + _FAR_HEAD]) if far < near else ():
+            yield far + start
+        for start, _ in self._heads.spans(flat[near:]):
+            yield near + start
+        yield from range(last, size)
+
+    def _is_begun(self, end: bytes) -> bool:
+        """Whether a longer pattern begins with `end`."""
+        place = bisect_right(self._sorted, end)
+        return place < len(self._sorted) and self._sorted[place].startswith(end)
+
+
+class MaskedStream:
+    """Masks what comes in pieces: feed all of them, then finish, and write what both return."""
+
+    __slots__ = ("_done", "_held", "_marked", "_masker")
+
+    def __init__(self, masker: Masker) -> None:
+        self._masker = masker
+        self._held = b""
+        self._done = 0  # flat bytes at the start of what is held that a mask stands for already
+        self._marked = False  # the last thing that was returned is a mask
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the next piece and return what can be told of all so far."""
+        if not self._masker:
+            return data
+        text = Unbroken(self._held + data)
+        return self._advance(text, self._masker.undecided(text))
+
+    def finish(self) -> bytes:
+        """Return what was held back; then the stream is as new."""
+        text = Unbroken(self._held)
+        rest = self._advance(text, len(text.flat))
+        self._marked = False
+        return rest
+
+    def _advance(self, text: Unbroken, keep: int) -> bytes:
+        """Return the masked text up to flat byte `keep`, and hold the rest."""
+        cut = text.place(keep) if keep < len(text.flat) else len(text.text)
+        spans = self._masker.covered(text)
+        parts: list[bytes] = []
+        at = 0
+        done = 0 if keep else self._done
+        for start, end in _united(spans, self._done):
+            if start >= keep:
+                break
+            first, last = text.place(start), text.place(min(end, keep) - 1) + 1
+            stars = _stars(text.text[first:last])
+            # A mask goes on that was begun in an earlier piece.
+            parts += [text.text[at:first], stars[len(MARK) :] if self._marked and not first else stars]
+            at = last
+            done = max(0, end - keep)
+        parts.append(text.text[at:cut])
+        if cut:
+            self._marked = 0 < at == cut
+        self._held, self._done = text.text[cut:], done
+        return b"".join(parts)
+
+
+def _pattern(variant: bytes) -> bytes:
+    """Return a variant as it is looked for: without breaks, and without lines before it that are too short."""
+    lines = variant.replace(b"\r", b"\n").strip(b"\n").split(b"\n")
+    while len(lines) > 1 and len(lines[0]) < GRACE:
+        del lines[0]
+    return flatten(b"\n".join(lines))
+
+
+def _united(spans: Iterable[tuple[int, int]], done: int) -> list[tuple[int, int]]:
+    """Return ascending spans, those that overlap or touch as one; the first `done` bytes are one, too."""
+    united = [(0, done)] if done else []
+    for start, end in spans:
+        if united and start <= united[-1][1]:
+            united[-1] = (united[-1][0], max(end, united[-1][1]))
+        else:
+            united.append((start, end))
+    return united
+
+
+def _stars(text: bytes) -> bytes:
+    """Return a mask for each line of `text`, and its breaks."""
+    lines = text.split(b"\n")
+    return b"\n".join([b"\r".join([MARK if part else b"" for part in line.split(b"\r")]) for line in lines])
