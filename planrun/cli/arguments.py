@@ -13,15 +13,28 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 
+ON = frozenset(("1", "true", "yes", "on"))  # what sets a flag by its variable
+OFF = frozenset(("", "0", "false", "no", "off"))
+
+
 class Option(Record):
-    """One option: `list` may be given several times, its variable holds several values split at commas."""
+    """One option: `list` and `lines` may be given several times.
+
+    The variable of a `list` holds several values split at commas; that of `lines`, whose values may contain commas,
+    one a line.
+    """
 
     flags: tuple[str, ...]
     name: str  # of the field of Settings
-    kind: Literal["flag", "text", "count", "choice", "list"]
+    kind: Literal["flag", "text", "count", "choice", "list", "lines"]
     help: str
     metavar: str = ""
     choices: tuple[str, ...] = ()
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be given several times."""
+        return self.kind in ("list", "lines")
 
     @property
     def variable(self) -> str:
@@ -32,14 +45,12 @@ class Option(Record):
 PARAM = Option(
     flags=("--param", "-p"),
     name="params",
-    kind="list",
+    kind="lines",
     metavar="NAME=VALUE",
-    help="Give a parameter of the plan its value.",
+    help="Give a parameter of the plan its value; repeatable. The variable holds one NAME=VALUE a line.",
 )
 CHOOSING = (
-    Option(
-        flags=("--only",), name="only", kind="list", metavar="STEP", help="Run exactly this step; repeatable."
-    ),
+    Option(flags=("--only",), name="only", kind="list", metavar="STEP", help="Run this step."),
     Option(
         flags=("--from",),
         name="start",
@@ -54,10 +65,14 @@ CHOOSING = (
         metavar="STEP",
         help="Run this step and all it depends on.",
     ),
-    Option(flags=("--skip",), name="skip", kind="list", metavar="STEP", help="Leave this step out."),
     Option(
-        flags=("--tag",), name="tag", kind="list", metavar="TAG", help="Run exactly the steps with this tag."
+        flags=("--skip",),
+        name="skip",
+        kind="list",
+        metavar="STEP",
+        help="Leave this step out, whatever chose it.",
     ),
+    Option(flags=("--tag",), name="tag", kind="list", metavar="TAG", help="Run the steps with this tag."),
 )
 RUNNING = (
     Option(
@@ -119,8 +134,19 @@ def parse(
 
     Raises InvalidInput for anything that is not in the table.
     """
-    known = {flag: option for option in options for flag in option.flags}
     values = _from_variables(options, os.environ if environ is None else environ)
+    operands, given = _from_line(argv, options)
+    if len(operands) != 1:
+        found = f"; got {len(operands)}: {' '.join(operands)}" if operands else ""
+        raise InvalidInput(f"needs one {operand}{found}")
+    values.update(given)
+    if values.pop("no_cache", False):
+        values["cache"] = False
+    return operands[0], values
+
+
+def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
+    known = {flag: option for option in options for flag in option.flags}
     given: dict[str, Any] = {}
     operands: list[str] = []
     words = list(argv)
@@ -132,38 +158,42 @@ def parse(
         if not word.startswith("-") or word == "-":
             operands.append(word)
             continue
-        flag, equals, value = _split(word)
+        flag, more, value = _split(word)
         option = known.get(flag)
         if option is None:
             raise InvalidInput(f"no such option: {flag}{_suggestion(flag, known)}")
-        if option.kind != "flag" and not equals:
-            if not words:
-                raise InvalidInput(f"{flag} needs a value: {flag} {option.metavar or option.name.upper()}")
+        if option.kind == "flag":
+            if more:
+                words.insert(0, _unbundled(flag, value))
+        elif more:
+            value = value if word.startswith("--") else value.removeprefix("=")
+        elif words:
             value = words.pop(0)
-        elif option.kind == "flag" and equals:
-            raise InvalidInput(f"{flag} takes no value")
+        else:
+            raise InvalidInput(f"{flag} needs a value: {flag} {option.metavar or option.name.upper()}")
         _take(option, flag, value, given)
-    if len(operands) != 1:
-        found = f"; got {len(operands)}: {' '.join(operands)}" if operands else ""
-        raise InvalidInput(f"needs one {operand}{found}")
-    values.update(given)
-    if values.pop("no_cache", False):
-        values["cache"] = False
-    return operands[0], values
+    return operands, given
 
 
 def _split(word: str) -> tuple[str, bool, str]:
-    """Part `--jobs=4`, and `-j4` as well; says whether there is a value in the word."""
+    """Part `--jobs=4`, `-j4` and `-qj4` after the first option; says whether there is more in the word."""
     if word.startswith("--") or len(word) == 2:
         flag, equals, value = word.partition("=")
         return flag, bool(equals), value
-    return word[:2], True, word[2:].removeprefix("=")
+    return word[:2], True, word[2:]
+
+
+def _unbundled(flag: str, rest: str) -> str:
+    """Return what follows a short flag in its word, `j2` in `-qj2`, as a word of its own."""
+    if flag.startswith("--") or rest.startswith(("=", "-")):
+        raise InvalidInput(f"{flag} takes no value")
+    return "-" + rest
 
 
 def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
     if option.kind == "flag":
         into[option.name] = True
-    elif option.kind == "list":
+    elif option.repeatable:
         into[option.name] = (*into.get(option.name, ()), value)
     elif option.kind == "count":
         if not (value.isascii() and value.isdecimal() and int(value) > 0):
@@ -182,14 +212,22 @@ def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> di
         if not text:
             continue
         if option.kind == "flag":
-            if text.lower() in ("1", "true", "yes", "on"):
+            if _is_on(option, text):
                 values[option.name] = True
-        elif option.kind == "list":
-            for value in text.split(","):
-                _take(option, option.variable, value.strip(), values)
+        elif option.repeatable:
+            for value in text.split("," if option.kind == "list" else "\n"):
+                if value.strip():
+                    _take(option, option.variable, value.strip(), values)
         else:
             _take(option, option.variable, text, values)
     return values
+
+
+def _is_on(option: Option, text: str) -> bool:
+    word = text.strip().lower()
+    if word in ON or word in OFF:
+        return word in ON
+    raise InvalidInput(f'{option.variable} takes 1, true, yes or on, or 0, false, no or off, not "{text}"')
 
 
 def _suggestion(flag: str, known: Mapping[str, object]) -> str:

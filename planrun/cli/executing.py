@@ -30,7 +30,7 @@ def _option(option: Option) -> click.Option:
     return click.Option(
         option.flags,
         metavar=option.metavar or None,
-        multiple=option.kind == "list",
+        multiple=option.repeatable,
         type=kind,
         help=about,
         shell_complete=_COMPLETERS.get(option.metavar),
@@ -60,7 +60,11 @@ execute = _running(
     """Run PLAN.
 
     The plan is checked first; nothing runs when anything in it is wrong. What happens is recorded in .planrun,
-    and reports stand in planrun-out when the run ends. Each option can be given by the variable in brackets.
+    and reports stand in planrun-out when the run ends. Each option can be given by the variable in brackets: a flag
+    by 1 or 0 (true, yes, on; false, no, off), several values separated by commas, parameters one a line.
+
+    --only, --from, --until and --tag can be repeated and add up: what any of them names is run. --skip takes away
+    from that, or from the whole plan when none of them is given. Steps under `finally` run unless they are skipped.
 
     \b
     Examples:
@@ -72,7 +76,15 @@ execute = _running(
       planrun execute plan.yml --json | jq .verdict
 
     \b
-    Exit codes: 0 completed, 1 a step failed, 2 wrong plan or options, 124 deadline, 130 cancelled.
+    Exit codes:
+      0    every step completed, or its failure is tolerated (--strict: 1)
+      1    a step failed
+      2    the plan or the command line is wrong; nothing ran
+      3    denied
+      4    internal error
+      74   the ledger or a report cannot be written
+      124  the plan's deadline passed
+      129, 130, 143  cancelled by SIGHUP, SIGINT, SIGTERM
     """,
 )
 

@@ -41,13 +41,22 @@ def test_json_is_one_document_and_all_of_stdout(planrun: Command) -> None:
         ({"PLANRUN_STRICT": "1", "PLANRUN_QUIET": "no"}, [], {"strict": True}),
         ({"PLANRUN_NO_CACHE": "true"}, [], {"cache": False}),
         ({"PLANRUN_FROM": "", "PLANRUN_LOGS": "none"}, ["-q"], {"logs": "none", "quiet": True}),
+        ({"PLANRUN_STRICT": "On", "PLANRUN_QUIET": "off", "PLANRUN_JSON": ""}, [], {"strict": True}),
+        ({"PLANRUN_PARAM": "t=hello, world"}, [], {"params": ("t=hello, world",)}),
+        ({"PLANRUN_PARAM": 't=a\nl=["x","y"]\n'}, [], {"params": ("t=a", 'l=["x","y"]')}),
+        ({}, ["-qj2"], {"quiet": True, "jobs": 2}),
+        ({}, ["-qj", "2"], {"quiet": True, "jobs": 2}),
+        ({}, ["-qj=2"], {"quiet": True, "jobs": 2}),
+        ({}, ["-qpx=1"], {"quiet": True, "params": ("x=1",)}),
         ({}, ["-p", "x=a=b", "--param", "y="], {"params": ("x=a=b", "y=")}),
     ],
 )
 def test_options_come_from_the_line_first_and_from_variables_second(
     variables: dict[str, str], words: list[str], wanted: dict[str, object]
 ) -> None:
-    """An option on the command line wins over its variable; lists in a variable are split at commas."""
+    """An option on the command line wins over its variable; lists in a variable are split at commas, params at
+    line ends.
+    """
     assert parse([*words, "plan.yml"], EXECUTE, "PLAN", variables) == ("plan.yml", wanted)
 
 
@@ -60,6 +69,10 @@ def test_options_come_from_the_line_first_and_from_variables_second(
         (["a.yml", "--logs", "some"], '--logs takes auto, all, failed, none, not "some"'),
         (["a.yml", "b.yml"], "needs one PLAN; got 2: a.yml b.yml"),
         (["--", "--jobs", "a.yml"], "needs one PLAN; got 2: --jobs a.yml"),
+        (["a.yml", "-q=1"], "-q takes no value"),
+        (["a.yml", "-q-"], "-q takes no value"),
+        (["a.yml", "-qx"], "no such option: -x"),
+        (["a.yml", "-qj"], "-j needs a value: -j N"),
         ([], "needs one PLAN"),
     ],
 )
@@ -75,3 +88,15 @@ def test_a_bad_variable_is_named(planrun: Command) -> None:
     done = planrun("execute", "plan.yml", env={"PLANRUN_JOBS": "many"})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == 'planrun: error: PLANRUN_JOBS takes a number from 1 up, not "many"\n'
+
+
+@pytest.mark.parametrize("value", ["banana", "y", "enabled", "2", "tru"])
+def test_a_flag_that_is_neither_on_nor_off_is_refused(planrun: Command, value: str) -> None:
+    """A variable that asks for a flag in a word that planrun does not know is exit 2, never silently off."""
+    (planrun.folder / "plan.yml").write_text(PLAN)
+    done = planrun("execute", "plan.yml", env={"PLANRUN_STRICT": value})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f'planrun: error: PLANRUN_STRICT takes 1, true, yes or on, or 0, false, no or off, not "{value}"\n'
+    )
+    assert not (planrun.folder / ".planrun").exists()

@@ -60,6 +60,23 @@ def test_the_overview_names_every_exit_code() -> None:
     assert named == {0, 130} | used
 
 
+def test_help_of_execute_names_every_exit_code_and_how_choices_add_up() -> None:
+    """The exit codes are those of the overview, and the help says that choices add up and `--skip` takes away."""
+    text = help_of("execute")
+    block = text.split("Exit codes:")[1].split("Options:")[0]
+    used = {EXIT_FAILED, EXIT_INVALID, EXIT_DENIED, EXIT_INTERNAL, EXIT_RECORDS, EXIT_DEADLINE}
+    assert {int(code) for line in block.splitlines() for code in re.findall(r"\d+", line[:21])} == {
+        0,
+        129,
+        130,
+        143,
+    } | used
+    told = " ".join(text.split())
+    assert "--only, --from, --until and --tag can be repeated and add up" in told
+    assert "--skip takes away" in told
+    assert "parameters one a line" in told
+
+
 def test_the_overview_shows_a_plan_that_is_valid(say: Callable[..., Said], tmp_path: object) -> None:
     """The plan in the overview can be copied into a file and validated."""
     block = OVERVIEW.split("A plan is one YAML file:\n")[1].split("\nPlans:")[0]
