@@ -178,9 +178,12 @@ def _missing(program: str) -> str:
 
 
 def _too_long(job: Job) -> str:
-    sizes = [len(os.fsencode(word)) + 1 for word in job.argv]
-    names = sum(len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in job.env.items())
+    words = max(len(os.fsencode(word)) + 1 for word in job.argv)
+    sizes = {name: len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in job.env.items()}
+    total = sum(len(os.fsencode(word)) + 1 for word in job.argv) + sum(sizes.values())
+    longest = max(sizes, key=sizes.__getitem__, default="")
+    variable = f", the longest variable, {longest}, {sizes[longest]}" if longest else ""
     return (
-        f"arguments and environment are too long for the system: {sum(sizes) + names} bytes,"
-        f" the longest argument {max(sizes)}"
+        f"arguments and environment are too long for the system: {total} bytes,"
+        f" the longest argument {words}{variable}"
     )

@@ -150,6 +150,13 @@ def test_too_long_arguments_are_named_with_their_size(bench: Bench) -> None:
     assert "too long for the system: 3000006 bytes, the longest argument 3000001" in outcome.message
 
 
+def test_a_variable_that_is_too_long_is_named(bench: Bench) -> None:
+    """A value that the kernel refuses is named by its variable, with its size."""
+    outcome = bench.run(bench.job("a", "true", env={"SHORT": "x", "NOTES": "x" * 3_000_000}))
+    assert outcome.reason == "spawn"
+    assert "the longest argument 5, the longest variable, NOTES, 3000007" in outcome.message
+
+
 def test_too_many_open_files_are_an_outcome(bench: Bench) -> None:
     """When planrun has no descriptor left, steps fail to start and the executor goes on."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
