@@ -62,6 +62,22 @@ def find(run: str) -> str:
         return records.find(os.getcwd(), run)
     except OSError as error:
         raise InvalidInput(f"cannot read the runs of this folder: {error.strerror}") from None
+    except InvalidInput:
+        _refuse_without_ledger(run)
+        raise
+
+
+def _refuse_without_ledger(run: str) -> None:
+    """Raise InvalidInput when the runs that may be meant are there, as a list shows them, and have no ledger."""
+    known = known_runs()
+    meant = known[:1] if run == "last" else [name for name in known if run and name.startswith(run)]
+    bare = [
+        name for name in meant if not os.path.exists(os.path.join(records.HOME, "runs", name, records.LEDGER))
+    ]
+    if bare and bare == meant:
+        raise InvalidInput(
+            f"the run {bare[0]} has no {records.LEDGER}: it ended before it began, or the ledger was removed"
+        )
 
 
 def known_runs() -> list[str]:

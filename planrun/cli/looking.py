@@ -118,11 +118,9 @@ def _run_data(row: Row) -> dict[str, object]:
 
 @click.command(short_help="Whether the ledger of a run is as it was written.")
 @click.argument("run", default="last", shell_complete=complete_runs)
-@click.option(
-    "--head", default="", metavar="HASH", help="The hash of the last line, as `execute` printed it."
-)
+@click.option("--head", metavar="HASH", help="The hash of the last line, as `execute` printed it.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def verify(run: str, head: str, *, as_json: bool) -> int:
+def verify(run: str, head: str | None, *, as_json: bool) -> int:
     """Check that the ledger of RUN is whole and unchanged: every line holds the hash of the one before.
 
     Who can write to the folder can also write a whole new ledger; only the head, kept elsewhere, tells that.
@@ -137,16 +135,22 @@ def verify(run: str, head: str, *, as_json: bool) -> int:
 
     from planrun.app.inspecting import read
 
-    head = head.strip().lower()
-    if head and (len(head) != 64 or head.strip("0123456789abcdef")):
-        raise InvalidInput("a head is a hash of 64 hexadecimal digits, as `execute` printed it at its end")
-    rundir, reading = read(run, head)
+    wanted = "" if head is None else _head(head)
+    rundir, reading = read(run, wanted)
     name = os.path.basename(rundir)
     if as_json:
         say_json({"run": name, **_reading_data(reading)})
     else:
         say(f"{name}: {_verdict(reading)}")
     return 0 if reading.condition == "intact" else 1
+
+
+def _head(text: str) -> str:
+    """Return a head as it stands in a ledger; an empty one is a variable that was not set, and checks nothing."""
+    head = text.strip().lower()
+    if len(head) != 64 or head.strip("0123456789abcdef"):
+        raise InvalidInput("--head needs the 64 hexadecimal digits that `execute` printed at its end")
+    return head
 
 
 def _verdict(reading: Reading) -> str:

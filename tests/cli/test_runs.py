@@ -124,6 +124,18 @@ def test_a_run_that_cannot_be_read_is_a_row(say: Say, mixed: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("words", [("status",), ("verify",), ("report",), ("explain", "a")])
+def test_a_run_without_a_ledger_is_named(say: Say, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """What `runs` lists as unreadable is no run that is not there: every verb says what is missing in it."""
+    (tmp_path / ".planrun" / "runs" / "20200103-none").mkdir(parents=True)
+    assert "20200103-none" in say("runs").out
+    for name in ("last", "20200103-none", "2020"):
+        said = say(words[0], name, *words[1:])
+        assert (said.code, said.out) == (2, "")
+        assert said.err.startswith("planrun: error: the run 20200103-none has no ledger.jsonl: ")
+    assert say("verify", "19").err == "planrun: error: there are no runs in this folder\n"
+
+
 def test_runs_can_be_limited(say: Say, mixed: Path) -> None:
     """`--limit N` shows the newest N and says how many are left out."""
     (mixed.parent / "20200101-old").mkdir()
@@ -238,6 +250,10 @@ def test_verify_an_intact_ledger(say: Say, mixed: Path) -> None:
     assert say("verify", "last", "--head", head.upper()).code == 0
     assert (refused := say("verify", "last", "--head", head[:12])).code == 2
     assert "64 hexadecimal digits" in refused.err
+    for empty in ("", " "):
+        refused = say("verify", "last", "--head", empty)
+        assert (refused.code, refused.out) == (2, "")
+        assert refused.err.startswith("planrun: error: --head needs the 64 hexadecimal digits")
     document = json.loads(say("verify", "last", "--json").out)
     assert (document["intact"], document["head"], document["line"]) == (True, head, None)
 
