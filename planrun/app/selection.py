@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from planrun.errors import InvalidInput
+from planrun.expressions.check import references
 from planrun.model import graph
+from planrun.model.plan import Exec, Run, Validate
+from planrun.source.availability import succeeded
 from planrun.source.problems import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from planrun.model.plan import Plan, Step
 
@@ -17,7 +21,8 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
     """Return the ids of the steps to run, or None for all of them.
 
     `wanted` maps only, from, until, skip and tag to what was asked for; several add up, `skip` takes away.
-    Steps under `finally` always run, unless `skip` names them. Raises InvalidInput for a name that no step has.
+    Steps under `finally` always run, unless `skip` names them. Raises InvalidInput for a name that no step has, when
+    nothing is left to run, and when a step would fail since it reads what a step that is left out does not write.
     """
     if not any(wanted.values()):
         return None
@@ -29,8 +34,39 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
     chosen = _chosen(main, wanted)
     if chosen is None:
         chosen = {step.id for step in main}
+    skipped = set(wanted.get("skip", ()))
+    if not chosen - skipped:
+        raise InvalidInput("nothing is selected: every step that was chosen is skipped")
     chosen |= {step.id for step in plan.cleanup()}
-    return frozenset(chosen - set(wanted.get("skip", ())))
+    selected = frozenset(chosen - skipped)
+    _refuse_unwritten(plan, selected)
+    return selected
+
+
+def _refuse_unwritten(plan: Plan, selected: frozenset[str]) -> None:
+    """Raise InvalidInput for the first step that runs and reads an output of a step that does not."""
+    idle = {step.id for step in plan.steps if step.id not in selected}
+    by_id = {step.id: step for step in plan.steps}
+    for name in graph.order(graph.waits(plan.steps)):
+        step = by_id[name]
+        if name in idle:
+            continue
+        if _is_skipped(step, idle):
+            idle.add(name)
+            continue
+        for read, output in unguarded_outputs(step):
+            if read in idle:
+                raise InvalidInput(
+                    f'step "{name}" reads the output "{output}" of step "{read}", which this selection leaves out;'
+                    f' select "{read}" too, or write default(steps.{read}.outputs.{output}, otherwise) in the plan'
+                )
+
+
+def _is_skipped(step: Step, idle: set[str]) -> bool:
+    """Say whether a step is skipped for certain when the steps in `idle` do not run."""
+    if any(edge.on in idle and edge.kind in ("completed", "failed") for edge in step.edges):
+        return True
+    return not idle.isdisjoint(succeeded(step.condition))
 
 
 def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[str] | None:
@@ -50,6 +86,53 @@ def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[
             raise InvalidInput(f'--tag: no step has the tag "{tag}"{_hint(tag, known)}')
         chosen |= tagged
     return chosen
+
+
+def unguarded_outputs(step: Step) -> Iterator[tuple[str, str]]:
+    """Yield the outputs, as step and name, that have to be there for a step to run.
+
+    Those of a step whose status is looked at in the same place, or in the condition, are not among them.
+    """
+    asked = _asked(step.condition) if step.condition is not None else set()
+    for value in _formulas(step):
+        known = asked | _asked(value)
+        for reference in references(value):
+            path = reference.path
+            reads = path[0] == "steps" and len(path) > 3 and path[2] == "outputs"
+            if reads and not reference.guarded and path[1] not in known:
+                yield str(path[1]), str(path[3])
+
+
+def _asked(value: Any) -> set[str]:
+    """Return the steps whose status an expression or template reads."""
+    paths = [reference.path for reference in references(value)]
+    return {str(path[1]) for path in paths if path[0] == "steps" and path[2:3] == ("status",)}
+
+
+def _formulas(step: Step) -> Iterator[Any]:
+    """Yield every template and expression of a step, and texts as well."""
+    action = step.action
+    if step.condition is not None:
+        yield step.condition
+    if isinstance(action, Run):
+        yield action.script
+    elif isinstance(action, Exec):
+        yield from action.argv
+    elif isinstance(action, Validate):
+        for check in action.checks:
+            yield from _of_check(check.kind, check.value)
+    yield from (*step.env.values(), *step.env_file)
+    if step.workdir is not None:
+        yield step.workdir
+
+
+def _of_check(kind: str, value: Any) -> Iterator[Any]:
+    if kind == "that":
+        yield value
+    elif kind == "json_schema":
+        yield from (part for part in value.values() if isinstance(part, str | tuple))
+    else:
+        yield from value
 
 
 def _hint(name: str, known: set[str]) -> str:
