@@ -20,9 +20,9 @@ def say(text: str) -> None:
 
 def say_json(document: dict[str, Any]) -> None:
     """Write one JSON document with its schema version on one line; raises RecordsLost."""
-    from planrun.model.jsontext import dumps
+    from planrun.model.jsontext import dumps, well_formed
 
-    say_bytes(dumps({"schema_version": SCHEMA_VERSION, **document}).encode() + b"\n")
+    say_bytes(dumps(well_formed({"schema_version": SCHEMA_VERSION, **document})).encode() + b"\n")
 
 
 def say_bytes(data: bytes) -> None:

@@ -58,6 +58,35 @@ def dumps(value: Any) -> str:
     raise TypeError(f"{kind.__name__} is no JSON value")
 
 
+def well_formed(value: Any) -> Any:
+    """Return `value` with each byte that is no UTF-8, as file names may have, spelled as `repr` does.
+
+    Ledgers keep such names as lone surrogates and get them back; other readers refuse a document that has any.
+    """
+    if type(value) is str:
+        return "".join([_spelled(char) for char in value]) if _is_broken(value) else value
+    if type(value) is dict:
+        return {well_formed(key): well_formed(item) for key, item in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return [well_formed(item) for item in value]
+    return value
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _spelled(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # where os.fsdecode puts bytes
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else char
+
+
 def number(value: float) -> str:
     """Return the shortest text that reads back as the same float; raises ValueError when it is not finite."""
     text = repr(value)

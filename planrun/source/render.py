@@ -117,13 +117,15 @@ def as_json(problems: Sequence[Problem]) -> str:
     """Write all findings as one object; keys are only ever added."""
     import json
 
+    from planrun.model.jsontext import well_formed
+
     findings = [
         {
             "code": problem.code,
             "severity": problem.severity,
             "message": problem.message,
             "hint": problem.hint,
-            "file": problem.file,
+            "file": well_formed(problem.file),
             "line": problem.line,
             "column": problem.col,
             "end_column": problem.end_col or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -75,6 +76,24 @@ def test_odd_file_names_are_shown_and_harmless(tmp_path: Path, name: bytes, loca
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.endswith(b": ok, 1 step\n")
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", ["show --json", "validate --json", "explain 1 --json", "validate --format sarif"]
+)
+def test_json_never_holds_half_a_character(tmp_path: Path, words: str) -> None:
+    """A file name that is no UTF-8 stands in JSON with its bytes spelled out, not as what strict readers refuse."""
+    name = b"caf\xe9.yml"
+    for text in (b"version: 1\nsteps: [{run: 'true'}]\n", b"version: 2\nsteps: [{run: 'true'}]\n"):
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
+            file.write(text)
+        verb, *more = words.split()
+        line = [os.fsencode(sys.executable), b"-m", b"planrun", verb.encode(), name, *map(str.encode, more)]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        assert b"\\ud" not in done.stdout
+        assert done.stdout == b"" or json.loads(done.stdout)
+        if text.startswith(b"version: 1") and "sarif" not in words and verb != "validate":
+            assert b"caf\\\\xe9.yml" in done.stdout
 
 
 @pytest.mark.parametrize("words", ["--version", "schema", "show plan.yml", "validate plan.yml"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.model.jsontext import dumps, quote
+from planrun.model.jsontext import dumps, quote, well_formed
 
 TEXT = st.text(st.characters(codec=None))  # any code point, lone surrogates too
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -68,3 +69,12 @@ def test_other_types_are_refused(value: object) -> None:
     """Bytes, sets, objects and keys that are no text raise TypeError, never become text."""
     with pytest.raises(TypeError, match="no JSON"):
         dumps(value)
+
+
+def test_what_is_no_text_is_spelled_out() -> None:
+    """Bytes that are no UTF-8 and halves of characters are spelled out at any depth; everything else stays."""
+    name = os.fsdecode(b"caf\xe9 \xe2\x98\x83")
+    found = well_formed({name: [name, 1, None, ("a", 2.5)], "half": "\ud800", "snow": "\u2603"})
+    spelled = "caf\\xe9 \u2603"
+    assert found == {spelled: [spelled, 1, None, ["a", 2.5]], "half": "\\ud800", "snow": "\u2603"}
+    assert json.loads(dumps(found).encode()) == found
