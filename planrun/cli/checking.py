@@ -6,7 +6,7 @@ import os
 
 import click
 
-from planrun.cli.failure import printable
+from planrun.cli.failure import located, printable
 from planrun.cli.printing import say, say_bytes
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None
     if problems:
         sources = {file: data for one in checked for file, data in one.sources.items()}
         if os.environ.get("GITHUB_ACTIONS") == "true":
-            say(render_github(problems).rstrip("\n"))
+            say(render_github(located(problems)).rstrip("\n"))
         say(render_text(problems, sources).rstrip("\n"))
 
 
@@ -79,6 +79,6 @@ def _write(form: str, checked: Sequence[Checked], problems: Sequence[Problem]) -
         say_bytes(problems_junit([one.file for one in checked], errors))
         return
     render = {"json": forms.render_json, "sarif": forms.render_sarif, "github": forms.render_github}
-    text = render[form](problems).rstrip("\n")
+    text = render[form](problems if form == "json" else located(problems)).rstrip("\n")
     if text or form != "github":
         say(text)

@@ -7,6 +7,12 @@ import sys
 
 from planrun.errors import EXIT_INTERNAL, InvalidPlan, PlanrunError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planrun.source.problems import Problem
+
 
 def explain(error: Exception) -> int:
     """Write an error to stderr and return its exit code."""
@@ -39,8 +45,15 @@ def problem_text(error: InvalidPlan) -> str:
 
     text = render_text(error.problems, error.sources)
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        sys.stdout.write(render_github(error.problems))
+        sys.stdout.write(render_github(located(error.problems)))
     return text
+
+
+def located(problems: Iterable[Problem]) -> list[Problem]:
+    """The findings with their files as a CI system knows them: from the root of its checkout."""
+    from planrun.reports.ci import from_checkout  # only for what a CI system reads
+
+    return [problem.but(file=from_checkout(problem.file, os.environ)) for problem in problems]
 
 
 def printable(text: str) -> str:

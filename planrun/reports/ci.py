@@ -1,6 +1,8 @@
-"""Which CI system this is, and what its console and a terminal may be shown."""
+"""Which CI system this is, where its checkout lies, and what its console and a terminal may be shown."""
 
 from __future__ import annotations
+
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +33,16 @@ _GENERIC = (
     "RUN_ID",
 )
 _NO = ("", "0", "false", "no")
+# The folder of the repository: places that a CI system is to find are relative to it.
+_CHECKOUTS = {
+    "github": "GITHUB_WORKSPACE",
+    "gitea": "GITHUB_WORKSPACE",
+    "gitlab": "CI_PROJECT_DIR",
+    "azure": "BUILD_SOURCESDIRECTORY",
+    "buildkite": "BUILDKITE_BUILD_CHECKOUT_PATH",
+    "circleci": "CIRCLE_WORKING_DIRECTORY",
+    "jenkins": "WORKSPACE",
+}
 
 
 def vendor(environ: Mapping[str, str]) -> str:
@@ -44,6 +56,24 @@ def vendor(environ: Mapping[str, str]) -> str:
         if environ.get(name):
             return found
     return "other" if any(environ.get(name) for name in _GENERIC) else ""
+
+
+def from_checkout(file: str, environ: Mapping[str, str]) -> str:
+    """Return a path as the CI system knows it: from the root of the checkout, when it lies inside.
+
+    Elsewhere and outside of CI it stays as it was given, without `./`.
+    """
+    given = os.path.normpath(file) if file else file
+    root = environ.get(_CHECKOUTS.get(vendor(environ), ""), "")
+    if not root or not file:
+        return given
+    folder, name = os.path.split(given)
+    try:
+        root, folder = os.path.realpath(os.path.expanduser(root)), os.path.realpath(folder)
+    except OSError:  # the working directory is gone
+        return given
+    inside = os.path.relpath(os.path.join(folder, name), root)
+    return given if inside.startswith("../") else inside
 
 
 def coloured(environ: Mapping[str, str], wish: str = "auto", *, terminal: bool) -> bool:

@@ -7,8 +7,10 @@ What it writes that readers refuse or mistake is put right afterwards.
 from __future__ import annotations
 
 import io
+import os
 import time
 
+from planrun.reports.ci import from_checkout
 from planrun.reports.clean import line, plain
 
 TYPE_CHECKING = False
@@ -60,7 +62,7 @@ def problems_junit(files: Sequence[str], problems: Iterable[Finding]) -> bytes:
     cases = [_failed(problem, names) for problem in found]
     bad = {problem.file for problem in found}
     good = [line(file) for file in files if file not in bad]
-    cases += [junit_xml.TestCase(file or "plan", SUITE, file=file) for file in good]
+    cases += [junit_xml.TestCase(file or "plan", SUITE, file=_located(file)) for file in good]
     suite = junit_xml.TestSuite(SUITE, cases, hostname="localhost", id="0", package=SUITE, timestamp=stamp)
     return _serialised(suite.build_xml_doc(encoding="utf-8"), stamp)
 
@@ -77,10 +79,14 @@ def _failed(problem: Finding, names: set[str]) -> junit_xml.TestCase:
         name = f"{base} ({number})"
     names.add(name)
     message = line(problem.text) or problem.code
-    case = junit_xml.TestCase(name, SUITE, file=line(problem.file), line=problem.line)
+    case = junit_xml.TestCase(name, SUITE, file=_located(problem.file), line=problem.line)
     text = f"{place}: error[{problem.code}]: {plain(problem.text)}\n"
     case.add_failure_info(message=message, output=text, failure_type=_TYPE)
     return case
+
+
+def _located(file: str) -> str:
+    return line(from_checkout(file, os.environ))
 
 
 def _serialised(suite: Element, stamp: str) -> bytes:

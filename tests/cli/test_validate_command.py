@@ -83,6 +83,24 @@ def test_github_gets_annotations(say: Callable[..., Said], monkeypatch: pytest.M
     assert "bad.yml:3:13: error[E104]" in both
 
 
+@pytest.mark.parametrize("words", [["validate", "./bad.yml"], ["execute", "./bad.yml"]])
+def test_annotations_count_from_the_root_of_the_checkout(
+    words: list[str], say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a subfolder annotations and SARIF name the file as GitHub knows it, the text as the user does."""
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "bad.yml").write_text(BAD)
+    monkeypatch.chdir(tmp_path / "app")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    said = say(*words)
+    assert "::error file=app/bad.yml,line=3" in said.out
+    assert "./bad.yml:3:13: error[E104]" in said.out + said.err
+    sarif = json.loads(say("validate", "bad.yml", "--format", "sarif").out)
+    place = sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "app/bad.yml"
+
+
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
     """Return every name below a folder with its size and time of change."""
     return {

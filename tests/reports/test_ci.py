@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.reports.ci import coloured, style, vendor
+from planrun.reports.ci import coloured, from_checkout, style, vendor
 from planrun.reports.sections import sections
 
 if TYPE_CHECKING:
@@ -95,3 +96,31 @@ def test_gitlab_sections_have_names_of_their_own() -> None:
     assert first.count(":planrun_1") == second.count(":planrun_2") == 2
     assert first.startswith("\x1b[0Ksection_start:")
     assert "planrun_1[collapsed=true]\r\x1b[0Ka\nx\n\x1b[0Ksection_end:" in first
+
+
+@pytest.mark.parametrize(
+    ("vendor", "root"),
+    [
+        ("GITHUB_ACTIONS", "GITHUB_WORKSPACE"),
+        ("GITEA_ACTIONS", "GITHUB_WORKSPACE"),
+        ("GITLAB_CI", "CI_PROJECT_DIR"),
+        ("TF_BUILD", "BUILD_SOURCESDIRECTORY"),
+        ("BUILDKITE", "BUILDKITE_BUILD_CHECKOUT_PATH"),
+        ("CIRCLECI", "CIRCLE_WORKING_DIRECTORY"),
+        ("JENKINS_URL", "WORKSPACE"),
+    ],
+)
+def test_a_path_from_the_root_of_the_checkout(
+    vendor: str, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each system says where its checkout is; a path inside counts from there, by whatever link it is reached."""
+    (tmp_path / "repo" / "app").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "repo")
+    monkeypatch.chdir(tmp_path / "repo" / "app")
+    environ = {vendor: "true", root: str(tmp_path / "link")}
+    assert from_checkout("./ci/plan.yml", environ) == "app/ci/plan.yml"
+    assert from_checkout("../plan.yml", environ) == "plan.yml"
+    assert from_checkout(str(tmp_path / "repo" / "plan.yml"), environ) == "plan.yml"
+    assert from_checkout("../../other/./plan.yml", environ) == "../../other/plan.yml"
+    assert from_checkout("./plan.yml", {root: str(tmp_path / "link")}) == "plan.yml"
+    assert from_checkout("", environ) == ""

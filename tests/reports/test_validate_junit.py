@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import junitparser
+import pytest
 
 from planrun.reports.validate_junit import problems_junit
 from planrun.source.problems import Problem
@@ -41,3 +43,14 @@ def test_one_case_for_each_problem_and_each_good_file() -> None:
     parsed = junitparser.JUnitXml.fromstring(data)
     assert isinstance(parsed, junitparser.JUnitXml)
     assert (parsed.tests, parsed.failures) == (4, 3)
+
+
+def test_places_count_from_the_root_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are named by their path in the repository, where they are valid and where they are not."""
+    (tmp_path / "app").mkdir()
+    monkeypatch.chdir(tmp_path / "app")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    problem = Problem(code="E104", message="no", file="./bad.yml", line=1, col=2)
+    root = ET.fromstring(problems_junit(["./bad.yml", "good.yml"], [problem]))
+    assert [case.attrib["file"] for case in root.iter("testcase")] == ["app/bad.yml", "app/good.yml"]
