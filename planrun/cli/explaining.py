@@ -103,7 +103,7 @@ def _setting(setting: dict[str, Any]) -> str:
 
 
 def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
-    from planrun.reports.facts import seconds
+    from planrun.reports.facts import classified, seconds
 
     if attempts:
         yield "\nAttempts"
@@ -114,7 +114,8 @@ def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
         if attempt["error"]:
             error = attempt["error"]
             yield f"     {_one_line(error.get('message', ''))}"
-            yield f"     error class {error.get('class', '')}, by rule {error.get('rule', '')}"
+            if classified(error):
+                yield f"     error class {error.get('class', '')}, by rule {error.get('rule', '')}"
         for check in attempt["checks"]:
             if not check.get("ok"):
                 yield f"     check failed: {check.get('name', '')}: {check.get('message', '')}"

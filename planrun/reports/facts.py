@@ -6,8 +6,10 @@ from planrun.reports.clean import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.model.events import AttemptEnded
-    from planrun.model.state import RunState, StepState
+    from collections.abc import Sequence
+
+    from planrun.model.events import AttemptEnded, RunEnding
+    from planrun.model.state import AttemptState, RunState, StepState
 
 ICONS = {
     "pending": "○",
@@ -54,11 +56,68 @@ _SENTENCES = {
     "deadline": "the run passed its deadline",
     "cancelled": "the run was cancelled",
 }
+_SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 15: "SIGTERM"}  # the same numbers on every system
+_NAMED = 8  # of many names the first ones
 
 
 def status_of(state: RunState) -> str:
     """The verdict of a run that ended, else its status."""
     return state.ended.verdict if state.ended else state.status
+
+
+def option(state: RunState, name: str) -> object:
+    """What the run, or its last resumption, was asked for; None when it was not recorded."""
+    options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
+    return options.get(name)
+
+
+def ending(state: RunState) -> str:
+    """What ended the run early: the signal, the deadline or the step; empty when nothing did."""
+    return ended_by(state, state.ending) if state.ending else ""
+
+
+def ended_by(state: RunState, event: RunEnding) -> str:
+    """What one of the events says that end a run early; the first is the one that counts."""
+    if event.why == "cancel":
+        signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
+        return f"cancelled by {signal}" if signal else "cancelled"
+    if event.why == "deadline":
+        limit = state.plan.limits.deadline
+        return f"the deadline of {period(limit)} passed" if limit else "the deadline passed"
+    return f"aborted by the failure of {line(event.step)}" if event.step else "aborted by a failure"
+
+
+def objection(state: RunState) -> str:
+    """Why a run that is completed or partial ends with exit code 1 all the same; empty for every other."""
+    if not state.ended or state.ended.exit_code != 1 or state.ended.verdict not in ("completed", "partial"):
+        return ""
+    found = []
+    failed = [name(step) for step in state.steps.values() if step.status == "failed"]
+    if failed and option(state, "strict"):
+        found.append(f"{_counted(failed, 'tolerated failure')} (--strict): {names(failed)}")
+    flaky = [name(step) for step in state.steps.values() if len(step.attempts) > 1 and step.flaky]
+    if flaky and (option(state, "fail_on_flaky") or not found):
+        found.append(f"{_counted(flaky, 'flaky step')} (--fail-on-flaky): {names(flaky)}")
+    return "; ".join(found) or "exit code 1"
+
+
+def outcome(state: RunState) -> str:
+    """The status with what explains it: `cancelled by SIGTERM`, `failed: the deadline of 1h passed`."""
+    status, why = status_of(state), ending(state) if state.ended else ""
+    if why.startswith(status):
+        return why
+    against = objection(state)
+    return f"{status}: {why}" if why else f"{status}, but {against}" if against else status
+
+
+def names(many: Sequence[str]) -> str:
+    """The names in one clean line; of many the first eight and how many more there are."""
+    more = f" and {len(many) - _NAMED} more" if len(many) > _NAMED else ""
+    return line(", ".join(many[:_NAMED])) + more
+
+
+def _counted(many: Sequence[str], noun: str) -> str:
+    return f"{len(many)} {noun}{'' if len(many) == 1 else 's'}"
 
 
 def elapsed(state: RunState) -> float:
@@ -77,16 +136,24 @@ def name(step: StepState) -> str:
 
 
 def duration(step: StepState) -> float:
-    """Seconds spent in the attempts of a step; most have one, and large runs ask often."""
-    if len(step.attempts) == 1:
-        ended = step.attempts[0].ended
+    """Seconds spent in the attempts of a step since it last became pending: not those before a resume."""
+    tries = step.tries
+    if len(tries) == 1:  # most have one, and large runs ask often
+        ended = tries[0].ended
         return ended.duration if ended else 0.0
-    return step.duration
+    return sum(attempt.ended.duration for attempt in tries if attempt.ended)
+
+
+def last(step: StepState) -> AttemptState | None:
+    """The last attempt since it last became pending."""
+    tries = step.tries
+    return tries[-1] if tries else None
 
 
 def started_at(step: StepState) -> str:
     """When its first attempt started, else when it ended; empty before that."""
-    return step.attempts[0].started.at if step.attempts else step.ended_at
+    tries = step.tries
+    return tries[0].started.at if tries else step.ended_at
 
 
 def cause(step: StepState) -> str:
@@ -103,7 +170,8 @@ def sentence(step: StepState) -> str:
         why = why or _SENTENCES.get(step.reason, cause(step))
         # Here the message is what the reason is about: a condition, or the steps it waited for.
         return line(f"{why}: {step.message}" if step.message else why) or step.status
-    ended = step.attempts[-1].ended if step.attempts else None
+    attempt = last(step)
+    ended = attempt.ended if attempt else None
     if not step.message and ended and ended.status != "completed":
         return attempt_sentence(ended)
     return line(step.message or _SENTENCES.get(step.reason, cause(step))) or step.status
@@ -138,7 +206,14 @@ def details(step: StepState) -> str:
         return spent + (", flaky" if len(step.attempts) > 1 and step.flaky else "")
     # What blocked a step is the first thing to ask.
     why = line(step.message, 100) if step.status == "blocked" and step.message else cause(step)
-    return f"{step.status}: {why}" if why else step.status
+    return f"{step.status}: {why}" if why and why != step.status else step.status
+
+
+def classified(error: dict[str, str] | None) -> bool:
+    """Whether anybody knows what kind of error it is: the class is a word of its own, or a rule found it."""
+    if not error:
+        return False
+    return error.get("class") not in (None, "", "unknown") or error.get("rule") not in (None, "", "none")
 
 
 def heading(state: RunState) -> str:
@@ -168,6 +243,20 @@ def seconds(value: float) -> str:
     if whole < 3600:
         return f"{whole // 60}m{whole % 60:02d}s"
     return f"{whole // 3600}h{whole // 60 % 60:02d}m"
+
+
+def period(value: float) -> str:
+    """Return a length of time that somebody wrote or waits for, without noughts: `45s`, `3m`, `1h30m`, `0.5s`."""
+    if value < 60:
+        return f"{value:g}s"
+    whole = round(value)
+    parts = ((whole // 3600, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
+    return "".join([f"{count}{unit}" for count, unit in parts if count])
+
+
+def age(value: float) -> str:
+    """Return how long something takes already, no finer than people want to know: `45s`, `3m`, `1h30m`."""
+    return period(int(value) if value < 60 else value // 60 * 60)
 
 
 def tokens(count: int) -> str:

@@ -11,10 +11,13 @@ others valid against junit-10.xsd of the Jenkins xUnit plugin, the Surefire 3.0.
 
 from __future__ import annotations
 
+import os
+
 from planrun.model.record import Record
 from planrun.reports import facts, logs
+from planrun.reports.ci import from_checkout
 from planrun.reports.clean import line
-from planrun.reports.verdicts import TYPES, failed_attempts, flaky_attempts, message, verdict
+from planrun.reports.verdicts import TYPES, failed_attempts, flaky_attempts, forgiven, message, verdict
 from planrun.reports.xmltext import element, escape, quoted
 
 TYPE_CHECKING = False
@@ -81,7 +84,7 @@ class _Writer:
         self.dialect = dialect
         self.room = TOTAL_BYTES
         self.classname = quoted(line(state.plan.name).strip() or "plan")
-        self.file = quoted(state.plan.file.removeprefix("./"))
+        self.file = quoted(from_checkout(state.plan.file, os.environ))
 
     def write(self, head: str) -> None:
         """Write the file from its first byte to its last."""
@@ -106,7 +109,7 @@ class _Writer:
         plural = {"failure": "failures", "error": "errors", "skipped": "skipped"}
         flakes = 0
         for step in self.state.steps.values():
-            found = verdict(step)[0]
+            found = self._verdict(step)[0]
             if found:
                 numbers[plural[found]] += 1
             elif len(step.attempts) > 1 and step.flaky:
@@ -159,40 +162,54 @@ class _Writer:
                 found += [self._repeated("flaky", attempt) for attempt in flaky_attempts(step)]
         else:
             found += self._judgement(step)
-        if self.dialect.case_out and step.attempts:
-            out = self._log(step.attempts[-1], logs.CASE_BYTES, failed=step.status == "failed")
+        last = facts.last(step)
+        if self.dialect.case_out and last:
+            out = self._log(last, logs.CASE_BYTES, failed=step.status == "failed")
             if out:
                 found.append(("system-out", element("system-out", "", out)))
         found.sort(key=lambda result: _ORDER.index(result[0]))
         return "".join([xml for _, xml in found])
 
     def _judgement(self, step: StepState) -> list[tuple[str, str]]:
-        tag, kind = verdict(step)
+        tag, kind = self._verdict(step)
         reason = message(step)
         if tag == "skipped":
+            told = self._tolerated(step) if kind == "Tolerated" else reason + "\n"
             typed = f' type="{kind}"' if self.dialect.skip_type else ""
-            attributes = f"{typed} message={quoted(reason)}"
-            return [(tag, element(tag, attributes, reason + "\n"))]
+            reason = f"tolerated: {reason}" if kind == "Tolerated" else reason
+            return [(tag, element(tag, f"{typed} message={quoted(reason)}", told))]
         failed = failed_attempts(step)
-        first = failed[0] if failed else (step.attempts[-1] if step.attempts else None)
-        text = reason + "\n"
-        if self.state.tolerance(step.step.id):
-            text += "tolerated: the run does not fail because of it\n"
-        if first:
-            text += _findings(first) + self._log(first, logs.TAIL_BYTES, failed=True)
+        first = failed[0] if failed else facts.last(step)
+        text = reason + "\n" + (self._evidence(first, logs.TAIL_BYTES) if first else "")
         found = [(tag, element(tag, f' type="{kind}" message={quoted(reason)}', text))]
         if self.dialect.reruns:
             found += [self._repeated("rerun", attempt) for attempt in failed[1:]]
         return found
+
+    def _tolerated(self, step: StepState) -> str:
+        """All that a failure would say; later attempts as text, since some readers count reruns as failures."""
+        failed = failed_attempts(step)
+        told = f"{message(step)}\ntolerated: the run does not fail because of it\n"
+        if failed:
+            told += self._evidence(failed[0], logs.TAIL_BYTES)
+        return told + "".join([f"\n{self._trace(attempt)}" for attempt in failed[1:]])
+
+    def _verdict(self, step: StepState) -> tuple[str, str]:
+        return ("skipped", "Tolerated") if forgiven(self.state, step) else verdict(step)
+
+    def _trace(self, attempt: AttemptState) -> str:
+        return f"{facts.attempt_sentence(attempt.ended)}\n{self._evidence(attempt, TRACE_BYTES)}"
+
+    def _evidence(self, attempt: AttemptState, limit: int) -> str:
+        return _findings(attempt) + self._log(attempt, limit, failed=True)
 
     def _repeated(self, prefix: str, attempt: AttemptState) -> tuple[str, str]:
         """A flakyFailure, flakyError, rerunFailure or rerunError with the end of the attempt's log."""
         reason = facts.attempt_sentence(attempt.ended)
         family, kind = TYPES.get(attempt.ended.reason if attempt.ended else "lost", ("error", "StepError"))
         tag = prefix + family.capitalize()
-        trace = f"{reason}\n{_findings(attempt)}{self._log(attempt, TRACE_BYTES, failed=True)}"
         attributes = f'message={quoted(reason)} type="{kind}"'
-        return tag, f"<{tag} {attributes}><stackTrace>{escape(trace)}</stackTrace></{tag}>\n"
+        return tag, f"<{tag} {attributes}><stackTrace>{escape(self._trace(attempt))}</stackTrace></{tag}>\n"
 
     def _log(self, attempt: AttemptState, limit: int, *, failed: bool) -> str:
         """The log of an attempt within `limit` and within the room that is left; failures own half of it."""
@@ -218,7 +235,7 @@ def _findings(attempt: AttemptState) -> str:
     if ended is None:
         return ""
     rows = []
-    if ended.error and ended.error.get("class"):
+    if ended.error and facts.classified(ended.error):
         rule = ended.error.get("rule", "")
         rows.append(f"error class {ended.error['class']}" + (f", by rule {rule}" if rule else ""))
     rows += [

@@ -12,30 +12,34 @@ TAIL_BYTES = 8 * 1024  # with a failure
 _NO_WAIT = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO or a link is no log
 
 
-def excerpt(rundir: str, log: str, limit: int = CASE_BYTES) -> str:
+def excerpt(rundir: str, log: str, limit: int = CASE_BYTES, *, whole: str = "") -> str:
     """Return a log as clean text of at most about `limit` bytes, a quarter of it head and the rest tail.
 
     `log` is relative to the run directory. Between the parts stands how much is missing. A log that is not
-    there, is no regular file or lies outside of the run directory reads as empty.
+    there, is no regular file or lies outside of the run directory reads as empty. `whole` says where people find
+    all of it.
     """
-    return _read(rundir, log, head=limit // 4, tail=limit - limit // 4)
+    return _read(os.path.join(rundir, log), whole, limit // 4, limit - limit // 4) if _inside(log) else ""
 
 
 def tail(rundir: str, log: str, limit: int = TAIL_BYTES) -> str:
     """Return the end of a log as clean text; otherwise as `excerpt`."""
-    return _read(rundir, log, head=0, tail=limit)
+    return _read(os.path.join(rundir, log), "", 0, limit) if _inside(log) else ""
 
 
-def left_out(count: int) -> str:
-    """Return the line that stands for `count` missing bytes."""
-    return f"… {count} byte{'' if count == 1 else 's'} left out …"
+def left_out(count: int, whole: str = "") -> str:
+    """Return the line that stands for `count` missing bytes; `whole` is a file that has them."""
+    there = f", all of it is in {whole}" if whole else ""
+    return f"… {count} byte{'' if count == 1 else 's'} left out{there} …"
 
 
-def _read(rundir: str, log: str, *, head: int, tail: int) -> str:
-    if not log or log[0] == "/" or ".." in log.split("/"):
-        return ""
+def _inside(log: str) -> bool:
+    return bool(log) and log[0] != "/" and ".." not in log.split("/")
+
+
+def _read(path: str, whole: str, head: int, tail: int) -> str:
     try:
-        fd = os.open(os.path.join(rundir, log), _NO_WAIT)
+        fd = os.open(path, _NO_WAIT)
     except (OSError, ValueError):
         return ""
     try:
@@ -44,25 +48,28 @@ def _read(rundir: str, log: str, *, head: int, tail: int) -> str:
             return ""
         if status.st_size <= head + tail:
             return plain(_at(fd, 0, head + tail).decode("utf-8", "replace"))
-        return _cut(fd, status.st_size, head, tail)
+        first, missing, last = _cut(fd, status.st_size, head, tail)
+        gap = "\n" if first and not first.endswith("\n") else ""
+        return f"{first}{gap}{left_out(missing, whole)}\n{last}"
     except OSError:
         return ""
     finally:
         os.close(fd)
 
 
-def _cut(fd: int, size: int, head: int, tail: int) -> str:
-    """Read both ends, cut at line ends where there are any in the last and the first quarter."""
+def _cut(fd: int, size: int, head: int, tail: int) -> tuple[str, int, str]:
+    """Read both ends, cut at line ends where there are any in the last and the first quarter.
+
+    Returns the head, how many bytes are missing, and the tail.
+    """
     first = _at(fd, 0, head)
     end = first.rfind(b"\n") + 1
     first = first[:end] if end > head * 3 // 4 else first
     last = _at(fd, size - tail, tail)
     start = last.find(b"\n", 0, tail // 4) + 1
     last = last[start:] if start else last
-    missing = left_out(size - len(first) - len(last))
-    before = plain(first.decode("utf-8", "replace"))
-    gap = "\n" if before and not before.endswith("\n") else ""
-    return f"{before}{gap}{missing}\n{plain(last.decode('utf-8', 'replace'))}"
+    missing = size - len(first) - len(last)
+    return plain(first.decode("utf-8", "replace")), missing, plain(last.decode("utf-8", "replace"))
 
 
 def _at(fd: int, offset: int, count: int) -> bytes:

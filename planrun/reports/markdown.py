@@ -8,6 +8,7 @@ from __future__ import annotations
 from planrun.reports import facts, logs
 from planrun.reports.facts import ICONS
 from planrun.reports.mdtext import code, fence, inline
+from planrun.reports.verdicts import forgiven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _summary(state: RunState) -> str:
     status = facts.status_of(state)
     rows = [
         f"# {ICONS.get(status, ICONS['running'])} {_escaped(facts.heading(state))}\n\n## Execution Summary\n\n",
-        f"- **Status:** {status}{_ending(state)}\n",
+        f"- **Status:** {inline(facts.outcome(state), 1000)}{_ending(state)}\n",
         f"- **Duration:** {facts.seconds(facts.elapsed(state))}\n",
     ]
     rows += [f"- **{name}:** {count}\n" for name, count in facts.counts(state)]
@@ -112,8 +113,7 @@ def _escaped(heading: str) -> str:
 def _ending(state: RunState) -> str:
     if not state.ended:
         return " (the records have no end)" if state.started else ""
-    why = state.ending.why if state.ending else ""
-    return f" ({why}, exit code {state.ended.exit_code})" if why else f" (exit code {state.ended.exit_code})"
+    return f" (exit code {state.ended.exit_code})"
 
 
 def _failures(state: RunState, rundir: str, page: _Page) -> None:
@@ -122,9 +122,10 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
         return
     for step in failed:
         text = _failure(state, step)
-        if page.logs > 0 and step.attempts and step.attempts[-1].started.log:
+        last = facts.last(step)
+        if page.logs > 0 and last and last.started.log:
             limit = min(logs.TAIL_BYTES, page.logs)
-            tail = logs.tail(rundir, step.attempts[-1].started.log, limit)
+            tail = logs.tail(rundir, last.started.log, limit)
             if tail.strip():
                 block = "\n" + fence(tail)
                 page.logs -= len(block.encode())
@@ -136,18 +137,21 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
 def _failure(state: RunState, step: StepState) -> str:
     """Heading, reason and circumstances of a failure."""
     rows = [f"\n### {step_line(step)}\n\n{inline(facts.sentence(step), 1000)}\n\n"]
-    error = step.error
-    if error:
+    attempt = facts.last(step)
+    last = attempt.ended if attempt else None
+    error = last.error if last else None
+    if error and facts.classified(error):
         rule = f", rule {code(error['rule'])}" if error.get("rule") else ""
         rows.append(f"- **Error class:** {inline(error.get('class', ''))}{rule}\n")
-    if step.exit_code is not None:
-        rows.append(f"- **Exit code:** {step.exit_code}\n")
-    rows.append(f"- **Attempts:** {len(step.attempts)}, {facts.seconds(facts.duration(step))} in all\n")
+    if last and last.exit_code is not None:
+        rows.append(f"- **Exit code:** {last.exit_code}\n")
+    rows.append(f"- **Attempts:** {len(step.tries)}, {facts.seconds(facts.duration(step))} in all\n")
     if state.tolerance(step.step.id):
-        rows.append("- **Tolerated:** the run does not fail because of it\n")
+        own = forgiven(state, step)
+        why = "the run does not fail because of it" if own else "by the plan; this run fails all the same"
+        rows.append(f"- **Tolerated:** {why}\n")
     if step.step.line:
         rows.append(f"- **Plan:** {code(f'{state.plan.file}:{step.step.line}')}\n")
-    last = step.attempts[-1].ended if step.attempts else None
     for check in last.checks if last else ():
         mark = ICONS["completed"] if check.get("ok") else ICONS["failed"]
         rows.append(
@@ -169,7 +173,14 @@ def _table_row(step: StepState, spans: dict[str, str]) -> str:
     needs = ", ".join([spans[edge.on] for edge in step.step.edges[:20]]) if step.step.edges else ""
     if len(step.step.edges) > 20:
         needs += f" and {len(step.step.edges) - 20} more"
+    tries = len(step.tries)
+    spent = facts.seconds(facts.duration(step)) if tries else ""
+    return f"| {spans[step.step.id]} | {_status(step)} | {tries} | {spent} | {needs} |\n"
+
+
+def _status(step: StepState) -> str:
+    """How it ended, in a cell."""
+    if step.status == "completed":
+        return "completed, flaky" if len(step.attempts) > 1 and step.flaky else "completed"
     why = facts.cause(step)
-    status = f"{step.status}: {inline(why)}" if why and step.status != "completed" else step.status
-    spent = facts.seconds(facts.duration(step)) if step.attempts else ""
-    return f"| {spans[step.step.id]} | {status} | {len(step.attempts)} | {spent} | {needs} |\n"
+    return f"{step.status}: {inline(why)}" if why and why != step.status else step.status

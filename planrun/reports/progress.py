@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.record import Record
-from planrun.reports.facts import epoch, status_of
+from planrun.reports.facts import duration, epoch, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def progress(state: RunState, now: float, expected: Mapping[str, float] | None =
     tally = Tally(state.steps, jobs_of(state), expected)
     for name, step in state.steps.items():
         if step.ended:
-            tally.end(name, step.duration if step.attempts else None)
-        elif step.attempts:
-            tally.start(name, epoch(step.attempts[0].started.at))
+            tally.end(name, duration(step) if step.tries else None)
+        elif step.tries:
+            tally.start(name, epoch(step.tries[0].started.at))
     start = epoch(state.started.at) if state.started else now
     current = tally.current()
     return Progress(

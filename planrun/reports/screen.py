@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _CLEAR = "\r\x1b[K"
 _BAR = 20  # cells of the bar
 _WIDTH = 80  # of a terminal that does not say
+KNOWN = 0.1  # seconds; an ETA below is not shown
 
 
 class Screen:
@@ -71,8 +72,9 @@ def status_line(tally: Tally, now: float, began: float) -> str:
     filled = int(_BAR * tally.share())
     bar = "#" * filled + "." * (_BAR - filled)
     eta = tally.eta(now)
-    # A step that takes longer than expected makes it 0, which says nothing.
-    ends = f"  ETA {seconds(eta)}" if eta else ""
+    # A step that takes longer than expected makes it 0, and what is known of steps of a few milliseconds next to
+    # 0: neither says anything.
+    ends = f"  ETA {seconds(eta)}" if eta and eta >= KNOWN else ""
     names = sorted(tally.running, key=tally.running.__getitem__)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"[{bar}] {tally.done}/{tally.total}  {seconds(now - began)}{ends}  {', '.join(names[:3])}{more}"

@@ -33,7 +33,7 @@ def _summary(state: RunState) -> str:
     counts = ", ".join([f"{name.lower()} {count}" for name, count in facts.counts(state)])
     rows = [
         "\nExecution Summary",
-        f"  Status:   {facts.status_of(state)}" + ("" if state.ended else " (the records have no end)"),
+        f"  Status:   {facts.outcome(state)} ({_end(state)})",
         f"  Duration: {facts.seconds(facts.elapsed(state))}",
         f"  Steps:    {counts}",
         f"  Run:      {line(state.started.run) if state.started else ''}",
@@ -42,15 +42,19 @@ def _summary(state: RunState) -> str:
     return "\n".join(rows) + "\n"
 
 
+def _end(state: RunState) -> str:
+    return f"exit code {state.ended.exit_code}" if state.ended else "the records have no end"
+
+
 def _failure(state: RunState, rundir: str, step: StepState) -> str:
     """A failure with its place in the plan, its reason and the end of its log."""
     tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
     rows = [f"\n{step_line(step)}{tolerated}"]
     rows.append(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}")
-    error = step.error
-    if error:
+    last = facts.last(step)
+    error = last.ended.error if last and last.ended else None
+    if error and facts.classified(error):
         rows.append(f"  error class {line(error.get('class', ''))}, rule {line(error.get('rule', ''))}")
-    last = step.attempts[-1] if step.attempts else None
     if last and last.ended:
         rows += [
             f"  check failed: {line(str(check.get('name', '')))}: {line(str(check.get('message', '')))}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from planrun.reports.facts import attempt_sentence, sentence
+from planrun.reports.facts import attempt_sentence, option, sentence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.model.state import AttemptState, StepState
+    from planrun.model.state import AttemptState, RunState, StepState
 
 # failure: the command said no; error: there is no judgement. The type names are a fixed list, since GitLab
 # runs them through a type cast in which `integer`, `date`, `file` or `yaml` rewrite the text.
@@ -42,6 +42,17 @@ def verdict(step: StepState) -> tuple[str, str]:
     if status in ("running", "paused"):
         return TYPES["lost"]
     return "skipped", _SKIPS.get(status, "NotRun")
+
+
+def forgiven(state: RunState, step: StepState) -> bool:
+    """Whether a step failed and the run does not fail because of it, so that no reader may turn a job red.
+
+    With --strict, and for what a deadline ended or what aborted the run, it does fail.
+    """
+    if step.status != "failed" or not state.tolerance(step.step.id) or option(state, "strict"):
+        return False
+    ending = state.ending
+    return ending is None or (ending.why != "deadline" and ending.step != step.step.id)
 
 
 def failed_attempts(step: StepState) -> list[AttemptState]:

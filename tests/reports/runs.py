@@ -28,7 +28,9 @@ def step(name: str, *needs: str, **fields: Any) -> Step:
 class Story:
     """Tells a run event by event; the clock goes on by what each attempt takes."""
 
-    def __init__(self, rundir: Path, *steps: Step, **plan: Any) -> None:
+    def __init__(
+        self, rundir: Path, *steps: Step, options: dict[str, Any] | None = None, **plan: Any
+    ) -> None:
         fields: dict[str, Any] = {"name": "release", "file": "plans/release.yml", "digest": DIGEST} | plan
         self.plan = Plan(steps=steps, **fields)
         self.state = RunState(self.plan)
@@ -45,7 +47,7 @@ class Story:
                 plan=header,
                 params={},
                 context={"ci": False, "ref": "", "sha": "", "event": ""},
-                options={"jobs": 2, "schedule": "dag"},
+                options={"jobs": 2, "schedule": "dag"} | (options or {}),
                 pid=4242,
                 host="runner-1",
             )
@@ -106,6 +108,36 @@ class Story:
     def move(self, name: str, status: str, reason: str, message: str = "") -> Story:
         """End a step without an attempt."""
         self.tell(ev.StepMoved(at=self.at, step=name, status=status, reason=reason, message=message))
+        return self
+
+    def resume(self, *rerun: str, **options: Any) -> Story:
+        """Let the ended run go on with these steps."""
+        started = self.state.started
+        assert started is not None
+        fields = {name: getattr(started, name) for name in ("planrun", "plan", "params", "context", "host")}
+        fields |= {"options": started.options | options, "pid": 4243, "lost": ()}
+        self.tell(ev.RunResumed(at=self.at, rerun=rerun, **fields))
+        self.tell(ev.PlanMoved(at=self.at, status="executing"))
+        return self
+
+    def ending(self, why: str, **how: Any) -> Story:
+        """End the run early."""
+        self.tell(ev.RunEnding(at=self.at, why=why, **how))
+        return self
+
+    def cancel(self, name: str) -> Story:
+        """End the attempt of a step that is running, as a signal does."""
+        return self._stop(name, "cancelled", "cancelled")
+
+    def run_out(self, name: str) -> Story:
+        """End the attempt of a step that is running, as a deadline does."""
+        return self._stop(name, "failed", "timeout")
+
+    def _stop(self, name: str, status: str, reason: str) -> Story:
+        n = len(self.state.steps[name].attempts)
+        self.tell(
+            ev.AttemptEnded(at=self.at, step=name, n=n, status=status, step_status=status, reason=reason)
+        )
         return self
 
     def end(self, exit_code: int = 0) -> RunState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from planrun.model.plan import Limits
 from planrun.model.state import RunState
 from planrun.reports.markdown import SUMMARY_BYTES, write_markdown
 from planrun.reports.mdtext import code, fence, inline
@@ -183,3 +185,44 @@ def test_long_logs_are_cut(tmp_path: Path) -> None:
     assert "the reason\n```" in text
     assert " bytes left out …\n" in text
     assert len(text) < 12_000
+
+
+@pytest.mark.parametrize(
+    ("story", "said"),
+    [
+        (("cancel", {"signal": 15}), "cancelled by SIGTERM"),
+        (("deadline", {}), "failed: the deadline of 1h30m passed"),
+        (("abort", {"step": "a"}), "failed: aborted by the failure of a"),
+    ],
+)
+def test_the_status_says_what_ended_the_run(
+    tmp_path: Path, story: tuple[str, dict[str, Any]], said: str
+) -> None:
+    """Signal, deadline or step stand beside the status."""
+    told = Story(tmp_path, step("a"), limits=Limits(deadline=5400.0))
+    told.start("a")
+    told.ending(story[0], **story[1]).cancel("a")
+    text = markdown(told.end(9), tmp_path)
+    assert f"- **Status:** {said} (exit code 9)\n" in text
+    assert "- ⊗ Step a (cancelled)\n" in text
+    assert "| `a` | cancelled | 1 |" in text
+
+
+def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
+    """A completed run that ends with 1 says why; the step is flaky in the table too."""
+    told = Story(tmp_path, step("a"), options={"fail_on_flaky": True})
+    text = markdown(told.run("a", "waiting").run("a").end(1), tmp_path)
+    assert "- **Status:** completed, but 1 flaky step (--fail-on-flaky): a (exit code 1)\n" in text
+    assert "| `a` | completed, flaky | 2 |" in text
+
+
+def test_a_resumed_step_tells_of_its_new_attempts(tmp_path: Path) -> None:
+    """Number and time of attempts are those since the run was resumed."""
+    told = Story(tmp_path, step("a"))
+    told.run("a", "failed", took=60.0, log=b"old words\n").end(1)
+    told.resume("a").run("a", "failed", took=2.0, log=b"new words\n")
+    text = markdown(told.end(1), tmp_path)
+    assert "- **Attempts:** 1, 2.0s in all\n" in text
+    assert "| `a` | failed: exit 1 | 1 | 2.0s |" in text
+    assert "new words" in text
+    assert "old words" not in text

@@ -100,3 +100,14 @@ def test_it_always_adds_up(steps: list[tuple[float, bool]], jobs: int, data: st.
         share = tally.share()
     assert tally.share() == 1.0
     assert tally.eta(now) == 0.0
+
+
+def test_a_resumed_run_counts_anew(tmp_path: Path) -> None:
+    """A step that is pending again does not run yet; once it runs, it does so since then."""
+    told = Story(tmp_path, step("a"), step("b"))
+    told.run("a", "failed", took=60.0).run("b", took=4.0).end(1)
+    told.resume("a")
+    assert progress(told.state, START + 70.0).current_step == ""
+    told.start("a")
+    found = progress(told.state, START + 65.0)
+    assert (found.current_step, found.eta, found.average_step_duration) == ("a", 3.0, 4.0)

@@ -54,3 +54,30 @@ def test_partial_shows(tmp_path: Path) -> None:
     text = out.getvalue().decode()
     assert text.startswith('Plan v1: "release" [Partial]\n')
     assert "✗ Step lint (failed: exit 1) (tolerated)\n" in text
+
+
+def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
+    """A partial run that ends with 1 because of --strict names what was tolerated."""
+    told = Story(tmp_path, step("lint", on_failure="continue"), options={"strict": True})
+    out = io.BytesIO()
+    write_text(told.run("lint", "failed").end(1), str(tmp_path), out)
+    said = "  Status:   partial, but 1 tolerated failure (--strict): lint (exit code 1)\n"
+    assert said in out.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ({"class": "unknown", "rule": "none"}, ""),
+        ({"class": "unknown", "rule": "exit:77"}, "  error class unknown, rule exit:77"),
+        ({"class": "logic", "rule": "none"}, "  error class logic, rule none"),
+    ],
+)
+def test_a_class_that_nobody_knows_is_not_told(tmp_path: Path, error: dict[str, str], said: str) -> None:
+    """The line about the class is left out when there is no class and no rule."""
+    told = Story(tmp_path, step("a"))
+    told.run("a", "failed", error=error | {"message": "no"})
+    out = io.BytesIO()
+    write_text(told.end(1), str(tmp_path), out)
+    rows = [row for row in out.getvalue().decode().splitlines() if "error class" in row]
+    assert rows == [said][: len(said)]
