@@ -3,7 +3,7 @@
 Three styles: `live` (a person's terminal: a line for every end above one status line that is redrawn at most ten
 times a second), `plain` (a line for every end), `groups` (CI: besides, what each step printed in a section).
 Text is gathered and written once per turn of the engine's loop. A stream that cannot be written any more makes
-the console fall silent; the run goes on.
+the console fall silent; the run goes on, and so it does when the console itself is at fault.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from planrun.model.events import AttemptEnded, AttemptStarted, PlanMoved, RunEnded, RunEnding, StepMoved
 from planrun.model.record import Record
 from planrun.reports import facts, logs
-from planrun.reports.ci import coloured, style, vendor
+from planrun.reports.ci import coloured, from_checkout, style, vendor
 from planrun.reports.clean import line
 from planrun.reports.facts import ASCII_ICONS, ICONS
 from planrun.reports.progress import Tally, jobs_of
@@ -139,11 +139,50 @@ class Console:
             if step.ended:  # of the run that is resumed
                 self._tally.end(name, None)
         self._began = self._spoken = self._drawn = screen.now()
+        self._steps = state.steps
+        self._broken = False
         self._pending: list[str] = []
         self._problems: list[str] = []  # failed steps, for annotations
 
     def on_event(self, event: Event, state: RunState) -> None:
         """Take note of an event that `state` holds already; what it has to say is written by `tick`."""
+        if not self._broken:
+            try:
+                self._note(event, state)
+            except Exception as error:  # noqa: BLE001 - what is shown of a run must not decide about it
+                self._give_up(error)
+
+    def tick(self) -> float | None:
+        """Write what there is to say; returns the seconds after which to be called again, or None."""
+        if self._broken:
+            return None
+        try:
+            return self._redraw() if self.look.style == "live" else self._speak()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._give_up(error)
+            return None
+
+    def close(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
+        """Say where the reports are, and hand them to GitHub; `head` is the hash of the ledger's last line.
+
+        Raises RecordsLost naming a file of GitHub's that cannot be written.
+        """
+        if not self._broken:
+            try:
+                self._take_leave(state, paths, head)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._give_up(error)
+        _hand_over(state, self.rundir, paths)
+
+    def _give_up(self, error: Exception) -> None:
+        """Say so once and be silent from now on; a screen never raises."""
+        self._broken = True
+        why = line(f"{type(error).__name__}: {error}")
+        self._screen.write(f"{self._icon('partial')} nothing more is shown here, the run goes on: {why}\n")
+
+    # What there is to say.
+
+    def _note(self, event: Event, state: RunState) -> None:
         if isinstance(event, AttemptStarted):
             self._tally.start(event.step, self._clock())
         elif isinstance(event, AttemptEnded | StepMoved):
@@ -156,39 +195,9 @@ class Console:
             if event.status == "executing":
                 self._open(state)
         elif isinstance(event, RunEnding):
-            self._say(f"{self._icon('cancelled')} the run is being ended: {event.why}\n")
+            self._say(f"{self._icon('cancelled')} {facts.ended_by(state, event)}\n")
         elif isinstance(event, RunEnded):
             self._end(state)
-
-    def tick(self) -> float | None:
-        """Write what there is to say; returns the seconds after which to be called again, or None."""
-        if self.look.style == "live":
-            return self._redraw()
-        if self._pending:
-            self._flush()
-        if self.look.quiet or not self._tally.running:
-            return None
-        silent = self._clock() - self._spoken
-        if silent >= HEARTBEAT:
-            self._say(f"{self._icon('running')} {status_line(self._tally, self._clock(), self._began)}\n")
-            self._flush()
-            silent = 0.0
-        return HEARTBEAT - silent
-
-    def close(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
-        """Say where the reports are, and hand them to GitHub; `head` is the hash of the ledger's last line.
-
-        Raises RecordsLost naming a file of GitHub's that cannot be written.
-        """
-        if not self.look.quiet:
-            files = ", ".join([os.path.basename(path) for path in paths.values()])
-            self._say(f"  reports in {_folder(paths)}: {files}; ledger head {head}\n")
-            if state.started and state.status in ("failed", "cancelled"):
-                self._say(f"  planrun resume {state.started.run} goes on from here\n")
-        self._flush()
-        _hand_over(state, self.rundir, paths)
-
-    # What there is to say.
 
     def _open(self, state: RunState) -> None:
         plan, left = state.plan, self._tally.total - self._tally.done
@@ -197,11 +206,11 @@ class Console:
             steps = f"{left} step{'' if left == 1 else 's'}"
             self._say(f"{line(plan.title or plan.name)}: {steps}, {jobs_of(state)} at a time, run {run}\n")
             withheld = state.started.options.get("env_left_out") if state.started else ()
-            if withheld:
-                self._say(f"  kept from the steps, by inherit_env: safe: {line(', '.join(withheld))}\n")
+            if withheld and not state.resumed:  # said already
+                self._say(f"  kept from the steps, by inherit_env: safe: {facts.names(withheld)}\n")
 
     def _ended(self, step: StepState, state: RunState) -> None:
-        self._tally.end(step.step.id, step.duration if step.attempts else None)
+        self._tally.end(step.step.id, facts.duration(step) if step.tries else None)
         failed = step.status == "failed"
         if (self.look.quiet and not failed) or step.reason == "not_selected":
             return
@@ -224,21 +233,29 @@ class Console:
         self._problems.append(name)
         if len(self._problems) <= MAX_PROBLEMS:
             title = f"{name} {facts.details(step)}"
-            self._say(
-                self.look.sections.problem(line(state.plan.file), step.step.line, title, facts.sentence(step))
-            )
+            self._say(self.look.sections.problem(_file(state), step.step.line, title, facts.sentence(step)))
 
     def _body(self, step: StepState, *, failed: bool) -> str:
         """What the last attempt printed, as far as it is to be shown; ends with a newline or is empty."""
         wanted = self.look.logs == "all" or (failed and self.look.logs == "failed")
-        last = step.attempts[-1] if step.attempts else None
+        last = facts.last(step)
         if not wanted or not last or not last.started.log or (last.ended and not last.ended.log_bytes):
             return ""
         if self.look.logs == "all":
-            text = logs.excerpt(self.rundir, last.started.log)
+            text = logs.excerpt(self.rundir, last.started.log, whole=self._path(last.started.log))
         else:
-            text = _last_lines(logs.tail(self.rundir, last.started.log))
+            text = self._last_lines(last.started.log)
         return text if text.endswith("\n") or not text else text + "\n"
+
+    def _path(self, log: str) -> str:
+        return _near(os.path.join(self.rundir, log))
+
+    def _last_lines(self, log: str) -> str:
+        """The end of a log in few lines; where there are more, the first of them names the file."""
+        rows = logs.tail(self.rundir, log).removesuffix("\n").split("\n")
+        if len(rows) <= TAIL_LINES:
+            return "\n".join(rows)
+        return "\n".join([f"… the end of {self._path(log)}", *rows[-TAIL_LINES:]])
 
     def _repeated(self, event: AttemptEnded) -> None:
         if not self.look.quiet:
@@ -253,10 +270,21 @@ class Console:
         more = len(self._problems) - MAX_PROBLEMS
         if more > 0 and self.look.sections:
             names = ", ".join(self._problems[MAX_PROBLEMS:])
-            self._say(self.look.sections.problem(line(state.plan.file), 0, f"and {more} more failed", names))
+            self._say(self.look.sections.problem(_file(state), 0, f"and {more} more failed", names))
         spent = facts.seconds(facts.elapsed(state))
         steps = f"{total[1]} step{'' if total[1] == 1 else 's'}{': ' if shown else ''}{shown}"
         self._say(f"{self._icon(verdict)} {verdict} in {spent}: {steps}\n")
+        objection = facts.objection(state)
+        if objection:  # nobody may take what ends with exit code 1 for a success
+            self._say(f"{self._icon('failed')} failed: {objection}\n")
+        self._flush()
+
+    def _take_leave(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
+        if not self.look.quiet:
+            files = ", ".join([os.path.basename(path) for path in paths.values()])
+            self._say(f"  reports in {_folder(paths)}: {files}; ledger head {head}\n")
+            if state.started and state.status in ("failed", "cancelled"):
+                self._say(f"  planrun resume {state.started.run} goes on from here\n")
         self._flush()
 
     def _icon(self, status: str) -> str:
@@ -276,6 +304,28 @@ class Console:
         self._pending.clear()
         self._spoken = self._clock()
 
+    def _speak(self) -> float | None:
+        """Write what is pending; where nothing is said for a minute, say what still runs."""
+        if self._pending:
+            self._flush()
+        if self.look.quiet or not self._tally.running:
+            return None
+        silent = self._clock() - self._spoken
+        if silent >= HEARTBEAT:
+            self._say(f"{'…' if self.look.unicode else '...'} still running: {self._alive()}\n")
+            self._flush()
+            silent = 0.0
+        return HEARTBEAT - silent
+
+    def _alive(self) -> str:
+        """`test (3m), build (1m)`: what started and did not end, the oldest first."""
+        now, shown = self._clock(), []
+        for name, began in self._tally.running.items():
+            step = self._steps[name]
+            waits = ", waits for its next attempt" if step.status == "waiting" else ""
+            shown.append(f"{facts.name(step)} ({facts.age(now - began)}{waits})")
+        return facts.names(shown)
+
     def _redraw(self) -> float | None:
         """Write what is pending and the status line below it, at most ten times a second."""
         now = self._clock()
@@ -293,23 +343,29 @@ def _title(step: StepState) -> str:
     """`test: Unit tests (12.3s)`; a failed step shows its time, too."""
     title = f": {line(step.step.title)}" if step.step.title else ""
     details = facts.details(step)
-    if step.status == "failed" and step.attempts:
-        details += f", {facts.seconds(step.duration)}"
+    if step.status == "failed" and step.tries:
+        details += f", {facts.seconds(facts.duration(step))}"
     return f"{facts.name(step)}{title} ({details})"
 
 
 def _folder(paths: Mapping[str, str]) -> str:
-    """Return the folder of the reports as seen from here."""
+    """Return the folder of the reports."""
     folder = os.path.dirname(next(iter(paths.values()), ""))
+    return _near(folder) if folder else "."
+
+
+def _near(path: str) -> str:
+    """Return a path as seen from here, or whole where that is shorter."""
     try:
-        return line(os.path.relpath(folder)) if folder else "."
+        near, whole = os.path.relpath(path), os.path.abspath(path)
     except OSError:  # the working directory is gone
-        return line(folder)
+        return line(path)
+    return line(near if len(near) <= len(whole) else whole)
 
 
-def _last_lines(text: str) -> str:
-    rows = text.removesuffix("\n").split("\n")
-    return "\n".join(rows[-TAIL_LINES:])
+def _file(state: RunState) -> str:
+    """The plan's file for annotations, which count from the root of the checkout."""
+    return line(from_checkout(state.plan.file, os.environ))
 
 
 def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str]) -> None:

@@ -7,12 +7,14 @@ import os
 import pty
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from planrun.model.plan import Limits
 from planrun.model.record import Record
 from planrun.model.state import RunState
+from planrun.reports import facts
 from planrun.reports.console import MAX_PROBLEMS, Console, Look, console, look_of
 from planrun.reports.screen import Screen
 from planrun.reports.sections import sections
@@ -178,12 +180,24 @@ def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
 
 
 def test_long_output_is_cut(tmp_path: Path) -> None:
-    """A group shows head and tail of 64 KiB."""
+    """A group shows head and tail of 64 KiB, and between them which file holds all of it."""
     told = Story(tmp_path, step("a"))
     told.run("a", log=b"some words in a row\n" * 50_000)
     text = shown(told, Look(style="groups", logs="all", sections=sections("github")))
     assert len(text) < 66 * 1024
-    assert " bytes left out …\n" in text
+    left = next(row for row in text.splitlines() if " bytes left out" in row)
+    named = left.partition(", all of it is in ")[2].removesuffix(" …")
+    assert Path(named).resolve() == (tmp_path / "logs" / "a" / "1.log").resolve()
+
+
+def test_the_end_of_a_long_log_names_its_file(tmp_path: Path) -> None:
+    """Twenty lines of a failure are shown, below the name of the file that has the others."""
+    told = Story(tmp_path, step("a"))
+    told.run("a", "failed", log=b"".join(b"%d\n" % number for number in range(50)))
+    rows = [row for row in shown(told, Look()).splitlines() if row.startswith("  | ")]
+    assert rows[1:] == [f"  | {number}" for number in range(30, 50)]
+    named = rows[0].removeprefix("  | … the end of ")
+    assert Path(named).resolve() == (tmp_path / "logs" / "a" / "1.log").resolve()
 
 
 @pytest.mark.shows("N-46", "D-12")
@@ -230,7 +244,7 @@ def test_the_status_line_fits() -> None:
 
 @pytest.mark.shows("V-49")
 def test_a_log_is_alive(tmp_path: Path) -> None:
-    """After a minute without news a plain console says what runs; the engine is told when to ask again."""
+    """After a minute without news a log says what runs and for how long; the engine is told when to ask again."""
     out, now = io.StringIO(), [0.0]
     told = Story(tmp_path, step("a"), step("b"))
     watching = Console(Screen(out, lambda: now[0]), Look(), told.state, str(tmp_path))
@@ -240,7 +254,159 @@ def test_a_log_is_alive(tmp_path: Path) -> None:
     assert watching.tick() == 60.0
     now[0] = 61.0
     assert watching.tick() == 60.0
-    assert out.getvalue() == "◐ [....................] 0/2  1m01s  a\n"
+    told.run("b", "waiting")
+    for event in told.events[-2:]:
+        watching.on_event(event, told.state)
+    assert watching.tick() == 60.0
+    now[0] += 59.0
+    assert watching.tick() == 1.0
+    now[0] += 3600.0
+    assert watching.tick() == 60.0
+    rows = out.getvalue().splitlines()
+    assert rows[0] == "… still running: a (1m)"
+    assert rows[2:] == ["… still running: a (1h2m), b (1h, waits for its next attempt)"]
+
+
+def test_a_heartbeat_stands_in_groups_too_but_not_with_quiet(tmp_path: Path) -> None:
+    """Where CI folds what steps print the same line comes; who asked for quiet gets it."""
+    for look, expected in (
+        (Look(style="groups", unicode=False), "... still running: a (1m)\n"),
+        (Look(quiet=True), ""),
+    ):
+        out, now = io.StringIO(), [0.0]
+        told = Story(tmp_path, step("a"))
+        watching = Console(Screen(out, lambda now=now: now[0]), look, told.state, str(tmp_path))  # type: ignore[misc]
+        told.start("a")
+        watching.on_event(told.events[-1], told.state)
+        now[0] = 60.0
+        watching.tick()
+        assert out.getvalue() == expected
+
+
+def test_an_eta_that_says_nothing_is_left_out(tmp_path: Path) -> None:
+    """What steps of a millisecond let expect is no `ETA 0.0s`."""
+    out, now = io.StringIO(), [0.0]
+    told = Story(tmp_path, step("a"), step("b"))
+    watching = Console(Screen(out, lambda: now[0]), Look(style="live"), told.state, str(tmp_path))
+    told.run("a", took=0.001)
+    told.start("b")
+    for event in told.events[-3:]:
+        watching.on_event(event, told.state)
+    now[0] = 1.0
+    watching.tick()
+    assert out.getvalue().endswith("[##########..........] 1/2  1.0s  b")
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [
+        ({"fail_on_flaky": True}, "✗ failed: 1 flaky step (--fail-on-flaky): test"),
+        ({"strict": True}, "✗ failed: 1 tolerated failure (--strict): lint"),
+        (
+            {"strict": True, "fail_on_flaky": True},
+            "✗ failed: 1 tolerated failure (--strict): lint; 1 flaky step (--fail-on-flaky): test",
+        ),
+    ],
+)
+def test_the_end_says_why_the_exit_code_is_1(
+    tmp_path: Path, options: dict[str, bool], end: str, *, quiet: bool
+) -> None:
+    """A run that is not failed but ends with 1 has a last line that is not green and names option and steps."""
+    told = Story(tmp_path, step("lint", on_failure="continue"), step("test"), options=options)
+    told.run("lint", "failed").run("test", "waiting").run("test").end(1)
+    assert shown(told, Look(quiet=quiet)).splitlines()[-1] == end
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ({"why": "cancel", "signal": 15}, "⊗ cancelled by SIGTERM"),
+        ({"why": "cancel", "signal": 2}, "⊗ cancelled by SIGINT"),
+        ({"why": "cancel", "signal": 40}, "⊗ cancelled by signal 40"),
+        ({"why": "deadline"}, "⊗ the deadline of 1h passed"),
+        ({"why": "abort", "step": "build"}, "⊗ aborted by the failure of build"),
+    ],
+)
+def test_what_ended_a_run_early_is_named(tmp_path: Path, ending: dict[str, Any], said: str) -> None:
+    """The signal by its name, the deadline by its length, an abort by its step; a step says no word twice."""
+    told = Story(tmp_path, step("nice"), limits=Limits(deadline=3600.0))
+    told.start("nice")
+    told.ending(**ending).cancel("nice")
+    rows = shown(told, Look()).splitlines()
+    assert rows[1:3] == [said, "⊗ nice (cancelled)"]
+
+
+def test_a_second_signal_is_told_as_itself(tmp_path: Path) -> None:
+    """A signal that comes while an abort is going on does not read as the abort."""
+    told = Story(tmp_path, step("a"))
+    told.ending("abort", step="a").ending("cancel", signal=15)
+    assert shown(told, Look()).splitlines()[1:] == ["⊗ aborted by the failure of a", "⊗ cancelled by SIGTERM"]
+
+
+def test_variables_kept_back_are_named_once_and_few(tmp_path: Path) -> None:
+    """Eight names and how many more, and nothing about them when the run is resumed."""
+    names = [f"TOKEN_{number}" for number in range(11)]
+    told = Story(tmp_path, step("a"), options={"env_left_out": names})
+    told.run("a", "failed").end(1)
+    told.resume("a").run("a").end()
+    rows = [row for row in shown(told, Look()).splitlines() if "inherit_env" in row]
+    assert rows == [f"  kept from the steps, by inherit_env: safe: {', '.join(names[:8])} and 3 more"]
+
+
+@pytest.mark.parametrize("style", ["plain", "live", "groups"])
+def test_a_broken_console_ends_no_run(
+    tmp_path: Path, style: Literal["plain", "live", "groups"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error in what is shown is told once and nothing more is; GitHub still gets its outputs."""
+    out = io.StringIO()
+    told = tell_mixed_run(tmp_path)
+    watching = Console(Screen(out), Look(style=style), told.state, str(tmp_path))
+    monkeypatch.setattr(facts, "details", lambda _step: 1 / 0)
+    for event in told.events[1:]:
+        watching.on_event(event, told.state)
+        watching.tick()
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
+    watching.close(told.state, {"junit": "out/junit.xml"}, "0" * 64)
+    rows = out.getvalue().splitlines()
+    assert rows[-1] == "⚠ nothing more is shown here, the run goes on: ZeroDivisionError: division by zero"
+    assert "result=failed\n" in (tmp_path / "outputs").read_text()
+
+
+@pytest.mark.parametrize(("folder", "said"), [("/t/out", "/t/out"), ("../out", "../out"), ("out", "out")])
+def test_the_report_folder_is_named_shortly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, said: str
+) -> None:
+    """As seen from here, or as an absolute path where that is shorter."""
+    monkeypatch.chdir(tmp_path)
+    out = io.StringIO()
+    told = Story(tmp_path, step("a"))
+    watching = Console(Screen(out), Look(), told.state, str(tmp_path))
+    watching.close(told.state, {"junit": str(tmp_path / folder / "junit.xml")}, "0" * 64)
+    assert out.getvalue().startswith(f"  reports in {said}: junit.xml; ")
+
+
+def test_annotations_count_from_the_root_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan in a subfolder in which planrun runs is annotated where GitHub looks for it."""
+    (tmp_path / "service").mkdir()
+    monkeypatch.chdir(tmp_path / "service")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    told = Story(tmp_path, step("a", line=3), file="./plan.yml")
+    told.run("a", "failed")
+    rows = shown(told, Look(style="groups", sections=sections("github"))).splitlines()
+    assert rows[-1].startswith("::error file=service/plan.yml,line=3,")
+
+
+def test_a_resumed_step_shows_its_new_time(tmp_path: Path) -> None:
+    """What a step took before the run was resumed is not added to what it takes now."""
+    told = Story(tmp_path, step("a"))
+    told.run("a", "failed", took=60.0).end(1)
+    told.resume("a").run("a", took=2.0).end()
+    assert "✓ a (2.0s)" in shown(told, Look()).splitlines()
 
 
 def test_nobody_reads(tmp_path: Path) -> None:
