@@ -100,3 +100,16 @@ def test_a_flag_that_is_neither_on_nor_off_is_refused(planrun: Command, value: s
         f'planrun: error: PLANRUN_STRICT takes 1, true, yes or on, or 0, false, no or off, not "{value}"\n'
     )
     assert not (planrun.folder / ".planrun").exists()
+
+
+@pytest.mark.parametrize("name", ["GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "BUILDKITE"])
+def test_progress_is_on_stderr_but_where_ci_folds_stdout(planrun: Command, name: str) -> None:
+    """Progress goes to stderr; to stdout under the systems that look for sections there, unless --json holds it."""
+    (planrun.folder / "plan.yml").write_text("version: 1\nsteps: [{id: a, run: echo hi}]\n")
+    plain = planrun("execute", "plan.yml", env={"CI": "false"})
+    assert (plain.stdout, "completed" in plain.stderr) == ("", True)
+    folded = planrun("execute", "plan.yml", env={"CI": "true", name: "true"})
+    assert ("completed" in folded.stdout, folded.stderr) == (True, "")
+    both = planrun("execute", "plan.yml", "--json", env={"CI": "true", name: "true"})
+    assert json.loads(both.stdout)["verdict"] == "completed"
+    assert "completed" in both.stderr
