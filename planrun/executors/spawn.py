@@ -25,6 +25,9 @@ _EXHAUSTED = {
 }
 
 
+_SHELLS = ("sh", "bash")
+
+
 class SpawnFailed(Exception):
     """A process that could not be started; the text is one line for people."""
 
@@ -38,6 +41,7 @@ class Launcher:
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
+        self._shells: dict[tuple[str, str], str] = {}
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         self._stdin = (os.POSIX_SPAWN_DUP2, null, 0)
@@ -65,7 +69,7 @@ class Launcher:
 
         Raises SpawnFailed.
         """
-        program = _program(job)
+        program = self._program(job)
         foreign = job.cwd != self._home_name
         if foreign:
             _enter(job.cwd)
@@ -86,6 +90,17 @@ class Launcher:
             self._marks.wear(0)
             if foreign:
                 os.fchdir(self._home)
+
+    def _program(self, job: Job) -> str:
+        """Find the program; a shell is looked for once for each PATH, since nearly every step starts one."""
+        name = job.argv[0]
+        if name not in _SHELLS:
+            return _program(job)
+        path = job.env.get("PATH", os.defpath)
+        found = self._shells.get((name, path))
+        if found is None or not os.access(found, os.X_OK):
+            found = self._shells[name, path] = _program(job)
+        return found
 
 
 def which(name: str, path: str, cwd: str) -> tuple[str, bool]:
