@@ -79,6 +79,7 @@ def resume(run: str, settings: Settings, say: Callable[[str], object], workspace
         wanted = started.options["selection"]
         opening = session.opening(state.plan, state.params, wanted)
         steps = session.steps(state, rundir, started.context)
+        selected = select(state.plan, wanted)
         lost = lost_attempts(state)
         rerun = to_rerun(state, steps, lost)
         ledger = Ledger(os.path.join(rundir, records.LEDGER), seq=len(reading.events), head=reading.head)
@@ -91,7 +92,7 @@ def resume(run: str, settings: Settings, say: Callable[[str], object], workspace
             if not state.steps[name].step.idempotent:
                 _give_up(state, ledger, session.clock.stamp(), name)
         ledger.sync()
-        options = scheduler_options(session, state.plan, select(state.plan, wanted))
+        options = scheduler_options(session, state.plan, selected)
         return session.drive(state, ledger, steps, options)
 
 
