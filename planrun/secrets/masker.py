@@ -29,7 +29,7 @@ _HEAD = 7
 
 
 class Masker:
-    """Masks the secrets it was made with; `names` to values as `os.environ` has them."""
+    """Masks the secrets it was made with: values by name, as `os.environ` has them."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         patterns: set[bytes] = set()
