@@ -40,7 +40,6 @@ def measured(bench: Bench, name: str) -> Row:
         row = ROWS[name](bench)
     except MeasureError as error:
         row = Row(name, notes=[f"not measured: {error}"])
-    bench.purge({})
     return row
 
 
