@@ -31,7 +31,9 @@ def unrecorded(dag: Dag, folder: Path) -> list[str]:
     """Return which `witnessing` steps started before the end of a step they need was in the ledger."""
     found = []
     for index, step in enumerate(dag.steps):
-        events = [json.loads(line) for line in (folder / f"seen.{index}").read_text().splitlines()]
+        # A reader beside the writer may see half of the newest line: only whole ones count.
+        lines = (folder / f"seen.{index}").read_text().split("\n")[:-1]
+        events = [json.loads(line) for line in lines]
         ended = {event["step"] for event in events if event["type"] == "attempt_ended"}
         late = [dag.steps[need].name for need in step.needs if dag.steps[need].name not in ended]
         found += [f"{step.name} started before the end of {name} was recorded" for name in late]
