@@ -184,8 +184,9 @@ def test_without_proc_the_group_is_ended(bench: Bench, pids: Pids, monkeypatch: 
 def test_a_reused_number_is_left_alone(bench: Bench) -> None:
     """When a stranger got the main process's number, neither it nor its session counts as the step's."""
     bench.executor.start(bench.shell("stranger", "sleep 60 & echo $$ >> pids; wait"))
-    bench.until((bench.folder / "pids").exists)
-    number = int((bench.folder / "pids").read_text("ascii"))
+    pids = bench.folder / "pids"
+    bench.until(lambda: pids.exists() and pids.read_text("ascii").endswith("\n"))
+    number = int(pids.read_text("ascii"))
     ended = ProcessTree(number, bench.job("ended", "true"))
     assert ended.look() == 1  # as long as it leads, the child is its own
     ended = ProcessTree(number, bench.job("ended", "true"))

@@ -47,7 +47,7 @@ def test_a_running_attempt_shows_its_log_after_a_second(bench: Bench) -> None:
     """The log of an attempt that takes a while has its name, so that it can be followed."""
     log = bench.logs / "a" / "1.log"
     bench.executor.start(bench.shell("a", "echo x; until test -e go; do sleep 0.02; done; echo y"))
-    bench.until(log.exists)
+    bench.until(lambda: log.exists() and log.stat().st_size > 1)
     assert log.read_text("ascii") == "x\n"
     (bench.folder / "go").touch()
     assert bench.outcomes(1)["a"].log_bytes == 4
