@@ -48,6 +48,27 @@ if TYPE_CHECKING:
         def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
             """Read the outputs of a completed attempt, or the last words of a failed one."""
 
+    class MaskedStream(Protocol):
+        """Output on its way to a log, in pieces of any size."""
+
+        def feed(self, data: bytes) -> bytes:
+            """Take the next piece and return what can be told of all so far, masked."""
+
+        def finish(self) -> bytes:
+            """Return what was held back, masked."""
+
+    class Masks(Protocol):
+        """What must not be shown, as far as the rooms that write are concerned."""
+
+        def stream(self) -> MaskedStream:
+            """Return a stream of its own for the output of one attempt."""
+
+        def mask_text(self, text: str) -> str:
+            """Return a text masked."""
+
+        def mask_event(self, event: Event) -> Event:
+            """Return an event with all that people or steps wrote masked; the event itself when there is nothing."""
+
     class Journal(Protocol):
         """The ledger, as far as the engine is concerned."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planrun.model.lifecycle import Judgement
     from planrun.model.plan import Schedule, Step
     from planrun.model.state import RunState
-    from planrun.ports import Clock, Executor, Inbox, Journal, Sink, StepRunner
+    from planrun.ports import Clock, Executor, Inbox, Journal, Masks, Sink, StepRunner
 
 # From the first signal to the last cleanup step; with reports written it has to be under 7 s, because
 # CI systems kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
@@ -54,6 +54,7 @@ class Rooms(Record):
     clock: Clock
     inbox: Inbox
     holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises EvaluationError
+    masks: Masks | None = None  # None: there is nothing to mask
 
 
 class Scheduler:
@@ -84,6 +85,8 @@ class Scheduler:
             self.rooms.executor.close()
 
     def _emit(self, event: ev.Event) -> None:
+        if self.rooms.masks is not None:
+            event = self.rooms.masks.mask_event(event)
         self.state.apply(event)
         self.rooms.journal.append(event)
         for sink in self.rooms.sinks:
