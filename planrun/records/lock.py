@@ -33,6 +33,7 @@ class WorkspaceLock:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._refuse(error)
+        self.used_before = os.fstat(self._fd).st_size > 0
         text = owner.encode()
         # In this order: ext4 writes a file out at once when it is closed after it was cut to nothing.
         os.pwrite(self._fd, text, 0)

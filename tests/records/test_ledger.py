@@ -159,6 +159,17 @@ def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
     lock.release()
 
 
+def test_a_workspace_that_was_used_before_is_known(tmp_path: Path) -> None:
+    """Whoever takes the lock learns whether an earlier run may have left processes behind."""
+    folder = home(str(tmp_path))
+    found = []
+    for run in ("run 1", "run 2"):
+        with WorkspaceLock(folder) as lock:
+            lock.acquire(run)
+            found.append(lock.used_before)
+    assert found == [False, True]
+
+
 def test_a_link_is_no_lock(tmp_path: Path) -> None:
     """A symbolic link in the place of the lock is refused, not followed."""
     folder = home(str(tmp_path))
