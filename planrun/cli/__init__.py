@@ -26,6 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """Run the command line as a process: leave without taking the interpreter apart, which costs 3 ms."""
+    from planrun.finder import install
+
+    install()
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:
