@@ -10,7 +10,7 @@ from planrun.executors.ending import CANCELLED, fell_silent, timed_out
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.executors.ending import Verdict
-    from planrun.executors.logs import Log
+    from planrun.executors.output import Output
     from planrun.executors.tree import ProcessTree
     from planrun.model.job import Job
 
@@ -48,6 +48,7 @@ class Attempt:
         "_stopped",
         "_term_at",
         "ended",
+        "held",
         "job",
         "log",
         "over",
@@ -61,7 +62,7 @@ class Attempt:
         "wake",
     )
 
-    def __init__(self, job: Job, log: Log, tree: ProcessTree, started: float) -> None:
+    def __init__(self, job: Job, log: Output, tree: ProcessTree, started: float) -> None:
         self.job = job
         self.log = log
         self.tree = tree
@@ -72,6 +73,7 @@ class Attempt:
         self.swept: set[int] = set()  # process ids that had to be ended after the main process
         self.swept_group = False  # likewise, where single processes cannot be told
         self.stuck: tuple[int, ...] = ()  # process ids that did not end
+        self.held = False  # somebody who was not found kept the output open
         self._stage = _RUNNING
         self._stopped = False
         self._asked_by = 0
@@ -134,7 +136,7 @@ class Attempt:
         self.wait_status = wait_status
         self.ended = now
         self.tree.leading = False
-        if self._suspicious() and self.tree.look(self.log.held_as()):
+        if self._suspicious() and (self.tree.look(self.log.held_as()) or self.log.unfinished()):
             self._leave(now)
         else:
             self.over = True
@@ -144,7 +146,9 @@ class Attempt:
         if self.verdict is not None:
             return True
         tree = self.tree
-        return not tree.childless() and (tree.has_group() or self.log.held() or tree.suspected())
+        if tree.childless():
+            return self.log.unfinished()  # it can be handed to somebody else's process all the same
+        return tree.has_group() or self.log.held() or tree.suspected()
 
     def _leave(self, now: float) -> None:
         if self._stage == _RUNNING:
@@ -159,7 +163,7 @@ class Attempt:
 
     def _sweep(self, now: float) -> None:
         if not self.tree.remaining() and not self.tree.look(self.log.held_as()):
-            self.over = True
+            self._await_output(now)
             return
         if now >= self._kill_at + UNKILLABLE:
             self.stuck = self.tree.members()
@@ -170,6 +174,15 @@ class Attempt:
             self._term_at = NEVER
             self._sweep_with(_signal.SIGTERM)
             self.tree.signal(_signal.SIGCONT)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        self.wake = now + self._pause
+
+    def _await_output(self, now: float) -> None:
+        """Let somebody who is not to be found write to the end, as long as the others would have had to end."""
+        self.held = self.log.unfinished()
+        if not self.held or now >= min(self._kill_at, self.ended + LINGER + ASKED):
+            self.over = True
+            return
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         self.wake = now + self._pause
 

@@ -93,4 +93,6 @@ def _notes(attempt: Attempt) -> tuple[str, ...]:
         notes.append("background processes ended")
     if attempt.stuck:
         notes.append(f"not ended even by SIGKILL: process {', '.join(map(str, attempt.stuck))}")
+    if attempt.held:
+        notes.append("output held open by a process that could not be found; what it writes later is lost")
     return tuple(notes)

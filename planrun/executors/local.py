@@ -19,18 +19,26 @@ from planrun.executors.spawn import Launcher, SpawnFailed
 from planrun.executors.tree import ProcessTree
 from planrun.executors.watch import ChildSignalWatch, PidfdWatch
 from planrun.model.job import Outcome
+from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, Self
 
     from planrun.executors.mark import Owner
+    from planrun.executors.output import Output, Outputs
     from planrun.executors.watch import Watch
     from planrun.model.job import Job
+    from planrun.ports import Masks
 
     WatchKind = Literal["best", "pidfd", "sigchld"]
 
-GRACE = 5.0  # seconds between the signal that asks and SIGKILL
+
+class Manner(Record):
+    """How an executor waits for its processes, and how many seconds it leaves between asking and killing them."""
+
+    watch: WatchKind = "best"
+    grace: float = 5.0
 
 
 class LocalExecutor:
@@ -38,6 +46,7 @@ class LocalExecutor:
 
     `inbox`: an open SignalInbox whose signals end a wait(). `logs`: the folder under which the logs of all
     jobs lie; without it each attempt has a file from its start on. Either way, silence leaves no file behind.
+    `masks`: what no log may show; with them all output passes through this process.
     `owner`: the run the jobs belong to; without it nobody guards them when this process is killed.
     Use it as a context, or call close() at last: nothing survives it.
     """
@@ -47,16 +56,19 @@ class LocalExecutor:
         *,
         inbox: SignalInbox | None = None,
         logs: str = "",
+        masks: Masks | None = None,
         owner: Owner | None = None,
-        watch: WatchKind = "best",
-        grace: float = GRACE,
+        manner: Manner | None = None,
     ) -> None:
-        self._grace = grace
+        manner = manner or Manner()
+        self._grace = manner.grace
         self._closed = False
         self._running: dict[str, Attempt] = {}
         self._by_pid: dict[int, Attempt] = {}
+        self._by_source: dict[int, Attempt] = {}  # those whose output passes through here, until it has ended
         self._over: list[tuple[Job, Outcome]] = []
-        self._logs = Logs(logs)
+        self._lost: RecordsLost | None = None
+        self._logs = _outputs(logs, masks)
         self._owner = owner
         self._marks = Marks(owner.workspace if owner else "")
         self._births = Births()
@@ -65,7 +77,7 @@ class LocalExecutor:
         self._guardian: Guardian | None = None
         self._own_inbox: SignalInbox | None = None
         self._watch: Watch
-        if watch == "pidfd" or (watch == "best" and PidfdWatch.possible()):
+        if manner.watch == "pidfd" or (manner.watch == "best" and PidfdWatch.possible()):
             self._watch = PidfdWatch(inbox)
         else:
             if inbox is None:
@@ -108,8 +120,12 @@ class LocalExecutor:
             log.settle()
             self._fail(job, f"cannot watch {job.argv[0]}: {error.strerror}")
             return
+        log.begin()
         tree = self._tree(pid, job, mark)
-        self._running[job.step] = self._by_pid[pid] = Attempt(job, log, tree, started)
+        self._running[job.step] = self._by_pid[pid] = attempt = Attempt(job, log, tree, started)
+        if log.source >= 0:
+            self._watch.listen(log.source)
+            self._by_source[log.source] = attempt
 
     def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return the jobs that ended and how; blocks until there is one.
@@ -122,13 +138,19 @@ class LocalExecutor:
         while True:
             if not self._running and timeout is None:
                 limit = now
-            for pid, status in self._watch.wait(self._delay(limit, now)):
+            ended = self._watch.wait(self._delay(limit, now))
+            for source in self._watch.readable:
+                self._receive(self._by_source[source])
+            for pid, status in ended:
                 attempt = self._by_pid.pop(pid)
                 if not attempt.over:  # else it was given up, and ended after all
                     attempt.main_ended(status, time.monotonic())
                     self._collect(attempt)
             now = time.monotonic()
             self._look(now)
+            if self._lost:  # said now and not before, so that of what ended nothing is forgotten
+                lost, self._lost = self._lost, None
+                raise lost
             if self._over or self._watch.woken or now >= limit:
                 over, self._over = self._over, []
                 return over
@@ -234,11 +256,38 @@ class LocalExecutor:
     def _look(self, now: float) -> None:
         due = [attempt for attempt in self._running.values() if attempt.wake <= now]
         for attempt in due:
-            attempt.look(now, self._grace)
+            try:
+                attempt.look(now, self._grace)
+            except RecordsLost as error:
+                self._lost = error
             self._collect(attempt)
+
+    def _receive(self, attempt: Attempt) -> None:
+        """Take one piece of its output: whoever says more than others does not keep them waiting."""
+        try:
+            if not attempt.log.receive():
+                self._stop_listening(attempt.log)
+        except RecordsLost as error:
+            self._lost = error
+
+    def _stop_listening(self, log: Output) -> None:
+        if self._by_source.pop(log.source, None):
+            self._watch.ignore(log.source)
 
     def _collect(self, attempt: Attempt) -> None:
         """Turn an attempt that is over into its outcome."""
         if attempt.over and self._running.get(attempt.job.step) is attempt:
             del self._running[attempt.job.step]
-            self._over.append((attempt.job, outcome(attempt, attempt.log.settle())))
+            self._stop_listening(attempt.log)
+            try:
+                self._over.append((attempt.job, outcome(attempt, attempt.log.settle())))
+            except RecordsLost as error:
+                self._lost = error
+
+
+def _outputs(folder: str, masks: Masks | None) -> Outputs:
+    if masks is None:
+        return Logs(folder)
+    from planrun.executors.piped import PipedLogs  # most plans have no secrets
+
+    return PipedLogs(masks, folder)

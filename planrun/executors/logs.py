@@ -36,6 +36,8 @@ class Log:
 
     __slots__ = ("_fd", "_logs", "_released", "_slot", "_where", "opening", "path")
 
+    source = -1  # nothing passes through planrun
+
     def __init__(self, logs: Logs, where: str, slot: int | None) -> None:
         self.path = where  # where it belongs
         self._logs = logs
@@ -43,7 +45,7 @@ class Log:
         self._slot = slot  # its number; None: it is in its place
         self._released = False  # no writer is left, and without a writer none can come
         # A slot that is there already holds somebody's output.
-        self._fd = _create(where, os.O_TRUNC if slot is None else os.O_EXCL)
+        self._fd = create(where, os.O_RDONLY | (os.O_TRUNC if slot is None else os.O_EXCL))
         # What the child does to its descriptors 1 and 2. It opens the file itself, so that its end is a close
         # which a lease can see.
         self.opening: list[FileAction] = [
@@ -55,6 +57,17 @@ class Log:
     def shown(self) -> bool:
         """Whether it is in its place."""
         return self._slot is None
+
+    def begin(self) -> None:
+        """Do nothing: the child has opened the file itself."""
+
+    def receive(self) -> bool:
+        """Do nothing: the child writes into the file itself."""
+        return False
+
+    def unfinished(self) -> bool:
+        """Whether planrun would have to wait for more: never, what comes late comes all the same."""
+        return False
 
     def size(self) -> int:
         """Bytes written so far."""
@@ -101,7 +114,7 @@ class Log:
         self.remove()
         if size:
             os.close(self._fd)
-            raise RecordsLost(f"{self.path} was removed while it was in use; {size} bytes of output are lost")
+            raise removed(self.path, size)
 
     def remove(self) -> None:
         """Unlink it."""
@@ -165,7 +178,7 @@ class Logs:
         except OSError as error:
             if error.errno in _PASSING:
                 raise
-            raise _lost(path, error) from None
+            raise lost(path, error) from None
         return log
 
     def keep(self, log: Log) -> None:
@@ -241,13 +254,13 @@ def recover(folder: str) -> tuple[str, ...]:
                 _remove(slot)
         _remove(f"{folder}/{_INDEX}")
     except OSError as error:
-        raise _lost(folder, error) from None
+        raise lost(folder, error) from None
     return tuple(found)
 
 
-def _create(path: str, how: int) -> int:
-    """Create an empty file for the owner alone, open for reading; a link in its place is refused."""
-    flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | how
+def create(path: str, how: int) -> int:
+    """Create a file for the owner alone, opened as `how` says; a link in its place is refused."""
+    flags = os.O_CREAT | os.O_NOFOLLOW | how
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
@@ -274,7 +287,7 @@ def _move(source: str, path: str) -> None:
             _make_folder(os.path.dirname(path))
             os.rename(source, path)
     except OSError as error:
-        raise _lost(path, error) from None
+        raise lost(path, error) from None
 
 
 def _remove(path: str) -> None:
@@ -284,8 +297,14 @@ def _remove(path: str) -> None:
         return
 
 
-def _lost(path: str, error: OSError) -> RecordsLost:
+def lost(path: str, error: OSError) -> RecordsLost:
+    """The file cannot be written."""
     return RecordsLost(f"cannot write {path}: {error.strerror}")
+
+
+def removed(path: str, size: int) -> RecordsLost:
+    """The file is gone, and so many bytes with it."""
+    return RecordsLost(f"{path} was removed while it was in use; {size} bytes of output are lost")
 
 
 def _lease(fd: int) -> bool:

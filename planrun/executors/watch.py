@@ -1,4 +1,4 @@
-"""Wait for main processes to end and for signals, in one `poll`: by pidfds, or else by SIGCHLD."""
+"""Wait for main processes to end, for output and for signals, in one `poll`: by pidfds, or else by SIGCHLD."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         """What waits: it reaps each main process it was told of and says how it ended."""
 
         woken: bool
+        readable: list[int]
 
         def add(self, pid: int) -> None:
             """Look after a child; raises OSError when that is not possible."""
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
             """Return (process id, wait status) of those that ended, after `delay` seconds at the latest.
 
             The status is None when somebody else in this process took it. `woken` says whether a signal
-            waits in the inbox.
+            waits in the inbox, `readable` which of the descriptors that it listens to have something.
             """
+
+        def listen(self, descriptor: int) -> None:
+            """Have a descriptor end the wait when it can be read or has ended."""
+
+        def ignore(self, descriptor: int) -> None:
+            """Take that back; to be called before the descriptor is closed."""
 
         def close(self) -> None:
             """Give the descriptors back."""
@@ -41,6 +48,8 @@ class PidfdWatch:
 
     def __init__(self, inbox: SignalInbox | None) -> None:
         self.woken = False
+        self.readable: list[int] = []
+        self._sources: set[int] = set()
         self._inbox = inbox
         self._pids: dict[int, int] = {}
         self._poll = select.poll()
@@ -68,9 +77,12 @@ class PidfdWatch:
     def wait(self, delay: float | None) -> list[tuple[int, int | None]]:
         """Return what ended within `delay` seconds."""
         ended: list[tuple[int, int | None]] = []
+        self.readable = []
         for descriptor, _ in self._poll.poll(None if delay is None else delay * 1000):
             pid = self._pids.pop(descriptor, 0)
             if not pid:
+                if descriptor in self._sources:
+                    self.readable.append(descriptor)
                 continue
             # Out of the poll set before it is closed: a number that is open again must not be taken for it.
             self._poll.unregister(descriptor)
@@ -78,6 +90,16 @@ class PidfdWatch:
             ended.append((pid, _reap(pid, 0)[1]))
         self.woken = self._inbox is not None and self._inbox.drain()
         return ended
+
+    def listen(self, descriptor: int) -> None:
+        """Have a descriptor end the wait."""
+        self._sources.add(descriptor)
+        self._poll.register(descriptor, select.POLLIN)
+
+    def ignore(self, descriptor: int) -> None:
+        """Take that back."""
+        self._sources.discard(descriptor)
+        self._poll.unregister(descriptor)
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -91,6 +113,8 @@ class ChildSignalWatch:
 
     def __init__(self, inbox: SignalInbox) -> None:
         self.woken = False
+        self.readable: list[int] = []
+        self._sources: set[int] = set()
         self._inbox = inbox
         self._pids: set[int] = set()
         self._signalled = inbox.catch_children()
@@ -107,7 +131,8 @@ class ChildSignalWatch:
             delay = _TICK if delay is None else min(delay, _TICK)
         if self._inbox.child_ended:  # it came while somebody else emptied the inbox
             delay = 0
-        self._poll.poll(None if delay is None else delay * 1000)
+        ready = self._poll.poll(None if delay is None else delay * 1000)
+        self.readable = [descriptor for descriptor, _ in ready if descriptor in self._sources]
         self.woken = self._inbox.drain()
         if self._signalled and not self._inbox.child_ended:
             return []
@@ -116,6 +141,16 @@ class ChildSignalWatch:
         ended = [(pid, status) for pid, reaped, status in looks if reaped]
         self._pids.difference_update(pid for pid, _ in ended)
         return ended
+
+    def listen(self, descriptor: int) -> None:
+        """Have a descriptor end the wait."""
+        self._sources.add(descriptor)
+        self._poll.register(descriptor, select.POLLIN)
+
+    def ignore(self, descriptor: int) -> None:
+        """Take that back."""
+        self._sources.discard(descriptor)
+        self._poll.unregister(descriptor)
 
     def close(self) -> None:
         """Forget the children."""

@@ -11,24 +11,46 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.executors.local import LocalExecutor
+from planrun.executors.local import LocalExecutor, Manner
 from planrun.model.job import Job, Outcome
+from planrun.secrets.masker import Masker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from planrun.model.events import Event
 
 LIMIT = 30.0
 """Seconds after which something that should have ended is said to hang."""
 
 
+SECRET = "correct-horse-battery"
+
+
+class Masks(Masker):
+    """Masks over one secret, for executors, which want streams alone."""
+
+    def __init__(self) -> None:
+        super().__init__({"SECRET": SECRET})
+
+    def mask_event(self, event: Event) -> Event:
+        """Never asked for by an executor."""
+        raise AssertionError(event)
+
+
 class Bench:
     """A run's folder, from which jobs are made and in which their logs lie."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, masked: bool = False) -> None:
         self.folder = folder
+        self.masks = Masks() if masked else None
         self.run_id = f"{folder.name}-{os.urandom(6).hex()}"  # the same test may run in another shell, too
         self.logs = folder / "logs"
         self.executor: LocalExecutor
+
+    def make(self, *, grace: float = 0.5) -> LocalExecutor:
+        """An executor for this folder."""
+        return LocalExecutor(logs=str(self.logs), masks=self.masks, manner=Manner(grace=grace))
 
     def job(self, step: str, *argv: str, **fields: Any) -> Job:
         """A job with this step id and command; `fields` replace the defaults."""
@@ -98,7 +120,15 @@ def alive(pid: int) -> bool:
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Give the test a folder with a local executor whose grace time is short."""
     bench = Bench(tmp_path)
-    with LocalExecutor(logs=str(bench.logs), grace=0.5) as bench.executor:
+    with bench.make() as bench.executor:
+        yield bench
+
+
+@pytest.fixture(params=["log of its own", "through masks"])
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """Give the test the same twice: children that write into the log, and children that write into a pipe."""
+    bench = Bench(tmp_path, masked=request.param == "through masks")
+    with bench.make() as bench.executor:
         yield bench
 
 

@@ -25,6 +25,12 @@ NOTED = "echo $! >> pids"
 TRACELESS = "env -i setsid sh -c 'exec </dev/null >/dev/null 2>&1; sleep 60 & echo $! >> pids'"
 
 
+@pytest.fixture
+def bench(both: Bench) -> Bench:
+    """Have every test of this file run both ways."""
+    return both
+
+
 def test_a_background_child_is_ended_and_noted(bench: Bench, pids: Pids) -> None:
     """A child that outlives the main process is ended, and the outcome says so; the step itself is fine."""
     outcome = bench.run(bench.shell("a", f"sleep 60 & {NOTED}; sleep 60 & {NOTED}; echo done"))
@@ -135,7 +141,7 @@ def test_a_suspended_step_can_be_stopped(bench: Bench) -> None:
 
 def test_the_second_stop_kills(bench: Bench) -> None:
     """A second stop() does not wait for the grace time."""
-    with type(bench.executor)(logs=str(bench.logs), grace=3600) as bench.executor:
+    with bench.make(grace=3600) as bench.executor:
         bench.executor.start(bench.shell("a", "trap '' TERM; echo $$ >> pids; while :; do sleep 0.05; done"))
         bench.until((bench.folder / "pids").exists)
         bench.executor.stop("a", "cancelled")
@@ -153,7 +159,7 @@ def test_a_forwarded_signal_arrives_once_in_the_whole_group(bench: Bench) -> Non
         "time.sleep(60)"
     )
     step = bench.python("a", program.replace("sys.argv[1]", "'ready'"))
-    with type(bench.executor)(logs=str(bench.logs), grace=1.0) as bench.executor:
+    with bench.make(grace=1.0) as bench.executor:
         bench.executor.start(step)
         bench.until((bench.folder / "ready").exists)
         bench.executor.signal_all(signal.SIGINT)

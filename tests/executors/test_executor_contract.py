@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import InternalError
-from planrun.executors.local import LocalExecutor
+from planrun.executors.local import LocalExecutor, Manner
+from tests.executors.conftest import Masks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.executors.conftest import Bench
 
+MASKS = Masks()
 MAKERS: dict[str, Callable[[str], LocalExecutor]] = {
-    "pidfd": lambda logs: LocalExecutor(logs=logs, watch="pidfd", grace=0.5),
-    "pidfd, a file each": lambda _: LocalExecutor(watch="pidfd", grace=0.5),
-    "sigchld": lambda logs: LocalExecutor(logs=logs, watch="sigchld", grace=0.5),
+    "pidfd": lambda logs: LocalExecutor(logs=logs, manner=Manner(watch="pidfd", grace=0.5)),
+    "pidfd, a file each": lambda _: LocalExecutor(manner=Manner(watch="pidfd", grace=0.5)),
+    "sigchld": lambda logs: LocalExecutor(logs=logs, manner=Manner(watch="sigchld", grace=0.5)),
+    "pidfd, masked": lambda logs: LocalExecutor(
+        logs=logs, masks=MASKS, manner=Manner(watch="pidfd", grace=0.5)
+    ),
+    "sigchld, masked": lambda _: LocalExecutor(masks=MASKS, manner=Manner(watch="sigchld", grace=0.5)),
 }
 
 

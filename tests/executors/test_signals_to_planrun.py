@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.executors.local import LocalExecutor
+from planrun.executors.local import LocalExecutor, Manner
 from planrun.executors.signals import SignalInbox
 from tests.executors.conftest import alive
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 DRIVER = """
 import os, sys
-from planrun.executors.local import LocalExecutor
+from planrun.executors.local import LocalExecutor, Manner
 from planrun.executors.signals import SignalInbox
 from planrun.model.job import Job
 watch, script = sys.argv[1:]
 here = os.getcwd()
-with SignalInbox() as inbox, LocalExecutor(inbox=inbox, logs=here + "/logs", watch=watch, grace=30.0) as executor:
+manner = Manner(watch=watch, grace=30.0)
+with SignalInbox() as inbox, LocalExecutor(inbox=inbox, logs=here + "/logs", manner=manner) as executor:
     for step in ("a", "b"):
         executor.start(Job(step=step, attempt=1, argv=("sh", "-c", script), env=dict(os.environ), cwd=here,
                            log=f"{here}/logs/{step}/1.log", timeout=60.0))
@@ -161,7 +162,8 @@ def test_it_works_outside_the_main_thread(bench: Bench, watch: str) -> None:
     found: list[str] = []
 
     def work() -> None:
-        with SignalInbox() as inbox, LocalExecutor(inbox=inbox, watch=watch) as executor:  # type: ignore[arg-type]
+        manner = Manner(watch=watch)  # type: ignore[arg-type]
+        with SignalInbox() as inbox, LocalExecutor(inbox=inbox, manner=manner) as executor:
             executor.start(bench.job("a", "true"))
             while not found:
                 found.extend(outcome.status for _, outcome in executor.wait())
@@ -177,7 +179,7 @@ def test_exit_codes_are_kept_when_sigchld_was_ignored(bench: Bench) -> None:
     program = f"""
 import os, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from planrun.executors.local import LocalExecutor
+from planrun.executors.local import LocalExecutor, Manner
 from planrun.model.job import Job
 with LocalExecutor() as executor:
     executor.start(Job(step="a", attempt=1, argv=("sh", "-c", "exit 7"), env=dict(os.environ), cwd=os.getcwd(),

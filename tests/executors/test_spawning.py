@@ -157,32 +157,32 @@ def test_a_variable_that_is_too_long_is_named(bench: Bench) -> None:
     assert "the longest argument 5, the longest variable, NOTES, 3000007" in outcome.message
 
 
-def test_too_many_open_files_are_an_outcome(bench: Bench) -> None:
+def test_too_many_open_files_are_an_outcome(both: Bench) -> None:
     """When planrun has no descriptor left, steps fail to start and the executor goes on."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    bench.run(bench.job("warm", "true"))
+    both.run(both.job("warm", "true"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        outcome = bench.run(bench.job("a", "true"))
+        outcome = both.run(both.job("a", "true"))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert (outcome.status, outcome.reason) == ("failed", "spawn")
     assert outcome.message.startswith("cannot ")
-    assert bench.run(bench.job("b", "true")).status == "completed"
+    assert both.run(both.job("b", "true")).status == "completed"
 
 
 @LINUX
-def test_descriptors_are_given_back(bench: Bench) -> None:
+def test_descriptors_are_given_back(both: Bench) -> None:
     """However attempts end, no descriptor of theirs stays open."""
     before = len(os.listdir("/proc/self/fd"))
-    with type(bench.executor)(logs=str(bench.logs), grace=0.2) as executor:
-        bench.executor = executor
-        bench.finish(
-            bench.job("silent", "true"),
-            bench.job("missing", "no-such-program"),
-            bench.shell("loud", "echo x; exit 1"),
-            bench.shell("left", "sleep 60 &"),
-            bench.job("late", "sleep", "60", timeout=0.1),
+    with both.make(grace=0.2) as executor:
+        both.executor = executor
+        both.finish(
+            both.job("silent", "true"),
+            both.job("missing", "no-such-program"),
+            both.shell("loud", "echo x; exit 1"),
+            both.shell("left", "sleep 60 &"),
+            both.job("late", "sleep", "60", timeout=0.1),
         )
     assert len(os.listdir("/proc/self/fd")) == before
 
