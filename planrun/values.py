@@ -31,7 +31,9 @@ PLAIN_KEYS = frozenset(
 )
 MAX_PATTERN = 1000  # characters
 MAX_MATCHED = 4096  # characters of a value that has a pattern
-PATTERN_SECONDS = 1.0  # for one match; some patterns take longer than the universe has existed
+# Of processor time, for one match: some patterns take longer than the universe has existed, and a machine that is busy
+# with other work must not make a good one fail.
+PATTERN_SECONDS = 1.0
 MAX_SHOWN = 60  # characters of a value in a message
 MAX_DEPTH = 64  # of lists and mappings in a value given as JSON, as in a plan file
 MAX_DIGITS = 1000  # of an integer: Python refuses 4,300, other readers of a ledger much fewer
@@ -113,7 +115,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def bounded(work: Callable[[], bool]) -> bool:
-    """Return what `work` returns; raises PatternTooSlow when that takes longer than PATTERN_SECONDS.
+    """Return what `work` returns; raises PatternTooSlow when that uses more than PATTERN_SECONDS.
 
     The regular expression engine looks for signals while it runs, so a timer can end it. Only the main
     thread may set one; elsewhere the work has all the time it wants.
@@ -124,15 +126,15 @@ def bounded(work: Callable[[], bool]) -> bool:
         raise PatternTooSlow
 
     try:
-        before = signal.signal(signal.SIGALRM, ring)
+        before = signal.signal(signal.SIGVTALRM, ring)
     except ValueError:
         return work()
     try:
-        signal.setitimer(signal.ITIMER_REAL, PATTERN_SECONDS)
+        signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_SECONDS)
         return work()
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _anchored(pattern: str) -> str:

@@ -1,24 +1,59 @@
-"""What every test shares: a clean environment, the installed command, and honest proof marks."""
+"""What every test shares: a clean environment, the installed command, and honest proof marks.
+
+A test must come out the same on any machine: loaded or idle, in whatever CI, shell, order and locale.
+"""
 
 from __future__ import annotations
 
+import codecs
 import gc
+import locale
 import os
 import re
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 # What a CI system says about itself: a test that wants it sets it, no test inherits it.
-CI_MARKS = re.compile(r"CI|CI_.*|GITHUB_.*|GITLAB_.*|RUNNER_.*|ACT|TF_BUILD|JENKINS_URL|BUILDKITE|PLANRUN_.*")
-TERMINAL_MARKS = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS")
+CI_MARKS = re.compile(
+    r"CI|CI_.*|GITHUB_.*|GITEA_.*|FORGEJO_.*|GITLAB_.*|RUNNER_.*|ACT|ACTIONS_.*|TF_BUILD|AGENT_.*|SYSTEM_.*"
+    r"|BUILD_.*|BUILDKITE|BUILDKITE_.*|TEAMCITY_.*|CIRCLECI|CIRCLE_.*|JENKINS_.*|WORKSPACE|CONTINUOUS_INTEGRATION"
+    r"|RUN_ID|PLANRUN_.*|_PLANRUN_.*"
+)
+# What else changes how shells, Python, git and terminals behave. PYTEST_ADDOPTS is read before, and not passed on.
+OTHER_MARKS = (
+    *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "PYTEST_ADDOPTS"),
+    *("LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "LANGUAGE", "TZ"),
+    *("PYTHONIOENCODING", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONWARNINGS", "PYTHONDEVMODE"),
+    *("PYTHONTRACEMALLOC", "PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE", "PYTHONMALLOC"),
+    *("BASH_ENV", "ENV", "CDPATH", "POSIXLY_CORRECT", "SHELLOPTS", "BASHOPTS", "GREP_OPTIONS", "GREP_COLORS"),
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_CONFIG_PARAMETERS"),
+)
+UMASK = 0o022
+"""What files are made with, whatever the caller's: a test that is about modes says so."""
 ROW = re.compile(r"[A-Z]{1,3}-\d{2}|P\d{1,2}|R\d{1,2}")
+LIMIT = 300
+"""Seconds for one command: nobody waits for them unless it hangs."""
+
+# The same examples in every run, no file kept between them, and no clock: what chance finds is for the long proofs.
+settings.register_profile(
+    "steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
+
+
+def pytest_configure() -> None:
+    """Refuse a locale in which this process would read what planrun prints as something else."""
+    if codecs.lookup(locale.getencoding()).name != "utf-8":
+        raise pytest.UsageError("the tests read and print UTF-8: set LC_ALL=C.UTF-8 or PYTHONUTF8=1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +74,7 @@ class Command:
     ) -> subprocess.CompletedProcess[str]:
         """Run `planrun WORDS…` in `cwd` (default: the test's folder) to its end and return what it said.
 
-        `env` is added to the test's environment. No input is given; 60 s are allowed.
+        `env` is added to the test's environment. No input is given.
         """
         return subprocess.run(
             [sys.executable, "-m", "planrun", *map(str, words)],
@@ -47,8 +82,8 @@ class Command:
             env=os.environ | (env or {}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            timeout=60,
+            encoding="utf-8",
+            timeout=LIMIT,
             check=False,
         )
 
@@ -58,11 +93,38 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Make the outcome of a test independent of the CI, the terminal and the caches around it."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if CI_MARKS.fullmatch(name) or name in TERMINAL_MARKS:
+            if CI_MARKS.fullmatch(name) or name in OTHER_MARKS:
                 patch.delenv(name)
+        patch.setenv("LANG", "C.UTF-8")
+        patch.setenv("TERM", "xterm")
+        # Neither the person's git, which may sign or refuse, nor one that asks for a password.
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        patch.setenv("GIT_TERMINAL_PROMPT", "0")
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        before = os.umask(UMASK)
         yield
+        os.umask(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heeded_signals() -> Iterator[None]:
+    """Have children take signals for what they are, also where a shell or nohup started the tests without some.
+
+    What is ignored stays ignored in a child; what has a handler is the system's own again.
+    """
+    ignored = [
+        number
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+        if signal.getsignal(number) == signal.SIG_IGN
+    ]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conftest import LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -111,7 +113,7 @@ def command(line: str, folder: Path) -> Iterator[str]:
 
 
 def shell(line: str, folder: Path) -> tuple[int, str, str]:
-    """Run a shell line to its end and return exit code, stdout and stderr; none may take a minute."""
+    """Run a shell line to its end and return exit code, stdout and stderr."""
     with subprocess.Popen(
         ["sh", "-c", line],
         cwd=folder,
@@ -119,22 +121,15 @@ def shell(line: str, folder: Path) -> tuple[int, str, str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         start_new_session=True,
-        preexec_fn=heed_signals,  # noqa: PLW1509 - there is one thread
     ) as process:
         try:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGTERM)  # planrun, too, so that it ends what it started
             raise
     return process.returncode, out, err
-
-
-def heed_signals() -> None:
-    """Take signals for what they are, also where the tests run in the background, which ignores some."""
-    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, signal.SIG_DFL)
 
 
 def run_told(ledger: dict[str, Any], folder: Path) -> Iterator[str]:

@@ -93,17 +93,32 @@ def known_runs() -> list[str]:
 def read(run: str, head: str = "") -> tuple[str, Reading]:
     """Return folder and ledger of a run; raises InvalidInput."""
     rundir = find(run)
-    return rundir, read_ledger(os.path.join(rundir, records.LEDGER), head)
+    return rundir, _beside_its_writer(rundir, head)[0]
+
+
+def _beside_its_writer(rundir: str, head: str = "") -> tuple[Reading, bool]:
+    """Return a run's ledger and whether a process works on the run; raises InvalidInput.
+
+    While it goes on, half of a last line is one that is being written, and nothing is torn.
+    """
+    path = os.path.join(rundir, records.LEDGER)
+    reading = read_ledger(path, head)
+    if reading.condition not in ("unfinished", "torn"):
+        return reading, _going(os.path.basename(rundir), reading)
+    if not _going(os.path.basename(rundir), reading):
+        # It may have ended since it was read, and then it wrote its end before it let go of the workspace.
+        return read_ledger(path, head), False
+    return reading.but(condition="unfinished", detail="the run has no end", line=0), True
 
 
 def inspect(run: str) -> Inspected:
     """Return a run with its state as far as its ledger is sound; raises InvalidInput, InvalidPlan."""
-    rundir, reading = read(run)
+    rundir = find(run)
+    reading, going = _beside_its_writer(rundir)
     try:
         state = state_of(rundir, reading)
     except _MISFITS:
         raise InvalidInput(f"the ledger does not fit the run's plan: {rundir}") from None
-    going = _going(os.path.basename(rundir), reading)
     if not going and reading.condition != "intact":
         recover(os.path.join(rundir, "logs"))  # what a killed run's last attempts printed has no name yet
     return Inspected(rundir=rundir, reading=reading, state=state, going=going)
@@ -115,17 +130,17 @@ def listing(names: Iterable[str]) -> list[Row]:
 
 
 def _row(name: str) -> Row:
-    path = os.path.join(records.HOME, "runs", name, records.LEDGER)
+    rundir = os.path.join(records.HOME, "runs", name)
     try:
-        reading = read_ledger(path)
-        return _told(name, reading)
+        reading, going = _beside_its_writer(rundir)
+        return _told(name, reading, "running" if going else reading.condition)
     except InvalidInput as error:
         return Row(run=name, status="unreadable", detail=str(error))
     except _MISFITS:
-        return Row(run=name, status="unreadable", detail=f"not a ledger: {path}")
+        return Row(run=name, status="unreadable", detail=f"not a ledger: {rundir}/{records.LEDGER}")
 
 
-def _told(name: str, reading: Reading) -> Row:
+def _told(name: str, reading: Reading, condition: str) -> Row:
     """Fold the few facts of a list, without the plan: loading it would cost more than all the rest."""
     failed: dict[str, None] = {}
     ended: ev.RunEnded | None = None
@@ -142,10 +157,10 @@ def _told(name: str, reading: Reading) -> Row:
             ended = event
     first = reading.events[0] if reading.events else None
     if not isinstance(first, ev.RunStarted):
-        return Row(run=name, status=_condition(name, reading), detail=reading.detail)
+        return Row(run=name, status=condition, detail=reading.detail)
     return Row(
         run=name,
-        status=str(ended.verdict) if ended and reading.condition == "intact" else _condition(name, reading),
+        status=str(ended.verdict) if ended and reading.condition == "intact" else condition,
         plan=str(first.plan["name"]),
         file=str(first.plan["file"]),
         started_at=str(first.at),
@@ -154,10 +169,6 @@ def _told(name: str, reading: Reading) -> Row:
         failed=tuple(failed),
         detail=reading.detail if reading.condition not in ("intact", "unfinished") else "",
     )
-
-
-def _condition(name: str, reading: Reading) -> str:
-    return "running" if _going(name, reading) else reading.condition
 
 
 def _going(run: str, reading: Reading) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+# `_signal` and not `signal`: see signals.py.
+import _signal
 import os
 
 _SHELL = "/bin/sh"
 _SCRIPT = os.path.join(os.path.dirname(__file__), "guardian.sh")
 _DONE = b"done\n"
+# It ignores them itself; blocked from its birth on they cannot end it before its first command.
+_DEAF_TO = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
 
 
 class Guardian:
@@ -32,7 +36,7 @@ class Guardian:
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                 ],
                 setsid=True,
-                setsigmask=(),
+                setsigmask=_DEAF_TO,
             )
         except OSError:
             self._pid = 0

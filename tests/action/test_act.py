@@ -162,7 +162,7 @@ class Ran:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
+            timeout=800,
             check=False,
         )
         self.said = done.stdout

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from action.start import Inputs, UnusableInputError, command
+from tests.conftest import LIMIT
 
 ROOT = Path(__file__).parents[2]
 START = ROOT / "action" / "start.py"
@@ -126,10 +127,10 @@ def test_the_runners_interrupt_cancels_the_run(tmp_path: Path) -> None:
     try:
         while not (tmp_path / "started").exists():
             assert shell.poll() is None
-            time.sleep(0.01)
+            time.sleep(0.02)
         shell.send_signal(signal.SIGINT)
-        assert shell.wait(60) == 130
+        assert shell.wait(LIMIT) == 130
     finally:
-        shell.kill()
+        shell.terminate()  # it has become planrun, which ends the step
         shell.wait()
     assert "cancelled" in (tmp_path / "planrun-out" / "ledger.json").read_text("utf-8")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from planrun.cli import main
+from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "plan.yml").write_text(PLAN)
     words = [sys.executable, "-m", "planrun", "execute", "plan.yml", "--quiet"]
-    subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    subprocess.run(
+        words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
+    )
     return folder
 
 

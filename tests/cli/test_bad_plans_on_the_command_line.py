@@ -102,7 +102,7 @@ def run(folder: Path, *words: str) -> Ended:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     )
     code, memory = map(int, done.stdout.split())

@@ -73,7 +73,7 @@ def test_bash_completes_verbs_options_steps_and_runs(tmp_path: Path, shell: dict
     script = TYPE + "".join(f"offer {words}\n" for words in typed)
     done = subprocess.run(
         ["bash", "--norc", "-c", script], cwd=tmp_path, env=shell,
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.stderr == ""
     assert dict(zip(typed, done.stdout.split("\n"), strict=False)) == typed
@@ -89,7 +89,7 @@ def test_bash_leaves_file_names_to_itself(tmp_path: Path, shell: dict[str, str])
         "_PLANRUN_COMPLETE": "bash_complete",
     }
     done = subprocess.run(
-        ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
+        ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "file,pl\n", "")
 
@@ -106,7 +106,7 @@ def test_the_script_is_valid_in_its_shell(
     if shutil.which(name) is None:
         pytest.skip(f"this machine has no {name}, so its script was only read by us")
     done = subprocess.run(
-        [name, check, "script"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [name, check, "script"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -118,6 +118,6 @@ def test_completing_a_plan_that_is_wrong_says_nothing(tmp_path: Path, shell: dic
         place = str(words.count("\n"))
         env = {**shell, "COMP_WORDS": words, "COMP_CWORD": place, "_PLANRUN_COMPLETE": "bash_complete"}
         done = subprocess.run(
-            ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
+            ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
         )
         assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

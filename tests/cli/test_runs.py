@@ -13,10 +13,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from planrun.app import inspecting
+from planrun.records import reading
+from tests.conftest import LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from planrun.records.reading import Reading
     from tests.cli.conftest import Said
 
     Say = Callable[..., Said]
@@ -326,15 +331,17 @@ def going(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
         words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        until = time.monotonic() + 60
+        until = time.monotonic() + LIMIT
         while not any(
             b'"step":"long"' in path.read_bytes() for path in tmp_path.glob(".planrun/runs/*/ledger.jsonl")
         ):
             assert process.poll() is None
             assert time.monotonic() < until
             time.sleep(0.02)
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_run_that_goes_on_is_running(say: Say, going: subprocess.Popen[bytes]) -> None:
@@ -348,6 +355,39 @@ def test_a_run_that_goes_on_is_running(say: Say, going: subprocess.Popen[bytes])
     assert "unfinished" in say("verify").out
     assert "  it waits for long, which is running\n" in say("explain", "last", "after").out
     assert going.poll() is None
+
+
+def test_half_a_line_of_a_run_that_goes_on_is_being_written(
+    say: Say, going: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """Who reads a ledger beside its writer may see half of its last line: it is torn only once nobody writes it."""
+    (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
+    with ledger.open("ab") as file:
+        file.write(b'{"seq":7,"type":"att')
+    assert say("status").out.startswith('Plan v1: "plan" [Running]\n')
+    assert say("report").err == ""
+    assert "unfinished" in say("verify").out
+    assert json.loads(say("runs", "--json").out)["runs"][0]["status"] == "running"
+    os.kill(going.pid, signal.SIGKILL)
+    going.wait()
+    assert "torn" in say("verify").out
+    assert json.loads(say("runs", "--json").out)["runs"][0]["status"] == "torn"
+
+
+def test_a_run_that_ends_while_it_is_read_has_ended(
+    say: Say, mixed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the last events come after a look at the ledger and before one at the workspace, the run is not killed."""
+    seen: list[bytes] = []
+
+    def early(_path: str, _head: str = "") -> Reading:
+        data = (mixed / "ledger.jsonl").read_bytes()
+        seen.append(b"".join(data.splitlines(keepends=True)[: None if seen else -1]))
+        return reading.verify(seen[-1])
+
+    monkeypatch.setattr(inspecting, "read_ledger", early)
+    assert "[Failed]" in say("status").out
+    assert len(seen) == 2
 
 
 @pytest.mark.shows("GP-75")

@@ -123,7 +123,7 @@ def test_validating_runs_nothing_and_writes_nothing(tmp_path: Path, form: str) -
     words = ["strace", "-f", "-qq", "-e", calls, "-o", str(trace), sys.executable, "-m", "planrun"]
     done = subprocess.run(
         [*words, "validate", "good.yml", "bad.yml", "--format", form],
-        cwd=tmp_path, env={**os.environ, **home}, capture_output=True, text=True, timeout=120, check=False,
+        cwd=tmp_path, env={**os.environ, **home}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if done.returncode == 1 and "ptrace" in done.stderr:
         pytest.skip(f"strace may not trace here: {done.stderr.strip()}")

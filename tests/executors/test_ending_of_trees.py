@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.executors import tree
+from planrun.executors import attempt, tree
 from planrun.executors.mark import Marks
 from planrun.executors.tree import ProcessTree
-from tests.executors.conftest import alive
+from tests.executors.conftest import LIMIT, alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc to find processes outside the group")
 NOTED = "echo $! >> pids"
-TRACELESS = "env -i setsid sh -c 'exec </dev/null >/dev/null 2>&1; sleep 60 & echo $! >> pids'"
+# The colon keeps the shell from becoming `env`: setsid forks when it leads a group, and then nobody waits for it.
+TRACELESS = "env -i setsid sh -c 'exec </dev/null >/dev/null 2>&1; sleep 60 & echo $! >> pids'; :"
+UNTIL_NOTED = "until test -s pids; do sleep 0.02; done"
 
 
 @pytest.fixture
@@ -48,8 +51,9 @@ def test_a_child_that_holds_the_log_delays_nothing(bench: Bench, pids: Pids) -> 
     assert not alive(pids()[0])
 
 
-def test_a_child_that_ends_by_itself_is_waited_for(bench: Bench) -> None:
+def test_a_child_that_ends_by_itself_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is still writing the last lines when the main process ends may finish, and is not called a leftover."""
+    monkeypatch.setattr(attempt, "LINGER", LIMIT)
     outcome = bench.run(bench.shell("a", "(sleep 0.1; echo late) & echo early"))
     assert (outcome.status, outcome.notes) == ("completed", ())
     assert bench.log("a") == "early\nlate\n"
@@ -65,7 +69,7 @@ def test_a_background_child_that_ignores_requests_is_killed(bench: Bench, pids: 
 @LINUX
 def test_a_child_in_a_session_of_its_own_is_found_by_its_log(bench: Bench, pids: Pids) -> None:
     """A child that left the session but holds the log open is found, also with an environment of its own."""
-    script = f"env -i setsid sh -c 'echo $$ >> {bench.folder}/pids; exec sleep 60' & sleep 0.2"
+    script = f"env -i setsid sh -c 'echo $$ >> {bench.folder}/pids; exec sleep 60' & {UNTIL_NOTED}"
     outcome = bench.run(bench.shell("a", script))
     assert outcome.notes == ("1 background process ended",)
     assert not alive(pids()[0])
@@ -86,7 +90,7 @@ def test_a_stopped_step_takes_its_sessions_along(bench: Bench, pids: Pids) -> No
 def test_a_timeout_finds_daemons_by_their_environment(bench: Bench, pids: Pids) -> None:
     """A daemon whose parents are gone is found by the variables that name the attempt."""
     script = "(setsid sh -c 'echo $$ >> pids; exec sleep 60' >/dev/null 2>&1 &); sleep 60"
-    outcome = bench.run(bench.shell("a", script, timeout=0.5))
+    outcome = bench.in_time(lambda timeout: bench.shell("a", script, timeout=timeout), lambda: bool(pids()))
     assert outcome.reason == "timeout"
     assert not alive(pids()[0])
 
@@ -126,15 +130,23 @@ def test_without_marks_the_environment_tells(
 
 def test_the_whole_tree_has_the_grace_time(bench: Bench) -> None:
     """A child that needs a moment to clean up after SIGTERM has it, though its shell is gone at once."""
-    child = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; while :; do sleep 0.02; done"
-    outcome = bench.run(bench.shell("a", f"({child}); true", timeout=0.3))
+    child = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; touch ready; while :; do sleep 0.02; done"
+    with bench.make(grace=LIMIT) as bench.executor:
+        outcome = bench.in_time(
+            lambda timeout: bench.shell("a", f"({child}); true", timeout=timeout),
+            (bench.folder / "ready").exists,
+        )
     assert (outcome.reason, outcome.signal) == ("timeout", signal.SIGTERM)
     assert "cleaned\n" in bench.log("a")
 
 
 def test_a_suspended_step_can_be_stopped(bench: Bench) -> None:
     """A process that is stopped by SIGSTOP is continued, so that it hears the request."""
-    outcome = bench.run(bench.shell("a", "trap 'echo heard; exit 0' TERM; kill -STOP $$", timeout=0.3))
+    script = "trap 'echo heard; exit 0' TERM; touch ready; kill -STOP $$"
+    with bench.make(grace=LIMIT) as bench.executor:
+        outcome = bench.in_time(
+            lambda timeout: bench.shell("a", script, timeout=timeout), (bench.folder / "ready").exists
+        )
     assert outcome.reason == "timeout"
     assert bench.log("a") == "heard\n"
 
@@ -150,23 +162,29 @@ def test_the_second_stop_kills(bench: Bench) -> None:
         assert bench.outcomes(1)["a"].signal == signal.SIGKILL
 
 
-def test_a_forwarded_signal_arrives_once_in_the_whole_group(bench: Bench) -> None:
+def test_a_forwarded_signal_arrives_once_in_the_whole_group(bench: Bench, pids: Pids) -> None:
     """Each process of a step gets the signal that planrun got, one time; the step ends `cancelled`."""
     program = (
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGINT, lambda *_: print('INT', flush=True))\n"
-        "open(sys.argv[1], 'w').close()\n"
+        "import os, signal, time\n"
+        "got = os.open('got', os.O_WRONLY | os.O_CREAT)\n"
+        "signal.signal(signal.SIGINT, lambda *_: os.write(got, b'INT '))\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: os.write(got, b'USR1 '))\n"
+        "with open('pids', 'w') as file: print(os.getpid(), file=file)\n"
         "time.sleep(60)"
     )
-    step = bench.python("a", program.replace("sys.argv[1]", "'ready'"))
-    with bench.make(grace=1.0) as bench.executor:
-        bench.executor.start(step)
-        bench.until((bench.folder / "ready").exists)
+    got = bench.folder / "got"
+    with bench.make(grace=3600) as bench.executor:
+        bench.executor.start(bench.python("a", program))
+        bench.until(lambda: len(pids()) == 1)
         bench.executor.signal_all(signal.SIGINT)
+        bench.until(lambda: got.read_text("ascii") == "INT ")
         bench.executor.signal_all(signal.SIGINT)
+        os.kill(pids()[0], signal.SIGUSR1)  # of two that wait, the lower number comes first
+        bench.until(lambda: got.read_text("ascii").endswith("USR1 "))
+        bench.executor.kill_all()
         outcome = bench.outcomes(1)["a"]
     assert (outcome.status, outcome.signal) == ("cancelled", signal.SIGKILL)
-    assert bench.log("a") == "INT\n"
+    assert got.read_text("ascii") == "INT USR1 "
 
 
 def test_closing_leaves_nothing(bench: Bench, pids: Pids) -> None:

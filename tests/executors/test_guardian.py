@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from planrun.executors import leftovers
 from planrun.executors.guardian import Guardian
 from planrun.executors.local import LocalExecutor
 from planrun.executors.mark import Marks, Owner
-from tests.executors.conftest import alive
+from tests.executors.conftest import LIMIT, alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +88,8 @@ def guardians(run: str) -> list[int]:
 def until(fact: Callable[[], bool]) -> None:
     """Wait until something is true."""
     pause = threading.Event()
-    for _ in range(1500):
+    limit = time.monotonic() + LIMIT
+    while time.monotonic() < limit:
         if fact():
             return
         pause.wait(0.02)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conftest import LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -41,7 +43,7 @@ class Going:
         self.process = subprocess.Popen(
             words, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + LIMIT
         while "gate" not in self.ran():
             assert self.process.poll() is None
             assert time.monotonic() < until
@@ -58,7 +60,7 @@ class Going:
             self.process.send_signal(signum)
         else:
             (self.folder / "go").touch()
-        return self.process.wait(60)
+        return self.process.wait(LIMIT)
 
 
 @pytest.fixture

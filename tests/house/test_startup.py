@@ -76,7 +76,7 @@ def prepare(folder: Path, steps: int) -> list[str]:
     rows = [f"  - {{id: s{number}, exec: ['true']}}\n" for number in range(steps)]
     (folder / "plan.yml").write_text(f"version: 1\nsteps:\n{''.join(rows)}", encoding="utf-8")
     command = [sys.executable, "-m", "planrun", "execute", "plan.yml", "--jobs", "1", "--quiet"]
-    subprocess.run(command, cwd=folder, env=environment(folder), check=True, timeout=120)
+    subprocess.run(command, cwd=folder, env=environment(folder), check=True, timeout=300)
     return command
 
 
@@ -86,7 +86,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("probe")
     prepare(folder, 1)
     argv = [sys.executable, "-I", "-S", "-c", PROBE.format(root=str(ROOT))]
-    subprocess.run(argv, cwd=folder, env=environment(folder), check=True, timeout=60)
+    subprocess.run(argv, cwd=folder, env=environment(folder), check=True, timeout=300)
     found: dict[str, Any] = json.loads((folder / "probe.json").read_bytes())
     assert found["code"] == 0
     return found
@@ -135,7 +135,7 @@ def test_a_step_costs_a_fixed_number_of_system_calls(tmp_path: Path) -> None:
     if platform.system() != "Linux" or shutil.which("strace") is None:
         pytest.skip("needs strace")
     refused = subprocess.run(
-        ["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, text=True, timeout=60, check=False
+        ["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, text=True, timeout=300, check=False
     )
     if refused.returncode:
         pytest.skip(f"strace may not trace here: {refused.stderr.strip()[:200]}")

@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import LIMIT
 
 PLAN = """\
 version: 1
@@ -31,14 +34,13 @@ def test_a_cancelled_job_has_summary_and_outputs(tmp_path: Path, signum: signal.
         cwd=tmp_path,
         env=os.environ | github | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
         stdout=subprocess.PIPE,
-        text=True,
         encoding="utf-8",
-        preexec_fn=lambda: signal.signal(signum, signal.default_int_handler) and None,  # noqa: PLW1509
     ) as process:
         while not (tmp_path / "started").exists():
             assert process.poll() is None
+            time.sleep(0.02)
         process.send_signal(signum)
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 128 + signum
     assert f"⊗ cancelled by {signum.name}\n" in said
     assert f"- **Status:** cancelled by {signum.name} (exit code {128 + signum})" in (

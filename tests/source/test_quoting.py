@@ -100,7 +100,7 @@ def pwned(script: str, folder: Path) -> bool:
     for value in HOSTILE:
         text = render_script(template, {"params": {"x": value}})
         subprocess.run(
-            [bash, "-c", text], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+            [bash, "-c", text], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False
         )  # fmt: skip
     return (folder / "pwned").exists()
 
