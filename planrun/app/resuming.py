@@ -52,7 +52,7 @@ def state_of(rundir: str, reading: Reading) -> RunState:
 
 
 def resume(run: str, settings: Settings, say: Callable[[str], object], workspace: str = "") -> Result | None:
-    """Go on with a run; None when it is finished and there is nothing to do.
+    """Go on with a run; None when it is finished and there is nothing to do but to write its reports again.
 
     `say` takes a line for people that has to come before anything runs. What the run was started with stays in
     force: its parameters, its selection, --strict and --fail-on-flaky. Raises InvalidInput for an unknown run, an
@@ -65,6 +65,10 @@ def resume(run: str, settings: Settings, say: Callable[[str], object], workspace
         reading = repair(os.path.join(rundir, records.LEDGER))
         state = state_of(rundir, reading)
         if state.status == "completed":
+            session.prepare_reports()
+            session.report(
+                state, rundir, reading.head
+            )  # planrun may have been killed before it had written them
             return None
         refuse_abstract(state.plan)
         started = state.started

@@ -85,6 +85,11 @@ class Session:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise RecordsLost(f"cannot write to the report folder {folder}")
 
+    def report(self, state: RunState, rundir: str, head: str) -> dict[str, str]:
+        """Write the reports of a run; returns their paths by format. Raises RecordsLost."""
+        folder = os.path.join(self.workspace, self.settings.report_dir)
+        return write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
+
     def opening(self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that the first event of a run and that of its resumption share."""
         environ = os.environ
@@ -159,8 +164,7 @@ class Session:
         )
         code = Scheduler(state, rooms, options).run()
         ledger.close()
-        folder = os.path.join(self.workspace, self.settings.report_dir)
-        paths = write_reports(state, rundir, folder, head=ledger.head, dialect=self.settings.junit_dialect)
+        paths = self.report(state, rundir, ledger.head)
         screen.close(state, paths, ledger.head)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths)
 

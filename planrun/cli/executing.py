@@ -95,7 +95,8 @@ resume = _running(
     """Let RUN go on: the id of a run, the beginning of one, or `last`.
 
     It runs what failed, was lost or never started, and everything that depends on it, from the plan that the run
-    keeps. Steps that completed and would do the same again are not run again. A finished run stays as it is.
+    keeps. Steps that completed and would do the same again are not run again. A finished run stays as it is; its
+    reports are written again.
 
     \b
     Examples:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planrun.executors.spawn import FileAction
 
 _INDEX = ".slots"
+_SLOT = ".slot-"
 _RECORD = 512  # bytes of the index for one slot: the log's path below the folder, then newlines
 _CHILD_OPENS = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
 # Not the disk's fault but this machine's state of the moment.
@@ -226,7 +227,7 @@ class Logs:
             number = self._unused.pop() if self._unused else self._next
             self._next = max(self._next, number + 1)
             try:
-                log = Log(self, f"{self._folder}/.slot-{number}", number)
+                log = Log(self, f"{self._folder}/{_SLOT}{number}", number)
             except FileExistsError:
                 continue
             self._slots.add(number)
@@ -236,26 +237,40 @@ class Logs:
 def recover(folder: str) -> tuple[str, ...]:
     """Put what a killed planrun left in slots into its place; return the paths of these logs."""
     try:
-        with open(f"{folder}/{_INDEX}", "rb", buffering=0) as file:
-            records = file.read()
+        names = os.listdir(folder)
     except FileNotFoundError:
         return ()
+    slots = [name for name in names if name.startswith(_SLOT)]
     found: list[str] = []
     try:
-        for number in range(len(records) // _RECORD):
-            name = os.fsdecode(records[number * _RECORD : (number + 1) * _RECORD].rstrip(b"\n\0"))
-            slot = f"{folder}/.slot-{number}"
-            if not name or ".." in name.split("/") or not os.path.exists(slot):
-                continue
-            if os.path.getsize(slot) and not os.path.exists(f"{folder}/{name}"):
-                _move(slot, f"{folder}/{name}")
-                found.append(f"{folder}/{name}")
-            else:
-                _remove(slot)
-        _remove(f"{folder}/{_INDEX}")
+        if slots or _INDEX in names:
+            owners = _owners(folder)
+            for slot in slots:
+                path = owners.get(slot, "")
+                if not os.path.getsize(f"{folder}/{slot}") or (path and os.path.exists(path)):
+                    _remove(f"{folder}/{slot}")
+                elif path:  # else nobody knows whose output it is, and it stays
+                    _move(f"{folder}/{slot}", path)
+                    found.append(path)
+            _remove(f"{folder}/{_INDEX}")
     except OSError as error:
         raise lost(folder, error) from None
     return tuple(found)
+
+
+def _owners(folder: str) -> dict[str, str]:
+    """Return where the slots belong, as far as the index says it."""
+    try:
+        with open(f"{folder}/{_INDEX}", "rb", buffering=0) as file:
+            records = file.read()
+    except FileNotFoundError:
+        return {}
+    owners = {}
+    for number in range(len(records) // _RECORD):
+        name = os.fsdecode(records[number * _RECORD : (number + 1) * _RECORD].rstrip(b"\n\0"))
+        if name and "\0" not in name and ".." not in name.split("/"):
+            owners[f"{_SLOT}{number}"] = f"{folder}/{name}"
+    return owners
 
 
 def create(path: str, how: int) -> int:

@@ -182,6 +182,18 @@ def test_a_torn_index_costs_no_output(tmp_path: Path) -> None:
     }
 
 
+def test_a_slot_without_a_record_goes_when_it_is_empty(tmp_path: Path) -> None:
+    """A planrun that was killed between making a slot and recording it leaves nothing behind."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / ".slot-0").touch()
+    assert recover(str(folder)) == ()
+    (folder / ".slot-1").touch()
+    (folder / ".slots").write_bytes(b"a/1.log".ljust(512, b"\n"))
+    assert recover(str(folder)) == ()
+    assert list(folder.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", [b"", b"../../elsewhere", b"\0" * 512, b"/tmp/../x"])
 def test_an_index_cannot_lead_astray(tmp_path: Path, name: bytes) -> None:
     """A record that names no place below the folder moves nothing."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, masks
+from tests.proofs import ending, escape, kills, masks
 
-PROOFS = {"ending": ending.main, "escape": escape.main, "masks": masks.main}
+PROOFS = {"ending": ending.main, "escape": escape.main, "kills": kills.main, "masks": masks.main}
 
 
 def main() -> int:
