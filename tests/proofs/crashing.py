@@ -43,7 +43,8 @@ class Account:
     """What a ledger tells at one moment, read without any code of planrun's.
 
     `lines`: its whole lines. `started`: step and number of all attempts, `flying`: of those without an end.
-    `waiting`: steps between two attempts. `settled`: steps that ended for good. `lost`: steps that failed because nobody knows their end.
+    `waiting`: steps between two attempts. `settled`: steps that ended for good. `lost`: steps that failed
+    because nobody knows their end.
     """
 
     run: str = ""
