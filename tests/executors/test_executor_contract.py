@@ -131,7 +131,8 @@ def test_output_puts_the_idle_timeout_off(contract: Bench) -> None:
     found: list[str] = []
     for silence in SHORT:  # on a busy machine even a `sleep` comes late: once must be enough
         script = f"for i in 1 2 3 4 5 6 7 8; do sleep {silence / 5}; echo $i; done"
-        outcome = contract.run(contract.shell("a", script, idle_timeout=silence))
+        log = str(contract.logs / "a" / f"{silence}.log")
+        outcome = contract.run(contract.shell("a", script, idle_timeout=silence, log=log))
         found.append(outcome.status)
         if outcome.status == "completed":
             assert outcome.duration > silence

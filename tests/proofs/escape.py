@@ -44,14 +44,14 @@ def trials(rounds: int, seed: int, fault: str = "") -> list[Trial]:
     return [Trial(t.shape, t.end, number, t.delay, fault) for number, t in enumerate(made)]
 
 
-def carry_out(planned: Sequence[Trial]) -> list[Finding]:
-    """Run trials, some at once, each in a folder of its own."""
+def carry_out(planned: Sequence[Trial], allowed: float = ALLOWED) -> list[Finding]:
+    """Run trials, some at once, each in a folder of its own; `allowed`: seconds in which everybody has to be gone."""
     with tempfile.TemporaryDirectory(prefix="escape-") as folder, ThreadPoolExecutor(AT_ONCE) as pool:
 
         def one(trial: Trial) -> Finding:
             own = Path(folder, str(trial.number))
             own.mkdir()
-            return run(trial, own)
+            return run(trial, own, allowed)
 
         return list(pool.map(one, planned))
 

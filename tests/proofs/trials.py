@@ -25,7 +25,11 @@ SHAPES = (
 ENDS = ("normal", "timeout", "cancel", "kill")
 ALLOWED = 3.0
 """Seconds after planrun is gone in which everything else has to be gone, too."""
-LIMIT = 60.0
+PATIENT = 60.0
+"""The same where it is not to be judged how fast that is, because others use the machine."""
+TIMEOUTS = (0.4, 2.0, 10.0)
+"""Timeouts in seconds of a step that has to begin before it, each for when the one before was too short."""
+LIMIT = 300.0
 """Seconds after which a planrun that should have ended is said to hang."""
 
 FAULTS = {
@@ -87,14 +91,27 @@ class Finding:
     problem: str = ""
 
 
-def run(trial: Trial, folder: Path) -> Finding:
-    """Make the trial in an empty folder, and leave no process behind, whatever planrun does."""
+def run(trial: Trial, folder: Path, allowed: float = ALLOWED) -> Finding:
+    """Make the trial in an empty folder, and leave no process behind, whatever planrun does.
+
+    `allowed`: seconds after planrun is gone in which everybody else has to be gone.
+    """
+    for number, timeout in enumerate(TIMEOUTS if trial.end == "timeout" else (3600.0,)):
+        own = folder / str(number)
+        own.mkdir()
+        finding = _run(trial, own, timeout, allowed)
+        if (own / "ready").exists():
+            break
+    return finding
+
+
+def _run(trial: Trial, folder: Path, timeout: float, allowed: float) -> Finding:
     ready = folder / "ready"
     (folder / "token").write_text(trial.token, "ascii")
     stays = "exit" if trial.end == "normal" else "stay"
     (folder / "plan.yml").write_text(
         _PLAN.format(
-            timeout="400ms" if trial.end == "timeout" else "1h",
+            timeout=f"{timeout:g}s",
             script=HERE / "shapes" / f"{trial.shape}.sh",
             token=trial.token,
             how=stays,
@@ -105,7 +122,7 @@ def run(trial: Trial, folder: Path) -> Finding:
     planrun = start(folder, FAULTS[trial.fault])
     try:
         problem = _bring_about(trial, planrun, ready)
-        survivors, seconds = _survivors(trial.token)
+        survivors, seconds = _survivors(trial.token, allowed)
     finally:
         planrun.kill()
         planrun.wait()
@@ -173,12 +190,12 @@ def _seen(folder: Path) -> int:
     return witness.read_text("ascii").count("\n") if witness.exists() else 0
 
 
-def _survivors(token: str) -> tuple[tuple[int, ...], float]:
+def _survivors(token: str, allowed: float) -> tuple[tuple[int, ...], float]:
     """Wait until nobody is left, or the time is over."""
     began = time.monotonic()
     while found := living(token):
-        if time.monotonic() - began > ALLOWED:
-            return tuple(found), ALLOWED
+        if time.monotonic() - began > allowed:
+            return tuple(found), allowed
         time.sleep(0.02)
     return (), time.monotonic() - began
 
