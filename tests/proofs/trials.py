@@ -96,13 +96,13 @@ def run(trial: Trial, folder: Path, allowed: float = ALLOWED) -> Finding:
 
     `allowed`: seconds after planrun is gone in which everybody else has to be gone.
     """
-    for number, timeout in enumerate(TIMEOUTS if trial.end == "timeout" else (3600.0,)):
-        own = folder / str(number)
+    timeouts = list(TIMEOUTS if trial.end == "timeout" else (3600.0,))
+    while True:
+        own = folder / str(len(timeouts))
         own.mkdir()
-        finding = _run(trial, own, timeout, allowed)
-        if (own / "ready").exists():
-            break
-    return finding
+        finding = _run(trial, own, timeouts.pop(0), allowed)
+        if not timeouts or (own / "ready").exists():
+            return finding
 
 
 def _run(trial: Trial, folder: Path, timeout: float, allowed: float) -> Finding:
