@@ -149,7 +149,7 @@ WORDS = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(words=st.lists(WORDS, min_size=1, max_size=5))
 def test_no_command_line_is_an_internal_error(
     say: Callable[..., Said], tmp_path: Path, words: list[str]
