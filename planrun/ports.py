@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, Protocol
+    from typing import Any, Literal, Protocol
 
     from planrun.model.events import Event
     from planrun.model.job import Job, Outcome, Prepared
@@ -65,6 +65,9 @@ if TYPE_CHECKING:
 
         def mask_text(self, text: str) -> str:
             """Return a text masked."""
+
+        def mask_value(self, value: Any) -> Any:
+            """Return plain data masked throughout."""
 
         def mask_event(self, event: Event) -> Event:
             """Return an event with all that people or steps wrote masked; the event itself when there is nothing."""

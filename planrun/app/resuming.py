@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.app.running import Result, Session, refuse_abstract, scheduler_options
+from planrun.app.running import Result, Session, refuse_abstract, scheduler_options, vault_of
 from planrun.app.selection import select
 from planrun.errors import InvalidInput
 from planrun.executors.logs import recover
@@ -16,6 +16,7 @@ from planrun.records.ledger import Ledger
 from planrun.records.reading import repair
 from planrun.sha256 import sha256
 from planrun.source.load import load_bytes
+from planrun.steps.outputs import forget_outputs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ def resume(run: str, settings: Settings, say: Callable[[str], object], workspace
             )  # planrun may have been killed before it had written them
             return None
         refuse_abstract(state.plan)
+        if vault := vault_of(state.plan):
+            session.vault = vault
+            state = RunState(vault.masked(state.plan)).replay(reading.events)
+            forget_outputs(os.path.join(rundir, records.OUTPUTS))
         started = state.started
         assert started is not None
         session.take_over(started.options)
@@ -84,17 +89,18 @@ def resume(run: str, settings: Settings, say: Callable[[str], object], workspace
         opening = session.opening(state.plan, state.params, wanted)
         steps = session.steps(state, rundir, started.context)
         selected = select(state.plan, wanted)
+        if vault:
+            opening["options"]["secrets"] = vault.notice(state.plan, selected)
         lost = lost_attempts(state)
         rerun = to_rerun(state, steps, lost)
         ledger = Ledger(os.path.join(rundir, records.LEDGER), seq=len(reading.events), head=reading.head)
         event = ev.RunResumed(
             rerun=tuple(rerun), lost=tuple(lost), **{**opening, "context": steps.place.context}
         )
-        state.apply(event)
-        ledger.append(event)
+        session.record(state, ledger, event)
         for name in lost:
             if not state.steps[name].step.idempotent:
-                _give_up(state, ledger, session.clock.stamp(), name)
+                session.record(state, ledger, _given_up(session.clock.stamp(), name))
         ledger.sync()
         options = scheduler_options(session, state.plan, selected)
         return session.drive(state, ledger, steps, options)
@@ -144,14 +150,12 @@ def _kept(state: RunState, steps: Steps, step: Step, again: set[str]) -> bool:
     return last.started.fingerprint == steps.fingerprint(step, last.n, state)
 
 
-def _give_up(state: RunState, ledger: Ledger, at: str, name: str) -> None:
+def _given_up(at: str, name: str) -> ev.StepMoved:
     """Fail a step whose lost attempt may have had its effect, because it says that it must not be repeated."""
-    event = ev.StepMoved(
+    return ev.StepMoved(
         at=at,
         step=name,
         status="failed",
         reason="lost",
         message="its last attempt has no end and it is not idempotent",
     )
-    state.apply(event)
-    ledger.append(event)

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Self
 
+    from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
-    from planrun.ports import Sink
+    from planrun.ports import Masks, Sink
 
 
 class Result(Record):
@@ -54,15 +55,30 @@ class Session:
         self.clock = SystemClock()
         self.inbox = SignalInbox()
         self.lock = WorkspaceLock(records.home(workspace))
+        self.vault: Vault | None = None  # None: there is nothing to keep secret
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
+
+    @property
+    def masks(self) -> Masks | None:
+        """What lies over everything that is written."""
+        return self.vault.veil if self.vault else None
 
     def __enter__(self) -> Self:
         self.inbox.open()
         return self
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.inbox.close()
         self.lock.release()
+        if error is not None and self.vault and self.vault.veil:
+            self.vault.veil.mask_error(error)
+
+    def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:
+        """Apply and record an event that happens outside of the scheduler."""
+        if self.masks:
+            event = self.masks.mask_event(event)
+        state.apply(event)
+        ledger.append(event)
 
     def claim(self, run: str) -> None:
         """Take the workspace for a run; raises InvalidInput when another one has it."""
@@ -137,18 +153,21 @@ class Session:
             shell=BASH if _on_path("bash", env.get("PATH", os.defpath)) else SH,
             context=context,
         )
+        if self.vault:
+            vault = self.vault
+            place = place.but(secrets=vault.declared, absent=vault.absent, masks=vault.veil)
         return Steps(place)
 
     def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
         """What steps inherit, and what was left out; sorted out once."""
         if self._environment is None:
-            self._environment = caller_environment(plan.inherit_env, os.environ)
+            self._environment = caller_environment(plan.inherit_env, os.environ, plan.secrets)
         return self._environment
 
     def drive(self, state: RunState, ledger: Ledger, steps: Steps, options: Options) -> Result:
         """Run what is pending, write the reports and say how it ended."""
         rundir = steps.place.rundir
-        screen = console(state, rundir, self.settings)
+        screen = console(state, rundir, self.settings, masks=self.masks)
         owner = Owner(run=steps.place.run, workspace=self.workspace)
         executor = LocalExecutor(inbox=self.inbox, logs=os.path.join(rundir, "logs"), owner=owner)
         if self.lock.used_before:
@@ -161,6 +180,7 @@ class Session:
             clock=self.clock,
             inbox=self.inbox,
             holds=_condition(steps),
+            masks=self.masks,
         )
         code = Scheduler(state, rooms, options).run()
         ledger.close()
@@ -169,9 +189,31 @@ class Session:
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths)
 
 
-def execute(plan: Plan, settings: Settings, params: dict[str, Any], workspace: str = "") -> Result:
-    """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
+def vault_of(plan: Plan) -> Vault | None:
+    """Return what has to be kept secret; None for most plans, which then pay nothing for it."""
+    if not plan.secrets and plan.inherit_env != "all":
+        return None
+    from planrun.app.secrets import open_vault
+
+    return open_vault(plan)
+
+
+def execute(
+    plan: Plan,
+    settings: Settings,
+    params: dict[str, Any],
+    workspace: str = "",
+    *,
+    vault: Vault | None = None,
+) -> Result:
+    """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot.
+
+    `vault`: the plan's secrets, where the caller knows them already.
+    """
     refuse_abstract(plan)
+    vault = vault or vault_of(plan)
+    if vault:
+        vault.refuse(plan, params)
     wanted = settings.selection()
     selected = None
     if wanted:
@@ -179,16 +221,19 @@ def execute(plan: Plan, settings: Settings, params: dict[str, Any], workspace: s
 
         selected = select(plan, wanted)
     with Session(settings, workspace or os.getcwd()) as session:
+        session.vault = vault
         run = records.new_run_id()
         session.claim(run)
         session.prepare_reports()
         rundir = records.create(records.home(session.workspace), run, plan.source)
         ledger = Ledger(os.path.join(rundir, records.LEDGER))
-        state = RunState(plan)
+        state = RunState(vault.masked(plan) if vault else plan)
         opening = session.opening(plan, params, wanted)
-        _record(state, ledger, ev.RunStarted(run=run, **opening))
+        if vault:
+            opening["options"]["secrets"] = vault.notice(plan, selected)
+        session.record(state, ledger, ev.RunStarted(run=run, **opening))
         for status in ("awaiting_approval", "approved"):
-            _record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status=status))
+            session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status=status))
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
         steps = session.steps(state, rundir, opening["context"])
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected))
@@ -215,11 +260,6 @@ def refuse_abstract(plan: Plan) -> None:
             f"the plan has steps without an action: {named}{more}; expand it first: "
             "give each a `run`, an `exec` or a `validate`"
         )
-
-
-def _record(state: RunState, ledger: Ledger, event: ev.Event) -> None:
-    state.apply(event)
-    ledger.append(event)
 
 
 def _condition(steps: Steps) -> Any:

@@ -65,6 +65,8 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     yield from _condition(found["condition"])
     yield "\nSettings"
     yield from [_setting(setting) for setting in found["settings"]]
+    if step["secrets"]:
+        yield f"\nSecrets it gets: {', '.join(step['secrets'])}"
     if found["waited_for_by"]:
         yield f"\nWaited for by: {', '.join(found['waited_for_by'])}"
     yield from _attempts(found["attempts"])

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.running import Result
+    from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
+    from planrun.model.plan import Plan
     from planrun.source.problems import Problem
 
 
@@ -25,23 +27,36 @@ def running(words: list[str]) -> int:
 
 def _execute(words: list[str]) -> int:
     file, values = parse(words, EXECUTE, "PLAN file")
-    from planrun.app.running import execute
+    from planrun.app.running import vault_of
     from planrun.app.settings import Settings
     from planrun.source.load import load
 
     settings = Settings(**values)
     warnings: list[Problem] = []
     plan = load(file, cache=settings.cache, warnings=warnings)
+    vault = vault_of(plan)
+    try:
+        return _start(plan, settings, warnings, vault)
+    except Exception as error:
+        if vault and vault.veil:
+            vault.veil.mask_error(error)
+        raise
+
+
+def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault | None) -> int:
+    from planrun.app.running import execute
+
     if warnings:
         from planrun.source.problems import render_text
 
-        sys.stderr.write(render_text(warnings, {file: plan.source}))
+        text = render_text(warnings, {plan.file: plan.source})
+        sys.stderr.write(vault.veil.mask_text(text) if vault and vault.veil else text)
     params: dict[str, Any] = {}
     if plan.params or settings.params:
         from planrun.source.params import parse_params
 
         params = parse_params(plan, settings.params)
-    return _finish(execute(plan, settings, params), settings)
+    return _finish(execute(plan, settings, params, vault=vault), settings)
 
 
 def _resume(words: list[str]) -> int:

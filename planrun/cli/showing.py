@@ -81,6 +81,7 @@ def _overview(plan: Plan) -> Iterator[str]:
     yield "Risk: not classified (-)"
     yield "\n".join(_limits(plan))
     yield from _listed("Parameters", _params(plan))
+    yield from _listed("Secrets", _secrets(plan))
     yield from _listed("Conditions", _conditions(plan))
     yield from _listed("On failure", _failures(plan))
 
@@ -136,6 +137,12 @@ def _param(param: Param) -> str:
     elif param.required:
         parts.append("required")
     return ", ".join(parts)
+
+
+def _secrets(plan: Plan) -> Iterator[str]:
+    for name in plan.secrets:
+        readers = [step.id for step in plan.steps if name in step.secrets]
+        yield f"  {name}: {', '.join(readers) or 'no step lists it'}"
 
 
 def _conditions(plan: Plan) -> Iterator[str]:

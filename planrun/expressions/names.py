@@ -8,7 +8,8 @@ _MAX_SHOWN = 80  # characters
 _SEED = "step_"
 _SUFFIXES = {"_failed": "failed", "_succeeded": "completed"}
 _FOREIGN_NAMES = {
-    "secrets": "a secret is never put into a text; list it under `secrets:` and read the environment variable",
+    "secrets": "a secret is never put into a text: list it under the step's `secrets` and read the environment "
+    'variable, as "$NAME"',
     "null": "`null` is written `none`",
     "nil": "`nil` is written `none`",
     "undefined": "there is no `undefined`; use default(value, otherwise)",

@@ -108,6 +108,7 @@ class Step(Record):
     idempotent: bool = True
     env: dict[str, Text] = {}  # noqa: RUF012 - never written
     env_file: tuple[Text, ...] = ()
+    secrets: tuple[str, ...] = ()  # names of variables; their values come from planrun's own environment
     workdir: Text | None = None
     shell: tuple[str, ...] = ()  # argv before the script; empty: the machine's default
     outputs: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - name to JSON Schema fragment
@@ -144,6 +145,7 @@ class Plan(Record):
     outputs: dict[str, Text] = {}  # noqa: RUF012 - never written
     env: dict[str, Text] = {}  # noqa: RUF012
     env_file: tuple[Text, ...] = ()
+    secrets: tuple[str, ...] = ()  # what steps may list
     inherit_env: Literal["safe", "all", "none"] = "safe"
     limits: Limits = Limits()
     schedule: Schedule = "dag"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 HOME = ".planrun"
 LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
+OUTPUTS = "outputs"
 
 
 def home(workspace: str) -> str:
@@ -49,7 +50,7 @@ def create(folder: str, run: str, plan: bytes) -> str:
         os.makedirs(os.path.join(folder, "runs"), 0o700, exist_ok=True)
         os.mkdir(path, 0o700)
         os.mkdir(os.path.join(path, "logs"), 0o700)
-        os.mkdir(os.path.join(path, "outputs"), 0o700)
+        os.mkdir(os.path.join(path, OUTPUTS), 0o700)
         _write(os.path.join(path, PLAN), plan)
     except OSError as error:
         raise RecordsLost(f"cannot write the run's records: {path}: {error.strerror}") from None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from planrun.model.events import Event
     from planrun.model.state import RunState, StepState
+    from planrun.ports import Masks
     from planrun.reports.sections import Sections
 
     class Wishes(Protocol):
@@ -75,17 +76,21 @@ class Look(Record):
 
 
 def console(
-    state: RunState, rundir: str, wishes: Wishes, expected: Mapping[str, float] | None = None
+    state: RunState,
+    rundir: str,
+    wishes: Wishes,
+    expected: Mapping[str, float] | None = None,
+    masks: Masks | None = None,
 ) -> Console:
     """Return the console for this process: its streams, its environment, the caller's wishes.
 
-    `expected` are seconds of steps from earlier runs, for the ETA.
+    `expected` are seconds of steps from earlier runs, for the ETA; `masks` lie over all that it writes.
     """
     environ = os.environ
     # CI systems look for sections in the result's stream; with --json that holds the ledger and nothing else.
     grouped = style(environ, terminal=False) == "groups"
     stream = sys.stdout if grouped and not wishes.json else sys.stderr
-    return Console(Screen(stream), look_of(stream, environ, wishes), state, rundir, expected)
+    return Console(Screen(stream, masks=masks), look_of(stream, environ, wishes), state, rundir, expected)
 
 
 def look_of(stream: TextIO | None, environ: Mapping[str, str], wishes: Wishes) -> Look:
@@ -201,6 +206,11 @@ class Console:
 
     def _open(self, state: RunState) -> None:
         plan, left = state.plan, self._tally.total - self._tally.done
+        about = facts.option(state, "secrets")
+        if about:
+            from planrun.reports.secrecy import warnings  # only plans with secrets pay for it
+
+            self._say("".join([f"{self._icon('partial')} {told}\n" for told in warnings(about, plan.file)]))
         if not self.look.quiet:
             run = state.started.run if state.started else ""
             steps = f"{left} step{'' if left == 1 else 's'}"

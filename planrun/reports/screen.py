@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
+    from planrun.ports import Masks
     from planrun.reports.progress import Tally
 
 _CLEAR = "\r\x1b[K"
@@ -26,8 +27,14 @@ class Screen:
     `now` is a clock that never jumps, in seconds.
     """
 
-    def __init__(self, stream: TextIO | None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None,
+        now: Callable[[], float] = time.monotonic,
+        masks: Masks | None = None,
+    ) -> None:
         self.now = now
+        self._masks = masks
         self._stream = stream
         self._drawn = ""
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -37,6 +44,8 @@ class Screen:
         stream = self._stream
         if stream is None or (not text and status == self._drawn):
             return
+        if self._masks:  # records and logs are masked already; paths of this machine are not
+            text, status = self._masks.mask_text(text), self._masks.mask_text(status)
         shown = self._fitted(status) if status else ""
         raw = (_CLEAR if self._drawn else "") + text + shown
         self._drawn = status

@@ -99,6 +99,11 @@ class Masker:
             masked[name] = self.mask_value(item)
         return masked
 
+    def find(self, data: bytes) -> list[int]:
+        """Return where in `data` masks would begin, ascending."""
+        text = Unbroken(data)
+        return [text.place(start) for start, _ in _united(self.covered(text), 0)]
+
     def covered(self, text: Unbroken) -> Iterable[tuple[int, int]]:
         """Return where flat bytes are part of a secret; ascending, overlapping or not."""
         return [span for span in self._needles.spans(text.flat) if text.holds(*span)]

@@ -114,6 +114,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "env_file": _texts,
     "env": _named,
     "outputs": _named,
+    "secrets": sorted,
     "condition": _tree,
     "edges": _edges,
 }

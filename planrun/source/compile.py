@@ -73,6 +73,7 @@ class _Compiler:
             "outputs": self.texts(root.get("outputs")),
             "env": self.texts(root.get("env")),
             "env_file": self.words(root.get("env_file")),
+            "secrets": _names(root.get("secrets")),
             "limits": limits,
         }
         for key in ("description", "goal", "schedule"):
@@ -117,13 +118,9 @@ class _Compiler:
         for key in _LINES:
             if key in keys:
                 fields[key] = keys[key].value
-        if "tags" in keys:
-            fields["tags"] = tuple([tag.value for tag in entries(keys["tags"])])
-        if "estimated_tokens" in keys:
-            fields["estimated_tokens"] = as_int(keys["estimated_tokens"])
-        for key in ("parallel", "idempotent"):
+        for key, read in _READ.items():
             if key in keys:
-                fields[key] = as_bool(keys[key])
+                fields[key] = read(keys[key])
         if "env" in keys:
             fields["env"] = self.texts(keys["env"])
         if "env_file" in keys:
@@ -242,6 +239,19 @@ class _Compiler:
             elif key in ("max_parallel", "max_steps"):
                 fields[key] = as_int(node)
         return Limits(**fields)
+
+
+def _names(node: Node | None) -> tuple[str, ...]:
+    return tuple([item.value for item in entries(node)])
+
+
+_READ = {
+    "tags": _names,
+    "estimated_tokens": as_int,
+    "parallel": as_bool,
+    "idempotent": as_bool,
+    "secrets": _names,
+}
 
 
 def _retry_rule(node: Node) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from planrun.source.problems import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
     from typing import Any
 
     from planrun.expressions.check import Reference
@@ -38,12 +38,19 @@ _NOT_HERE = {
 
 
 class References:
-    """Looks up the paths of formulas; `outputs` are the declared ones by step id."""
+    """Looks up the paths of formulas; `outputs` are the declared ones by step id, `secrets` names of variables."""
 
-    def __init__(self, outline: Outline, params: Fragments, outputs: Mapping[str, Fragments]) -> None:
+    def __init__(
+        self,
+        outline: Outline,
+        params: Fragments,
+        outputs: Mapping[str, Fragments],
+        secrets: Container[str] = (),
+    ) -> None:
         self._outline = outline
         self._params = params
         self._outputs = outputs
+        self._secrets = secrets
 
     def check(self, formula: Formula, available: Availability) -> None:
         """Report every path that cannot be read, else where types do not fit."""
@@ -80,6 +87,16 @@ class References:
         elif root in ("matrix", "item"):
             key = "matrix" if root == "matrix" else "foreach"
             yield "E217", f"`{root}` cannot be used here: the step has no `{key}:`", ""
+        elif root == "env" and len(path) > 1 and path[1] in self._secrets:
+            name = path[1]
+            message = (
+                f"`env.{name}` cannot be used here: {name} is a secret, and a secret is never put into a text"
+            )
+            yield (
+                "E217",
+                message,
+                f'list it under `secrets` of the step that needs it, and read "${name}" there',
+            )
         elif root == "steps":
             yield from self._wrong_step(reference, formula, available)
         else:

@@ -244,8 +244,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "notes": (("text",), None, None),
         "estimated_tokens": (("integer", 0, 1000000000), None, None),
         "idempotent": (("bool",), None, None),
-        "risk": (("word", ("read-only", "low", "medium", "high"), ()), None, None),
         "secrets": (None, ((("env",), None, None), 1), None),
+        "risk": (("word", ("read-only", "low", "medium", "high"), ()), None, None),
         "inputs": (None, ((("text",), None, None), 1), "any"),
         "produces": (("text",), ((("text",), None, None), 1), None),
         "cache": (None, None, "Cache"),
@@ -308,8 +308,8 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
     "Limits": ("max_replans", "max_tokens", "max_usd"),
-    "Plan": ("secrets", "policy", "llm", "agents", "decisions"),
-    "Step": ("tool", "args", "decide", "ask", "agent", "uses", "with", "risk", "secrets", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
+    "Plan": ("policy", "llm", "agents", "decisions"),
+    "Step": ("tool", "args", "decide", "ask", "agent", "uses", "with", "risk", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

@@ -15,6 +15,7 @@ from planrun.source.outline import Draft, Outline, members, scalar
 from planrun.source.problems import in_order
 from planrun.source.quoting import check_quoting
 from planrun.source.references import References
+from planrun.source.secrecy import RESERVED, check_secrets, declared_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from planrun.source.problems import Problem
 
-RESERVED = "PLANRUN_"
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 
 
@@ -61,10 +61,11 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
     }
     if formulas.listed:
         available = Availability(outline, _questions(formulas))
-        references = References(outline, params, outputs)
+        references = References(outline, params, outputs, declared_secrets(outline.root))
         for formula in formulas.listed:
             references.check(formula, available)
         check_quoting(outline, formulas.listed)
+    check_secrets(outline)
     _check_texts(outline)
     _check_limits(outline)
     checked = Checked(outline, formulas, params, outputs)

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 _ENDINGS = ("_TOKEN", "_KEY", "_PAT", "_CREDENTIALS", "_DSN", "_APIKEY")
 _PARTS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PRIVATE_KEY")
 _STARTS = ("AWS_", "ACTIONS_", "ANTHROPIC_", "OPENAI_", "AZURE_CLIENT_", "GOOGLE_APPLICATION_")
-_NAMES = frozenset(
-    {"TOKEN", "KEY", "APIKEY", "API_KEY", "PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"}
-)
+_NAMES = frozenset({"TOKEN", "KEY", "APIKEY", "API_KEY"})
+_PLACES = frozenset({"PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"})  # where credentials are to be had
 # Options of this program, and shell start-up files that would run before a reviewed script.
 _OURS = ("PLANRUN_",)
 _MAX_ENV_FILE = 1 << 20  # bytes
@@ -25,16 +24,24 @@ _STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"})
 def looks_secret(name: str) -> bool:
     """Whether an environment variable is named like a credential."""
     upper = name.upper()
-    return (
-        upper in _NAMES
-        or upper.endswith(_ENDINGS)
-        or upper.startswith(_STARTS)
-        or any(part in upper for part in _PARTS)
-    )
+    return upper in _PLACES or upper.startswith(_STARTS) or holds_credential(upper)
 
 
-def caller_environment(inherit: str, environ: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return what steps inherit under `inherit` (safe, all or none), and the names that were left out."""
+def holds_credential(name: str) -> bool:
+    """Whether the name says that the value itself is a credential; names of a mere family do not."""
+    upper = name.upper()
+    return upper in _NAMES or upper.endswith(_ENDINGS) or any(part in upper for part in _PARTS)
+
+
+def caller_environment(
+    inherit: str, environ: Mapping[str, str], secrets: tuple[str, ...] = ()
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return what steps inherit under `inherit` (safe, all or none), and the names that were left out.
+
+    `secrets` are in neither: only a step that lists one gets it.
+    """
+    if secrets:
+        environ = {name: value for name, value in environ.items() if name not in secrets}
     if inherit == "none":
         return {"PATH": environ.get("PATH", os.defpath)}, ()
     kept = {name: value for name, value in environ.items() if not name.startswith(_OURS)}

@@ -47,6 +47,20 @@ def read_outputs(path: str, declared: Mapping[str, dict[str, Any]]) -> dict[str,
     return values
 
 
+def forget_outputs(path: str) -> None:
+    """Remove the file of an attempt, or all files in a folder of such files: a secret may stand in them.
+
+    What cannot be removed stays: whoever may remove it knows of it, and it is nobody else's to read.
+    """
+    try:
+        os.unlink(path)
+    except IsADirectoryError:
+        for name in os.listdir(path):
+            forget_outputs(os.path.join(path, name))
+    except OSError:
+        return
+
+
 def _read(path: str) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -55,7 +69,10 @@ def _read(path: str) -> str:
     except OSError as error:
         raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
     try:
-        if os.fstat(fd).st_size > MAX_BYTES:
+        status = os.fstat(fd)
+        if status.st_mode & 0o077:  # made by the step, with its own umask
+            os.fchmod(fd, 0o600)
+        if status.st_size > MAX_BYTES:
             raise OutputError("its outputs are larger than 1 MiB")
         data = os.read(fd, MAX_BYTES + 1)
     except OSError as error:  # a folder, or a pipe that nobody fills

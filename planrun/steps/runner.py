@@ -10,15 +10,17 @@ from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Validate
 from planrun.model.record import Record
 from planrun.sha256 import sha256
-from planrun.steps.outputs import OutputError, read_outputs
+from planrun.steps.outputs import OutputError, forget_outputs, read_outputs
 from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, render_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from planrun.model.plan import Step
     from planrun.model.state import RunState
+    from planrun.ports import Masks
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 
@@ -32,6 +34,9 @@ class Place(Record):
     env: dict[str, str]
     shell: tuple[str, ...]
     context: dict[str, Any]  # the `run` names of expressions
+    secrets: Mapping[str, str] = {}
+    absent: Mapping[str, str] = {}
+    masks: Masks | None = None
 
 
 class Steps:
@@ -61,6 +66,8 @@ class Steps:
         """Render a step for one attempt; what cannot be rendered is `failed(refused)` and never runs."""
         scope = self.scope(state, step, attempt)
         try:
+            if step.secrets:
+                self._require(step)
             if isinstance(step.action, Validate):
                 return self._validate(step, state, scope)
             recipe = render_step(step, state.plan, scope, self.place.shell)
@@ -75,7 +82,7 @@ class Steps:
         except OSError as error:  # an earlier step took the run's folders away, or the disk is full
             message = f"cannot write what the step needs: {error.filename}: {error.strerror}"
             return Prepared(fingerprint="", outcome=Outcome(status="failed", reason="spawn", message=message))
-        return Prepared(fingerprint=recipe.fingerprint(), job=job)
+        return Prepared(fingerprint=self._veiled(step, recipe).fingerprint(), job=job)
 
     def fingerprint(self, step: Step, attempt: int, state: RunState) -> str:
         """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
@@ -83,12 +90,18 @@ class Steps:
             if isinstance(step.action, Validate):
                 return sha256(repr(step.action).encode()).hexdigest()
             scope = self.scope(state, step, attempt)
-            return render_step(step, state.plan, scope, self.place.shell).fingerprint()
+            return self._veiled(step, render_step(step, state.plan, scope, self.place.shell)).fingerprint()
         except EvaluationError:
             return ""
 
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
+        concluded = self._concluded(step, job, outcome)
+        if self.place.masks:
+            forget_outputs(self._output_file(step.id, job.attempt))
+        return concluded
+
+    def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         if outcome.status == "completed":
             try:
                 outputs = read_outputs(self._output_file(step.id, job.attempt), step.outputs)
@@ -97,11 +110,38 @@ class Steps:
             return outcome.but(outputs=outputs) if outputs else outcome
         return outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
 
+    def _require(self, step: Step) -> None:
+        """Raise EvaluationError for secrets that a step lists and planrun does not have."""
+        missing = [
+            f"{name} is {self.place.absent[name]}" for name in step.secrets if name in self.place.absent
+        ]
+        if missing:
+            raise EvaluationError(
+                f"{' and '.join(missing)} in planrun's environment, and the step lists it as a secret"
+            )
+
+    def _secrets(self, step: Step) -> dict[str, str]:
+        return {name: self.place.secrets[name] for name in step.secrets}
+
+    def _veiled(self, step: Step, recipe: Recipe) -> Recipe:
+        """Return the recipe that a fingerprint is made of: with the names of secrets, and nothing of their values.
+
+        So another value reruns nothing, and nobody can try values against a ledger.
+        """
+        if step.secrets:
+            recipe = recipe.but(env={**recipe.env, **dict.fromkeys(step.secrets, "***")})
+        mask = self.place.masks
+        if mask is None:
+            return recipe
+        argv, env, workdir = mask.mask_value((recipe.argv, recipe.env, recipe.workdir))
+        return recipe.but(argv=argv, env=env, workdir=workdir)
+
     def _job(self, step: Step, attempt: int, recipe: Recipe) -> Job:
         place = self.place
         env = {
             **place.env,
             **recipe.env,
+            **self._secrets(step),
             "PLANRUN_RUN": place.run,
             "PLANRUN_STEP": step.id,
             "PLANRUN_ATTEMPT": str(attempt),
@@ -141,7 +181,7 @@ class Steps:
 
         assert isinstance(step.action, Validate)
         began = time.monotonic()
-        env = {**self.place.env, **added_environment(step, state.plan, scope)}
+        env = {**self.place.env, **added_environment(step, state.plan, scope), **self._secrets(step)}
         results = run_checks(step.action.checks, CheckScope(self.place.workspace, env, scope))
         failed = [result for result in results if not result["ok"]]
         message = "; ".join(f"{result['name']}: {result['message']}" for result in failed)

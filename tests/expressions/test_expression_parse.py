@@ -88,7 +88,7 @@ def test_chains_of_one_word_are_one_node() -> None:
         ("hashFiles('a')", "use hash_files", (0, 14)),
         ("params.a | lenght", "did you mean `len`?", (0, 17)),
         ("parms.a", "did you mean `params`?", (0, 5)),
-        ("secrets.TOKEN", "`secrets:`", (0, 7)),
+        ("secrets.TOKEN", "the step's `secrets`", (0, 7)),
         ("github.sha", "run.sha", (0, 6)),
         ("params.a == null", "`none`", (12, 4)),
         ("len", "is a function", (0, 3)),

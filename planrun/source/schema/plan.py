@@ -62,7 +62,10 @@ class Plan(Written):
     )
     env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
-    secrets: EnvNames | None = later("Secrets that steps may ask for.", ["PYPI_TOKEN"])
+    secrets: EnvNames | None = key(
+        "Secrets that steps may list: variables of planrun's own environment, masked wherever they show up.",
+        ["PYPI_TOKEN"],
+    )
     defaults: Defaults | None = key(
         "What holds for every step that does not say otherwise.", {"timeout": "10m"}
     )

@@ -180,8 +180,11 @@ class Step(Written):
     estimated_tokens: Count | None = key("How many tokens a model is expected to use.", 3000)
     idempotent: bool | None = key("false: never run again when nobody knows how it ended.", example=False)
 
+    secrets: EnvNames | None = key(
+        "The plan's secrets that it gets as environment variables; no other step sees them.", ["PYPI_TOKEN"]
+    )
+
     risk: RiskLevel | None = later("A higher risk than the one found in its command.", "high")
-    secrets: EnvNames | None = later("The secrets it may see.", ["PYPI_TOKEN"])
     inputs: Annotated[list[Text], Field(min_length=1)] | AnyMapping | None = later(
         "What it reads.", ["src/**/*.py"]
     )

@@ -1,0 +1,121 @@
+"""Masks over everything that a run writes: its events before they are recorded, its plan before it is shown.
+
+Masked is what people and programs wrote. What the run itself goes by stays as it is: ids of steps, names of outputs
+and parameters, statuses, times, numbers, hashes, paths of logs.
+"""
+
+from __future__ import annotations
+
+from planrun.model import events as ev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.plan import Plan, Step
+    from planrun.secrets.masker import MaskedStream, Masker
+
+_OF_PLAN = ("name", "file", "title", "description", "goal")
+_OF_STEP = ("title", "description", "owner", "notes", "condition_text")
+# Between texts that are looked at together; more line breaks than any secret is looked for across.
+_APART = "\n" * 8
+
+
+class Veil:
+    """The masks of one run; satisfies `planrun.ports.Masks`."""
+
+    def __init__(self, masker: Masker) -> None:
+        self._masker = masker
+        self._masks = {
+            ev.RunStarted: self._mask_start,
+            ev.RunResumed: self._mask_start,
+            ev.AttemptEnded: self._mask_end,
+            ev.StepMoved: self._mask_move,
+        }
+
+    def stream(self) -> MaskedStream:
+        """Return a stream of its own for the output of one attempt."""
+        return self._masker.stream()
+
+    def mask_text(self, text: str) -> str:
+        """Return a text masked."""
+        return self._masker.mask_text(text)
+
+    def mask_value(self, value: Any) -> Any:
+        """Return plain data masked throughout; see `Masker.mask_value`."""
+        return self._masker.mask_value(value)
+
+    def mask_event(self, event: ev.Event) -> ev.Event:
+        """Return an event masked; the event itself when there is nothing to mask."""
+        mask = self._masks.get(type(event))
+        return mask(event) if mask else event
+
+    def mask_plan(self, plan: Plan) -> Plan:
+        """Return a plan whose names and descriptions are masked; what it does stays as it is.
+
+        The plan itself when there is nothing to mask.
+        """
+        texts = [*_texts(plan, _OF_PLAN), *[text for step in plan.steps for text in _texts(step, _OF_STEP)]]
+        joined = _APART.join(texts)
+        if self.mask_text(joined) == joined:
+            return plan
+        steps = [step.but(**self._masked(step, _OF_STEP)) for step in plan.steps]
+        return plan.but(steps=tuple(steps), **self._masked(plan, _OF_PLAN))
+
+    def mask_error(self, error: BaseException) -> None:
+        """Mask in place what an exception says, and what those say that led to it."""
+        seen: set[int] = set()
+        left: list[BaseException | None] = [error]
+        while left:
+            found = left.pop()
+            if found is None or id(found) in seen:
+                continue
+            seen.add(id(found))
+            found.args = self.mask_value(found.args)
+            if isinstance(found, OSError):
+                for name in ("strerror", "filename", "filename2"):
+                    setattr(found, name, self.mask_value(getattr(found, name)))
+            left += [found.__cause__, found.__context__]
+
+    def _masked(self, record: Plan | Step, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: self.mask_text(vars(record)[name]) for name in names if name in vars(record)}
+
+    def _values(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Mask the values of a mapping whose keys are the plan's."""
+        return {name: self.mask_value(value) for name, value in values.items()}
+
+    def _mask_start(self, event: Any) -> ev.Event:
+        plan = {**event.plan, "name": self.mask_text(event.plan["name"])}
+        plan["file"] = self.mask_text(plan["file"])
+        params, context = self._values(event.params), self._values(event.context)
+        masked: ev.Event = event.but(plan=plan, params=params, context=context)
+        return masked
+
+    def _mask_end(self, event: Any) -> ev.Event:
+        said = vars(event)
+        changes: dict[str, Any] = {}
+        if said.get("outputs"):
+            changes["outputs"] = outputs = self._values(event.outputs)
+            held = [name for name, value in outputs.items() if value != event.outputs[name]]
+            if held:
+                changes["notes"] = (*self.mask_value(tuple(event.notes)), *map(_note, held))
+        if said.get("notes") and "notes" not in changes:
+            changes["notes"] = self.mask_value(tuple(event.notes))
+        if said.get("error"):
+            changes["error"] = {**event.error, "message": self.mask_text(event.error["message"])}
+        if said.get("checks"):
+            changes["checks"] = tuple([self._values(check) for check in event.checks])
+        masked: ev.Event = event.but(**changes) if changes else event
+        return masked
+
+    def _mask_move(self, event: Any) -> ev.Event:
+        masked: ev.Event = event.but(message=self.mask_text(event.message)) if event.message else event
+        return masked
+
+
+def _texts(record: Plan | Step, names: tuple[str, ...]) -> list[str]:
+    return [vars(record)[name] for name in names if name in vars(record)]
+
+
+def _note(output: str) -> str:
+    return f'the output "{output}" held a secret; it is recorded and handed on masked'

@@ -1,0 +1,67 @@
+"""What a plan says about secrets: what it declares, which steps list it, and where the name means something else."""
+
+from __future__ import annotations
+
+from planrun.source.outline import entries, members
+from planrun.source.problems import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.source.node import Node
+    from planrun.source.outline import Outline
+
+RESERVED = "PLANRUN_"
+
+
+def declared_secrets(root: Node) -> dict[str, Node]:
+    """Return the secrets that a plan declares, by name, with their first place."""
+    found: dict[str, Node] = {}
+    for node in entries(root.get("secrets")):
+        found.setdefault(node.value, node)
+    return found
+
+
+def check_secrets(outline: Outline) -> None:
+    """Report names that are reserved, listed twice or not declared, and those that an `env` sets as well."""
+    declared = declared_secrets(outline.root)
+    listing = [draft for draft in outline.drafts if "secrets" in draft.keys]
+    if not declared and not listing:
+        return
+    _check_list(outline, outline.root)
+    for draft in listing:
+        _check_list(outline, draft.node)
+        for node in entries(draft.keys["secrets"]):
+            if node.value not in declared:
+                hint = did_you_mean(node.value, declared) or _declare(node.value, declared)
+                outline.report("E232", f'"{node.value}" is not among the secrets of the plan', node, hint)
+        _check_env(outline, draft.node, {node.value: node for node in entries(draft.keys["secrets"])})
+    _check_env(outline, outline.root, declared)
+
+
+def _check_list(outline: Outline, owner: Node) -> None:
+    first: dict[str, Node] = {}
+    for node in entries(owner.get("secrets")):
+        name = node.value
+        if name.startswith(RESERVED):
+            outline.report("E230", f"the environment variable {name} is set by planrun itself", node)
+        elif first.setdefault(name, node) is not node:
+            place = first[name]
+            related = ((place.line, place.col, "the first one is here"),)
+            message = f'the secret "{name}" is listed twice, first on line {place.line}'
+            outline.report("E234", message, node, related=related)
+
+
+def _check_env(outline: Outline, owner: Node, secrets: dict[str, Node]) -> None:
+    """Report the variables of an `env` that are secrets, too: nobody could tell which of both a step sees."""
+    env = owner.get("env")
+    for name, _ in members(env):
+        if name in secrets and env is not None:
+            related = ((secrets[name].line, secrets[name].col, "the secret is here"),)
+            message = f"{name} is a secret, and `env` sets it as well"
+            hint = "which one is meant? take it out of one of the two"
+            outline.report("E233", message, env.key(name), hint, related=related)
+
+
+def _declare(name: str, declared: dict[str, Node]) -> str:
+    names = ", ".join([*declared, name])
+    return f"declare it at the top level: `secrets: [{names}]`"
