@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal, Protocol
 
+    from planrun.errors import RecordsLost
     from planrun.model.events import Event
     from planrun.model.job import Job, Outcome, Prepared
     from planrun.model.plan import Step
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
         @property
         def running(self) -> tuple[str, ...]:
             """The steps whose attempt has no outcome yet."""
+
+        @property
+        def lost(self) -> RecordsLost | None:
+            """Why a log cannot be written; None as long as all can."""
 
         def start(self, job: Job) -> None:
             """Start an attempt; what goes wrong comes back as its outcome."""
@@ -79,11 +84,15 @@ if TYPE_CHECKING:
         def records(self) -> int:
             """How many events it holds."""
 
+        @property
+        def lost(self) -> RecordsLost | None:
+            """Why the ledger cannot be written any more; None as long as it can."""
+
         def append(self, event: Event) -> None:
-            """Hand the event to the operating system; raises RecordsLost when that fails."""
+            """Hand the event to the operating system; see `lost`."""
 
         def sync(self) -> None:
-            """Make what was appended survive a power cut."""
+            """Make what was appended survive a power cut; see `lost`."""
 
     class Sink(Protocol):
         """Somebody who watches; what goes wrong here never ends a run."""

@@ -12,7 +12,6 @@ from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.state import RunState
 from planrun.records import rundir as records
-from planrun.records.ledger import Ledger
 from planrun.records.reading import repair
 from planrun.sha256 import sha256
 from planrun.source.load import load_bytes
@@ -67,9 +66,10 @@ def resume(run: str, settings: Settings, say: Callable[[str], object], workspace
         state = state_of(rundir, reading)
         if state.status == "completed":
             session.prepare_reports()
-            session.report(
-                state, rundir, reading.head
-            )  # planrun may have been killed before it had written them
+            # planrun may have been killed before it had written them
+            _, unwritten = session.report(state, rundir, reading.head)
+            if unwritten:
+                raise unwritten
             return None
         refuse_abstract(state.plan)
         if vault := vault_of(state.plan):
@@ -93,7 +93,7 @@ def resume(run: str, settings: Settings, say: Callable[[str], object], workspace
             opening["options"]["secrets"] = vault.notice(state.plan, selected)
         lost = lost_attempts(state)
         rerun = to_rerun(state, steps, lost)
-        ledger = Ledger(os.path.join(rundir, records.LEDGER), seq=len(reading.events), head=reading.head)
+        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
         event = ev.RunResumed(
             rerun=tuple(rerun), lost=tuple(lost), **{**opening, "context": steps.place.context}
         )

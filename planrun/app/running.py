@@ -16,7 +16,6 @@ from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
 from planrun.records import rundir as records
-from planrun.records.ledger import Ledger
 from planrun.records.lock import WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import write_reports
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
     from planrun.ports import Masks, Sink
+    from planrun.records.ledger import Ledger
 
 
 class Result(Record):
@@ -101,8 +101,8 @@ class Session:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise RecordsLost(f"cannot write to the report folder {folder}")
 
-    def report(self, state: RunState, rundir: str, head: str) -> dict[str, str]:
-        """Write the reports of a run; returns their paths by format. Raises RecordsLost."""
+    def report(self, state: RunState, rundir: str, head: str) -> tuple[dict[str, str], RecordsLost | None]:
+        """Write the reports of a run; returns the paths of those that are there, and what could not be written."""
         folder = os.path.join(self.workspace, self.settings.report_dir)
         return write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
 
@@ -165,7 +165,10 @@ class Session:
         return self._environment
 
     def drive(self, state: RunState, ledger: Ledger, steps: Steps, options: Options) -> Result:
-        """Run what is pending, write the reports and say how it ended."""
+        """Run what is pending, write the reports and say how it ended.
+
+        Raises RecordsLost when something could not be written, after everything else was.
+        """
         rundir = steps.place.rundir
         screen = console(state, rundir, self.settings, masks=self.masks)
         owner = Owner(run=steps.place.run, workspace=self.workspace)
@@ -182,10 +185,17 @@ class Session:
             holds=_condition(steps),
             masks=self.masks,
         )
-        code = Scheduler(state, rooms, options).run()
+        scheduler = Scheduler(state, rooms, options)
+        code = scheduler.run()
         ledger.close()
-        paths = self.report(state, rundir, ledger.head)
-        screen.close(state, paths, ledger.head)
+        paths, unwritten = self.report(state, rundir, ledger.head)
+        lost = scheduler.lost or unwritten
+        try:
+            screen.close(state, paths, ledger.head)
+        except RecordsLost as error:
+            lost = lost or error
+        if lost:
+            raise lost
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths)
 
 
@@ -226,7 +236,7 @@ def execute(
         session.claim(run)
         session.prepare_reports()
         rundir = records.create(records.home(session.workspace), run, plan.source)
-        ledger = Ledger(os.path.join(rundir, records.LEDGER))
+        ledger = records.open_ledger(rundir)
         state = RunState(vault.masked(plan) if vault else plan)
         opening = session.opening(plan, params, wanted)
         if vault:
@@ -234,6 +244,9 @@ def execute(
         session.record(state, ledger, ev.RunStarted(run=run, **opening))
         for status in ("awaiting_approval", "approved"):
             session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status=status))
+        if ledger.lost and not ledger.records:
+            records.discard(rundir)
+            raise ledger.lost
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
         steps = session.steps(state, rundir, opening["context"])
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected))

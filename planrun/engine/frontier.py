@@ -1,12 +1,15 @@
-"""Which steps have all their edges settled, by counters: nothing is ever scanned twice."""
+"""Which steps have all their edges settled, by counters: nothing is ever scanned twice; and what their edges say."""
 
 from __future__ import annotations
+
+from planrun.model.lifecycle import judge, weigh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planrun.model.plan import Step
+    from planrun.model.lifecycle import Judgement
+    from planrun.model.plan import Edge, Step
     from planrun.model.state import RunState
 
 
@@ -50,6 +53,23 @@ class Frontier:
             self._handlers[failed] -= 1
             if self._state.steps[failed].ended and not self._held(failed):
                 self._release(self._on_resolved.pop(failed, ()))
+
+    def judge(self, step: Step) -> Judgement:
+        """Say what the edges of a step, all of them settled, make of it."""
+        return weigh([self._judgement(edge) for edge in step.edges])
+
+    def culprits(self, step: Step) -> str:
+        """Name what an unsatisfied step was waiting for, and how that ended."""
+        named = []
+        for edge in step.edges:
+            if self._judgement(edge) != "satisfied":
+                found = self._state.steps[edge.on]
+                named.append(f"{edge.on} {found.status}" + (f" ({found.reason})" if found.reason else ""))
+        return ", ".join(named)
+
+    def _judgement(self, edge: Edge) -> Judgement:
+        found = self._state.steps[edge.on]
+        return judge(edge.kind, found.status, found.reason, self._state.tolerance(edge.on))
 
     def _held(self, name: str) -> bool:
         """Whether a failure still has a handler that may recover it."""

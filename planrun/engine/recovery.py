@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from planrun.model.job import Failure
 
 TYPE_CHECKING = False
@@ -127,3 +129,8 @@ def delay(retry: Retry, attempt: int, chance: float) -> float:
     """
     seconds = min(retry.initial * retry.factor ** min(attempt - 1, 64), retry.cap)
     return max(0.0, seconds * (1 + retry.jitter * (2 * chance - 1)))
+
+
+def chance() -> float:
+    """A number in 0…1 for the jitter; `random` would cost every start 1.5 ms."""
+    return int.from_bytes(os.urandom(2), "big") / 0xFFFF

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
 from planrun.engine.frontier import Frontier
 from planrun.engine.queue import Queue, pop, push
-from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, EvaluationError, InternalError
+from planrun.errors import (
+    EXIT_DEADLINE,
+    EXIT_DENIED,
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_RECORDS,
+    EvaluationError,
+    InternalError,
+)
 from planrun.model import events as ev
-from planrun.model.job import Outcome
-from planrun.model.lifecycle import judge, weigh
+from planrun.model.job import Outcome, as_fields
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -17,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
+    from planrun.errors import RecordsLost
     from planrun.model.job import Failure, Job, Prepared
-    from planrun.model.lifecycle import Judgement
     from planrun.model.plan import Schedule, Step
     from planrun.model.state import RunState
     from planrun.ports import Clock, Executor, Inbox, Journal, Masks, Sink, StepRunner
@@ -68,6 +73,7 @@ class Scheduler:
         self._began = self._clock.monotonic()
         self._waiting: list[tuple[float, str]] = []  # (when the next attempt is due, step)
         self._cleanup_until: float | None = None
+        self._given_up = False  # because of what is lost
         self._section = "steps"
         self._synced = -1  # how many records survive a power cut
         self._synced_at = self._began
@@ -84,6 +90,11 @@ class Scheduler:
         finally:
             self.rooms.executor.close()
 
+    @property
+    def lost(self) -> RecordsLost | None:
+        """What could not be written; from then on nothing starts."""
+        return self.rooms.journal.lost or self.rooms.executor.lost
+
     def _emit(self, event: ev.Event) -> None:
         if self.rooms.masks is not None:
             event = self.rooms.masks.mask_event(event)
@@ -96,7 +107,7 @@ class Scheduler:
 
     def _drive(self, section: str) -> None:
         steps = [step for step in self.state.plan.steps if step.section == section]
-        if not steps:
+        if not steps or self.lost is not None:
             return
         self._section = section
         self._frontier = Frontier(steps, self.state)
@@ -110,7 +121,7 @@ class Scheduler:
             self._heed()
             self._look()
             self._start()
-            if not self._frontier.open:
+            if self._over():
                 return  # what comes next in any case, cleanup or the end, is synced together with this
             idle = not self.rooms.executor.running and not self._waiting
             ended = self._await()
@@ -118,6 +129,13 @@ class Scheduler:
                 raise InternalError(f"{self._frontier.open} steps can neither start nor end")
             for job, outcome in ended:
                 self._finish(job, outcome)
+
+    def _over(self) -> bool:
+        """Whether this section has come to its end."""
+        if self.lost is None:
+            return not self._frontier.open
+        self._give_up(self.lost)
+        return not self.rooms.executor.running
 
     def _await(self) -> list[tuple[Job, Outcome]]:
         """Return what ended; empty when something else is due, or was just synced."""
@@ -165,6 +183,8 @@ class Scheduler:
         """React to signals, to a passed deadline and to the end of the time for cleanup."""
         for signum in self.rooms.inbox.take():
             self._interrupt(signum)
+        if self._given_up:
+            return
         now = self._clock.monotonic()
         if self._deadline is not None and now >= self._deadline:
             self._stop_all("deadline", "timeout")
@@ -179,7 +199,7 @@ class Scheduler:
     def _look(self) -> None:
         """Decide about every step whose edges are settled."""
         loose = self._frontier.loose
-        while loose:
+        while loose and self.lost is None:
             names, loose[:] = list(loose), []
             for name in names:
                 if self.state.steps[name].status == "pending":
@@ -187,11 +207,11 @@ class Scheduler:
 
     def _decide(self, name: str) -> None:
         step = self.state.steps[name].step
-        found = weigh([self._judgement(edge.on, edge.kind) for edge in step.edges]) if step.edges else ""
+        found = self._frontier.judge(step) if step.edges else ""
         if found == "blocked":
-            self._move(name, "blocked", "upstream", self._culprits(step))
+            self._move(name, "blocked", "upstream", self._frontier.culprits(step))
         elif found in ("tolerated", "upstream"):
-            self._move(name, "skipped", found, self._culprits(step))
+            self._move(name, "skipped", found, self._frontier.culprits(step))
         elif step.condition is None:
             self._queue.add(name)
         else:
@@ -208,21 +228,8 @@ class Scheduler:
         else:
             self._move(step.id, "skipped", "condition", step.condition_text)
 
-    def _judgement(self, on: str, kind: str) -> Judgement:
-        state = self.state.steps[on]
-        return judge(kind, state.status, state.reason, self.state.tolerance(on))
-
-    def _culprits(self, step: Step) -> str:
-        """Name what an unsatisfied step was waiting for, and how that ended."""
-        named = []
-        for edge in step.edges:
-            if self._judgement(edge.on, edge.kind) != "satisfied":
-                state = self.state.steps[edge.on]
-                named.append(f"{edge.on} {state.status}" + (f" ({state.reason})" if state.reason else ""))
-        return ", ".join(named)
-
     def _start(self) -> None:
-        while True:
+        while self.lost is None:
             name = self._queue.take(len(self.rooms.executor.running), len(self._waiting))
             if name is None:
                 return
@@ -242,9 +249,11 @@ class Scheduler:
                 log=f"logs/{step.id}/{attempt}.log" if job else "",
             )
         )
-        if job is not None:
-            if not step.idempotent:
-                self._sync()  # after a power cut nobody may believe it never started
+        if job is not None and not step.idempotent:
+            self._sync()  # after a power cut nobody may believe it never started
+        if self.lost is not None:  # nothing runs whose start is not on record
+            self._conclude(step, attempt, Outcome(status="cancelled", reason="records"))
+        elif job is not None:
             self.rooms.executor.start(job)
         elif prepared.outcome is not None:
             self._conclude(step, attempt, prepared.outcome)
@@ -255,12 +264,13 @@ class Scheduler:
 
     def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
         """Record the end of an attempt and what it makes of its step."""
-        if outcome.status == "cancelled" and self.state.ending and self.state.ending.why == "abort":
-            outcome = outcome.but(reason="abort")  # as for the steps that had not started
+        ending = self.state.ending
+        if outcome.status == "cancelled" and ending and ending.why in ("abort", "records"):
+            outcome = outcome.but(reason=ending.why)  # as for the steps that had not started
         self._queue.release(step.id)
         tries = len(self.state.steps[step.id].tries)
         failure, seconds = self._react(step, tries, outcome) if outcome.status == "failed" else (None, None)
-        fields = _fields(outcome, failure)
+        fields = as_fields(outcome, failure)
         if seconds is not None:
             fields |= {"step_status": "waiting", "delay": round(seconds, 3)}
             self._record(step, attempt, fields)
@@ -277,11 +287,11 @@ class Scheduler:
 
     def _react(self, step: Step, tries: int, outcome: Outcome) -> tuple[Failure, float | None]:
         """Return why an attempt failed and, when it is to be repeated, after how many seconds."""
-        from planrun.engine.recovery import classify, delay, retries  # only failures pay for it
+        from planrun.engine.recovery import chance, classify, delay, retries  # only failures pay for it
 
         failure = classify(outcome)
         if self.state.ending is None and retries(step, tries, outcome, failure):
-            return failure, delay(step.retries, tries, _chance())
+            return failure, delay(step.retries, tries, chance())
         return failure, None
 
     def _record(self, step: Step, attempt: int, fields: dict[str, Any]) -> None:
@@ -301,6 +311,9 @@ class Scheduler:
 
     def _interrupt(self, signum: int) -> None:
         """The first signal cancels with grace, a second one at once."""
+        if self._given_up:
+            self.rooms.executor.kill_all()
+            return
         if self._cleanup_until is not None or (self.state.ending and self.state.ending.why == "cancel"):
             self.rooms.executor.kill_all()
             self._cleanup_until = self._clock.monotonic()
@@ -310,6 +323,22 @@ class Scheduler:
         if self._section == "steps":
             self.rooms.executor.signal_all(signum)
             self._cancel_pending("cancelled")
+
+    def _give_up(self, lost: RecordsLost) -> None:
+        """Have the run end because it cannot be recorded.
+
+        What has not started stays as it is, for a resume: to say so of each step takes room that is not there.
+        """
+        if self._given_up:
+            return
+        self._given_up = True
+        self._emit(ev.RunEnding(at=self._clock.stamp(), why="records", message=str(lost)))
+        self._queue.clear()
+        self._waiting.clear()
+        for name in self.rooms.executor.running:
+            self.rooms.executor.stop(name, "cancelled")
+        for job, outcome in self.rooms.executor.wait(0):  # whose log could not be made
+            self._finish(job, outcome)
 
     def _stop_all(self, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
         self._emit(ev.RunEnding(at=self._clock.stamp(), why=why, step=step))
@@ -327,6 +356,8 @@ class Scheduler:
                 self._move(name, "cancelled", reason)
 
     def _end(self) -> int:
+        if self.lost is not None:
+            self._give_up(self.lost)
         state = self.state
         verdict = state.verdict()
         code = self._exit_code(verdict)
@@ -342,10 +373,12 @@ class Scheduler:
             )
         )
         self._sync()
-        return code
+        return code if self.lost is None else EXIT_RECORDS
 
     def _exit_code(self, verdict: str) -> int:
         state = self.state
+        if self.lost is not None:
+            return EXIT_RECORDS
         if any(step.reason == "denied" for step in state.steps.values()):
             return EXIT_DENIED
         if state.ending is not None:
@@ -356,24 +389,3 @@ class Scheduler:
         if self.options.fail_on_flaky and any(step.flaky for step in state.steps.values()):
             return EXIT_FAILED
         return EXIT_OK
-
-
-def _fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
-    """What an outcome says about its attempt; only what it knows, since every field is a few bytes a step."""
-    known = outcome.__dict__
-    fields: dict[str, Any] = {
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "duration": round(outcome.duration, 4),
-    }
-    for name in ("exit_code", "log_bytes", "outputs", "checks", "notes"):
-        if name in known:
-            fields[name] = known[name]
-    if failure:
-        fields["error"] = {"class": failure.error_class, "rule": failure.rule, "message": failure.message}
-    return fields
-
-
-def _chance() -> float:
-    """A number in 0…1 for the jitter; `random` would cost every start 1.5 ms."""
-    return int.from_bytes(os.urandom(2), "big") / 0xFFFF

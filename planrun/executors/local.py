@@ -67,7 +67,7 @@ class LocalExecutor:
         self._by_pid: dict[int, Attempt] = {}
         self._by_source: dict[int, Attempt] = {}  # those whose output passes through here, until it has ended
         self._over: list[tuple[Job, Outcome]] = []
-        self._lost: RecordsLost | None = None
+        self.lost: RecordsLost | None = None  # the first log that could not be written, and why
         self._logs = _outputs(logs, masks)
         self._owner = owner
         self._marks = Marks(owner.workspace if owner else "")
@@ -93,13 +93,17 @@ class LocalExecutor:
     def start(self, job: Job) -> None:
         """Start the job's process.
 
-        If that cannot be done, the next wait() says so: `failed(spawn)` with the reason as its message.
-        Raises RecordsLost when the log cannot be made.
+        If that cannot be done, the next wait() says so: `failed(spawn)` with the reason as its message, or
+        `cancelled(records)` when its log cannot be made; then `lost` says why.
         """
         if job.step in self._running:
             raise InternalError(f"step {job.step} is running already")
         try:
             log = self._logs.open(job.log)
+        except RecordsLost as error:
+            self._lose(error)
+            self._over.append((job, Outcome(status="cancelled", reason="records")))
+            return
         except OSError as error:
             self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}")
             return
@@ -109,7 +113,7 @@ class LocalExecutor:
         try:
             pid = self._launcher.spawn(job, log.opening, mark)
         except SpawnFailed as error:
-            log.settle()
+            self._settle(log)
             self._fail(job, str(error))
             return
         try:
@@ -117,7 +121,7 @@ class LocalExecutor:
         except OSError as error:
             os.killpg(pid, _signal.SIGKILL)
             os.waitpid(pid, 0)
-            log.settle()
+            self._settle(log)
             self._fail(job, f"cannot watch {job.argv[0]}: {error.strerror}")
             return
         log.begin()
@@ -131,9 +135,10 @@ class LocalExecutor:
         """Return the jobs that ended and how; blocks until there is one.
 
         The list is empty when `timeout` seconds passed (None: no limit), when a signal waits in the inbox,
-        and when there is neither a process nor a timeout to wait for.
+        when something was lost, and when there is neither a process nor a timeout to wait for.
         """
         now = time.monotonic()
+        lost = self.lost
         limit = NEVER if timeout is None else now + timeout
         while True:
             if not self._running and timeout is None:
@@ -148,10 +153,7 @@ class LocalExecutor:
                     self._collect(attempt)
             now = time.monotonic()
             self._look(now)
-            if self._lost:  # said now and not before, so that of what ended nothing is forgotten
-                lost, self._lost = self._lost, None
-                raise lost
-            if self._over or self._watch.woken or now >= limit:
+            if self._over or self._watch.woken or now >= limit or self.lost is not lost:
                 over, self._over = self._over, []
                 return over
 
@@ -185,10 +187,7 @@ class LocalExecutor:
         self.kill_all()
         limit = time.monotonic() + 2 * UNKILLABLE
         while self._running and time.monotonic() < limit:
-            try:
-                self.wait(0.1)
-            except RecordsLost:  # said once already, or about to be: what ends here must end all the same
-                continue
+            self.wait(0.1)
         self._end_strays()
         self._watch.close()
         self._logs.close()
@@ -258,8 +257,8 @@ class LocalExecutor:
         for attempt in due:
             try:
                 attempt.look(now, self._grace)
-            except RecordsLost as error:
-                self._lost = error
+            except RecordsLost as error:  # its log cannot take its place
+                self._lose(error)
             self._collect(attempt)
 
     def _receive(self, attempt: Attempt) -> None:
@@ -268,7 +267,7 @@ class LocalExecutor:
             if not attempt.log.receive():
                 self._stop_listening(attempt.log)
         except RecordsLost as error:
-            self._lost = error
+            self._lose(error)
 
     def _stop_listening(self, log: Output) -> None:
         if self._by_source.pop(log.source, None):
@@ -279,10 +278,18 @@ class LocalExecutor:
         if attempt.over and self._running.get(attempt.job.step) is attempt:
             del self._running[attempt.job.step]
             self._stop_listening(attempt.log)
-            try:
-                self._over.append((attempt.job, outcome(attempt, attempt.log.settle())))
-            except RecordsLost as error:
-                self._lost = error
+            self._over.append((attempt.job, outcome(attempt, self._settle(attempt.log))))
+
+    def _settle(self, log: Output) -> int:
+        """End the use of a log and return its size; what cannot be kept of it is `lost`, and the rest goes on."""
+        try:
+            return log.settle()
+        except RecordsLost as error:
+            self._lose(error)
+            return 0
+
+    def _lose(self, error: RecordsLost) -> None:
+        self.lost = self.lost or error
 
 
 def _outputs(folder: str, masks: Masks | None) -> Outputs:

@@ -90,12 +90,13 @@ class StepMoved(Record):
 
 
 class RunEnding(Record):
-    """The run is being ended early: `why` is abort, deadline or cancel."""
+    """The run is being ended early: `why` is abort, deadline, cancel or records."""
 
     at: str
     why: str
     signal: int = 0
     step: str = ""  # whose failure aborted it
+    message: str = ""  # which record or log could not be written, and why
 
 
 class RunEnded(Record):

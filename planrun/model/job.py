@@ -58,3 +58,22 @@ class Prepared(Record):
     fingerprint: str
     job: Job | None = None
     outcome: Outcome | None = None
+
+
+def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
+    """Return what an outcome says about its attempt as fields of AttemptEnded.
+
+    Only what it knows, since every field is a few bytes a step.
+    """
+    known = outcome.__dict__
+    fields: dict[str, Any] = {
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "duration": round(outcome.duration, 4),
+    }
+    for name in ("exit_code", "log_bytes", "outputs", "checks", "notes"):
+        if name in known:
+            fields[name] = known[name]
+    if failure:
+        fields["error"] = {"class": failure.error_class, "rule": failure.rule, "message": failure.message}
+    return fields

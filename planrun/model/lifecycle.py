@@ -109,9 +109,9 @@ def weigh(judgements: Iterable[Judgement]) -> Judgement:
 def verdict(ends: Iterable[tuple[str, Tolerance]], ending: str | None) -> Verdict:
     """Return the verdict of a run from the end statuses of its steps and what ended it early.
 
-    `ends` holds status and tolerance of every step; `ending` is None, "abort", "deadline" or "cancel".
+    `ends` holds status and tolerance of every step; `ending` is None, "abort", "deadline", "cancel" or "records".
     """
-    if ending in ("abort", "deadline"):
+    if ending in ("abort", "deadline", "records"):
         return "failed"
     tolerated = False
     for status, tolerance in ends:

@@ -8,6 +8,7 @@ ledger.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from planrun.errors import RecordsLost
@@ -17,74 +18,149 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planrun.model.events import Event
 
 GENESIS = "0" * 64
+_GONE, _REMOVED = errno.ENOENT, "it was removed or replaced while the run went on"
 
 
 class Ledger:
-    """The one writer of a ledger file, opened for appending; its run holds the workspace lock."""
+    """The one writer of a ledger file, opened for appending; its run holds the workspace lock.
 
-    def __init__(self, path: str, *, seq: int = 0, head: str = GENESIS) -> None:
+    The file `reserve` is given back to a full disk, so that the last records fit. `beside`: files and folders
+    without which the ledger is of no use; they are synced together with its first events. Once something cannot be
+    written `lost` says what; from then on what still fits is written, whole lines only.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        seq: int = 0,
+        head: str = GENESIS,
+        reserve: str = "",
+        beside: Sequence[str] = (),
+    ) -> None:
         self.path = path
         self.records = seq
         self.head = head
+        self.lost: RecordsLost | None = None
+        self._reserve = reserve
+        self._beside = beside
         self._dirty = False
-        self._named = False  # whether its name in its folder is known to survive a power cut
+        self._dead = False  # nothing more can be written
+        self._founded = False  # whether its name, and what it needs, are known to survive a power cut
         # For benchmarks only: what durability costs is the difference.
         self._durable = "PLANRUN_NO_SYNC" not in os.environ
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             self._fd = os.open(path, flags, 0o600)
+            self._size = os.fstat(self._fd).st_size
         except OSError as error:
-            raise self._lost(error) from None
+            raise self._told(error) from None
 
     def append(self, event: Event) -> None:
-        """Write one event; on return it survives the death of this process. Raises RecordsLost."""
-        self.records += 1
+        """Write one event; on return it survives the death of this process, or `lost` says why it may not."""
+        if self._dead:
+            return
         fields = dumps(event.__dict__)
-        body = f'{{"seq":{self.records},"type":"{NAMES[type(event)]}",{fields[1:-1]}'
-        self.head = sha256((self.head + body).encode()).hexdigest()
-        line = f'{body},"hash":"{self.head}"}}\n'.encode()
-        try:
-            written = os.write(self._fd, line)
-            while written < len(line):  # a full disk or a signal cuts a write short
-                line = line[written:]
-                written = os.write(self._fd, line)
-        except OSError as error:
-            raise self._lost(error) from None
-        self._dirty = True
+        body = f'{{"seq":{self.records + 1},"type":"{NAMES[type(event)]}",{fields[1:-1]}'
+        head = sha256((self.head + body).encode()).hexdigest()
+        line = f'{body},"hash":"{head}"}}\n'.encode()
+        if self._write(line):
+            self.records += 1
+            self.head = head
+            self._size += len(line)
+            self._dirty = True
 
     def sync(self) -> None:
-        """Make what was appended survive a power cut; does nothing when nothing was. Raises RecordsLost."""
-        if not self._dirty:
+        """Make what was appended survive a power cut; does nothing when nothing was. See `lost`."""
+        if not self._dirty or self._dead:
             return
         self._dirty = False
-        if self._durable:
-            try:
+        try:
+            if not self._founded:
+                self._found()
+            if self._durable:
                 _sync(self._fd)
-                if not self._named:
-                    _sync_folder(os.path.dirname(self.path))
-                    self._named = True
-            except OSError as error:
-                raise self._lost(error) from None
+            if not os.path.samestat(os.fstat(self._fd), os.stat(self.path, follow_symlinks=False)):
+                raise FileNotFoundError(_GONE, _REMOVED)
+        except OSError as error:
+            # The kernel tells once that it could not write; asked again it would say that all is well.
+            self._durable = False
+            self._lose(error)
 
     def close(self) -> None:
         """Sync and close."""
         if self._fd >= 0:
             self.sync()
-            os.close(self._fd)
+            try:
+                os.close(self._fd)
+            except OSError as error:
+                self._lose(error)
             self._fd = -1
 
-    def _lost(self, error: OSError) -> RecordsLost:
-        return RecordsLost(f"the ledger cannot be written: {self.path}: {error.strerror}")
+    def _write(self, line: bytes) -> bool:
+        """Append one line whole or not at all; says whether it is there. A full disk gets a second try."""
+        for again in (True, False):
+            try:
+                self._put(line)
+            except OSError as error:
+                self._lose(error)
+                self._dead = not (self._cut_back() and again and self._make_room(error))
+                if self._dead:
+                    return False
+            else:
+                return True
+        return False
+
+    def _put(self, line: bytes) -> None:
+        written = os.write(self._fd, line)
+        while written < len(line):  # a full disk or a signal cuts a write short
+            line = line[written:]
+            written = os.write(self._fd, line)
+        if not os.fstat(self._fd).st_nlink:  # a step cleaned up more than its own
+            raise FileNotFoundError(_GONE, _REMOVED)
+
+    def _cut_back(self) -> bool:
+        """Leave no half line behind, to which the next one would be glued."""
+        try:
+            os.ftruncate(self._fd, self._size)
+        except OSError:
+            return False
+        return True
+
+    def _make_room(self, error: OSError) -> bool:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not self._reserve:
+            return False
+        from planrun.records.reserve import free  # only for full disks
+
+        return free(self._reserve)
+
+    def _found(self) -> None:
+        """Have all that a resume needs on the disk."""
+        self._founded = True
+        if self._durable:
+            for path in self._beside:
+                sync_path(path)
+
+    def _lose(self, error: OSError) -> None:
+        self.lost = self.lost or self._told(error)
+
+    def _told(self, error: OSError) -> RecordsLost:
+        # Of what lies beside it the error knows the name.
+        return RecordsLost(f"the records cannot be written: {error.filename or self.path}: {error.strerror}")
 
 
-def _sync_folder(path: str) -> None:
-    """Make the names in a folder survive a power cut."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync_path(path: str) -> None:
+    """Make a file, or the names in a folder, survive a power cut; raises OSError that names it."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(fd)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
     finally:
         os.close(fd)
 

@@ -6,24 +6,32 @@ import os
 import time
 
 from planrun.errors import InvalidInput, RecordsLost
+from planrun.records.ledger import GENESIS, Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HOME = ".planrun"
 LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
 OUTPUTS = "outputs"
+RESERVE = "reserve"
 
 
 def home(workspace: str) -> str:
-    """Return `.planrun` of a workspace, made with mode 0700 and kept out of version control."""
+    """Return `.planrun` of a workspace, made with mode 0700 and kept out of version control.
+
+    A link in its place is refused: whoever wrote the checkout could have the records go anywhere.
+    """
     folder = os.path.join(workspace, HOME)
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
-        return folder
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            return folder
+        what = "a symbolic link" if os.path.islink(folder) else "no folder"
+        raise RecordsLost(f"cannot keep records in {folder}: it is {what}") from None
     except OSError as error:
         raise RecordsLost(f"cannot make {folder}: {error.strerror}") from None
     try:
@@ -44,17 +52,51 @@ def new_run_id() -> str:
 
 
 def create(folder: str, run: str, plan: bytes) -> str:
-    """Make the folder of a new run with the exact bytes of its plan; returns its path."""
+    """Make the folder of a new run with the exact bytes of its plan; returns its path, or leaves nothing behind."""
     path = os.path.join(folder, "runs", run)
     try:
-        os.makedirs(os.path.join(folder, "runs"), 0o700, exist_ok=True)
-        os.mkdir(path, 0o700)
+        try:
+            os.mkdir(path, 0o700)
+        except FileNotFoundError:
+            os.mkdir(os.path.join(folder, "runs"), 0o700)
+            os.mkdir(path, 0o700)
         os.mkdir(os.path.join(path, "logs"), 0o700)
         os.mkdir(os.path.join(path, OUTPUTS), 0o700)
         _write(os.path.join(path, PLAN), plan)
     except OSError as error:
-        raise RecordsLost(f"cannot write the run's records: {path}: {error.strerror}") from None
+        discard(path)
+        raise RecordsLost(f"the records cannot be written: {path}: {error.strerror}") from None
     return path
+
+
+def discard(path: str) -> None:
+    """Take the folder of a run away that came to nothing before its first event."""
+    for name in (LEDGER, PLAN):
+        _quietly(os.unlink, os.path.join(path, name))
+    for name in ("logs", OUTPUTS, ""):
+        _quietly(os.rmdir, os.path.join(path, name))
+
+
+def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
+    """Open the ledger of the run in the folder `path`, with the workspace lock held; raises RecordsLost.
+
+    With its first events everything is synced that a resume needs: the copy of the plan, and the names of the
+    folders up to the workspace.
+    """
+    above = os.path.dirname(path)
+    home = os.path.dirname(above)
+    reserve = os.path.join(home, RESERVE)
+    if not os.path.exists(reserve):
+        from planrun.records.reserve import fill  # only in the first run of a folder, and after a full disk
+
+        fill(reserve)
+    return Ledger(
+        os.path.join(path, LEDGER),
+        seq=seq,
+        head=head,
+        reserve=reserve,
+        beside=(os.path.join(path, PLAN), path, above, home, os.path.dirname(home)),
+    )
 
 
 def runs(workspace: str) -> Iterator[str]:
@@ -82,6 +124,13 @@ def find(workspace: str, run: str) -> str:
     if not matches:
         raise InvalidInput(f'no run "{run}"; the newest is {known[0]}')
     raise InvalidInput(f'"{run}" could be {len(matches)} runs: {", ".join(matches[:5])}')
+
+
+def _quietly(remove: Callable[[str], None], path: str) -> None:
+    try:
+        remove(path)
+    except OSError:  # what kept it from being made is the error to tell
+        return
 
 
 def _write(path: str, data: bytes) -> None:

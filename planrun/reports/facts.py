@@ -55,6 +55,7 @@ _SENTENCES = {
     "abort": "the failure of another step aborted the run",
     "deadline": "the run passed its deadline",
     "cancelled": "the run was cancelled",
+    "records": "the records could not be written",
 }
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 15: "SIGTERM"}  # the same numbers on every system
 _NAMED = 8  # of many names the first ones
@@ -81,6 +82,8 @@ def ended_by(state: RunState, event: RunEnding) -> str:
     if event.why == "cancel":
         signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
         return f"cancelled by {signal}" if signal else "cancelled"
+    if event.why == "records":
+        return line(event.message) or _SENTENCES["records"]
     if event.why == "deadline":
         limit = state.plan.limits.deadline
         return f"the deadline of {period(limit)} passed" if limit else "the deadline passed"

@@ -31,11 +31,11 @@ FORMATS = ("junit", "markdown", "text", "json")
 
 def write_reports(
     state: RunState, rundir: str, report_dir: str, *, head: str = "", dialect: str = "default"
-) -> dict[str, str]:
-    """Write all reports of a run into `report_dir`, made when missing; returns paths by format.
+) -> tuple[dict[str, str], RecordsLost | None]:
+    """Write all reports of a run into `report_dir`, made when missing; returns what is there, as paths by format.
 
-    `head` is the hash of the ledger's last line. Raises RecordsLost naming the file that cannot be written,
-    after the others were tried; InvalidInput for an unknown dialect.
+    `head` is the hash of the ledger's last line. Besides the paths comes the error that names the first report
+    that could not be written. Raises InvalidInput for an unknown dialect.
     """
     _known_dialect(dialect)
     writers: dict[str, tuple[str, Callable[[BinaryIO], None]]] = {
@@ -46,17 +46,16 @@ def write_reports(
     try:
         os.makedirs(report_dir, exist_ok=True)
     except OSError as error:
-        raise RecordsLost(f"cannot make the report folder {report_dir}: {error.strerror}") from None
+        return {}, RecordsLost(f"cannot make the report folder {report_dir}: {error.strerror}")
     paths, lost = {}, None
     for name, (file, write) in writers.items():
-        paths[name] = os.path.join(report_dir, file)
+        path = os.path.join(report_dir, file)
         try:
-            place(paths[name], write)
+            place(path, write)
+            paths[name] = path
         except RecordsLost as error:
             lost = lost or error
-    if lost:
-        raise lost
-    return paths
+    return paths, lost
 
 
 def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: str = "default") -> bytes:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from planrun.errors import RecordsLost
+
 PASS = Outcome(status="completed", reason="ran", exit_code=0)
 FAIL = Outcome(status="failed", reason="exit", exit_code=1, message="exit code 1")
 
@@ -60,6 +62,7 @@ class World:
         self.stopped: dict[str, str] = {}
         self._live: dict[str, tuple[Job, float, Outcome]] = {}
         self.closed = False
+        self.lost: RecordsLost | None = None
 
     # Journal
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from planrun.model import events as ev
 from planrun.records.ledger import GENESIS, Ledger
 from planrun.records.lock import WorkspaceLock
 from planrun.records.reading import read_ledger, repair, verify
+from planrun.records.reserve import fill
 from planrun.records.rundir import create, find, home, new_run_id, runs
 
 if TYPE_CHECKING:
@@ -125,8 +127,101 @@ def test_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(RecordsLost, match="No such file"):
         Ledger(str(tmp_path / "missing" / "l"))
     ledger = Ledger("/dev/full")
-    with pytest.raises(RecordsLost, match="/dev/full: No space left"):
+    assert ledger.lost is None
+    ledger.append(ev.PlanMoved(at=AT, status="approved"))
+    assert str(ledger.lost) == "the records cannot be written: /dev/full: No space left on device"
+    assert ledger.records == 0
+
+
+FULL = """
+import os, resource, signal, sys
+sys.path[:0] = sys.argv[3].split(os.pathsep)
+from planrun.model import events as ev
+from planrun.records.ledger import Ledger
+ledger = Ledger(sys.argv[1], reserve=sys.argv[2])
+moved = ev.PlanMoved(at="now", status="approved")
+ledger.append(moved)
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.stat(sys.argv[1]).st_size + 100, resource.RLIM_INFINITY))
+ledger.append(moved)
+print(ledger.lost)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+ledger.append(moved)
+ledger.close()
+print(ledger.records)
+"""
+
+
+def test_a_line_that_does_not_fit_is_cut_off_again(tmp_path: Path) -> None:
+    """After a write that the system cut short no half line stays, and nothing follows."""
+    path = tmp_path / "l"
+    said = subprocess.run(
+        [sys.executable, "-c", FULL, path, tmp_path / "reserve", os.pathsep.join(sys.path)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert said.stdout == f"the records cannot be written: {path}: File too large\n1\n"
+    reading = read_ledger(str(path))
+    assert (reading.condition, len(reading.events)) == ("unfinished", 1)
+
+
+def test_a_full_disk_gets_the_reserve_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk the line fits once the reserve is gone, and what is lost is known all the same."""
+    reserve = tmp_path / "reserve"
+    fill(str(reserve))
+    assert reserve.stat().st_blocks * 512 >= 64 * 1024
+    ledger = Ledger(str(tmp_path / "l"), reserve=str(reserve))
+    ledger.append(ev.PlanMoved(at=AT, status="approved"))
+    write = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        if reserve.exists():
+            write(fd, data[:7])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", full)
+    ledger.append(ev.PlanMoved(at=AT, status="executing"))
+    ledger.append(ev.PlanMoved(at=AT, status="failed"))
+    monkeypatch.undo()
+    ledger.close()
+    assert str(ledger.lost).endswith("l: No space left on device")
+    reading = read_ledger(str(tmp_path / "l"))
+    assert (reading.condition, len(reading.events), reading.head) == ("unfinished", 3, ledger.head)
+
+
+def test_a_sync_that_failed_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells once that data is lost: a second call would succeed and mean nothing."""
+    calls = []
+
+    def broken(fd: int) -> None:
+        calls.append(fd)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("planrun.records.ledger._sync", broken)
+    ledger = Ledger(str(tmp_path / "l"))
+    for _ in range(3):
         ledger.append(ev.PlanMoved(at=AT, status="approved"))
+        ledger.sync()
+    assert len(calls) == 1
+    assert str(ledger.lost).endswith("l: Input/output error")
+    assert ledger.records == 3
+
+
+def test_a_ledger_that_a_step_removed_is_missed(tmp_path: Path) -> None:
+    """Writing into a file that has no name any more is not taken for a record; neither is another in its place."""
+    for remove in ("rm", "replace"):
+        path = tmp_path / remove
+        ledger = Ledger(str(path))
+        ledger.append(ev.PlanMoved(at=AT, status="approved"))
+        if remove == "rm":
+            path.unlink()
+        else:
+            path.rename(tmp_path / "moved")
+            path.write_bytes(b"")
+        ledger.append(ev.PlanMoved(at=AT, status="approved"))
+        ledger.close()
+        assert "removed or replaced while the run went on" in str(ledger.lost)
 
 
 @pytest.mark.shows("V-53")
