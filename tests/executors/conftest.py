@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from planrun.executors import attempt, leftovers, local
 from planrun.executors.local import LocalExecutor, Manner
 from planrun.model.job import Job, Outcome
 from planrun.secrets.masker import Masker
@@ -24,7 +25,6 @@ LIMIT = 120.0
 """Seconds after which something that should have ended is said to hang."""
 SHORT = (0.3, 1.0, 4.0, 16.0)
 """Timeouts in seconds, for those who have to do something before it: the first one that is long enough counts."""
-
 
 SECRET = "correct-horse-battery"
 
@@ -129,6 +129,14 @@ def alive(pid: int) -> bool:
         return not stat.exists() or stat.read_text("ascii").rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for who was killed as long as it takes: to die, a process needs a processor like for anything else."""
+    monkeypatch.setattr(attempt, "UNKILLABLE", LIMIT)
+    monkeypatch.setattr(local, "UNKILLABLE", LIMIT)
+    monkeypatch.setattr(leftovers, "_LIMIT", LIMIT)
 
 
 @pytest.fixture

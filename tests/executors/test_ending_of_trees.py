@@ -247,6 +247,7 @@ def test_a_process_that_nothing_ends_is_given_up_and_named(
 ) -> None:
     """When even SIGKILL has no effect the run goes on; that the process ends later is no matter."""
     monkeypatch.setattr(ProcessTree, "signal", lambda _tree, _signum: None)
+    monkeypatch.setattr(attempt, "UNKILLABLE", 1.0)
     bench.executor.start(bench.shell("a", "echo $$ >> pids; until test -e go; do sleep 0.02; done"))
     bench.until(lambda: len(pids()) == 1)
     bench.executor.kill_all()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import RecordsLost
+from planrun.executors import attempt
 from planrun.executors.piped import PipedLogs
 from tests.executors.conftest import LIMIT, SECRET, SHORT, Bench, Masks, alive
 
@@ -138,6 +139,7 @@ def test_a_writer_that_nothing_ends_is_cut_off(
     from planrun.executors.tree import ProcessTree
 
     monkeypatch.setattr(ProcessTree, "signal", lambda _tree, _signum: None)
+    monkeypatch.setattr(attempt, "UNKILLABLE", 1.0)
     outcome = bench.run(bench.shell("a", f"sh -c '{FLOOD}' & echo $! >> pids"))
     assert outcome.status == "completed"
     assert outcome.notes == (f"not ended even by SIGKILL: process {pids()[0]}",)
