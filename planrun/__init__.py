@@ -47,7 +47,8 @@ def execute(
     texts = {
         name: value if isinstance(value, str) else dumps(value) for name, value in (params or {}).items()
     }
-    settings = Settings(**{"quiet": True, **options})
+    given = tuple(f"{name}={text}" for name, text in texts.items())
+    settings = Settings(**{"quiet": True, **options, "params": given})
     return run(plan, settings, resolve_params(plan, texts), workspace).state
 
 
@@ -58,7 +59,7 @@ def replay(ledger: str) -> RunState:
     """
     import os
 
-    from planrun.app.resuming import state_of
+    from planrun.app.copies import state_of
     from planrun.errors import InvalidInput
     from planrun.records.reading import read_ledger
 

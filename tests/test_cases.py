@@ -35,7 +35,7 @@ ROOT = Path(__file__).parent / "cases"
 SCRIPTS = sysconfig.get_path("scripts")
 DEFAULT = "planrun execute plan.yml"
 NOT_COPIED = ("commands", "expected.txt", "expected")
-EXECUTES = re.compile(r"\bplanrun\S? (?:execute|resume)\b")
+EXECUTES = re.compile(r"\bplanrun\S? (?:execute|resume|retry)\b")
 SHOWS = re.compile(r"^# shows: (.+)$", re.MULTILINE)
 # What differs from run to run, and what stands for it in a golden file.
 CHANGING = (

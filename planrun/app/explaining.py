@@ -70,6 +70,7 @@ def explain_planned(plan: Plan, step: Step) -> dict[str, Any]:
         "settings": [vars(origin) for origin in origins(plan, step)],
         "waited_for_by": followers(plan, step),
         "attempts": [],
+        "ran_again": [],
     }
 
 
@@ -86,6 +87,11 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
         "edges": [_edge(found.state, edge) for edge in step.edges],
         "condition": _condition(found.state, state),
         "attempts": [_attempt(found, attempt) for attempt in state.attempts],
+        "ran_again": [
+            {"at": event.at, "because": event.why[step.id]}
+            for event in found.state.resumed
+            if step.id in event.why
+        ],
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.app.resuming import state_of
+from planrun.app.copies import state_of
 from planrun.errors import InternalError, InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
@@ -15,6 +15,7 @@ from planrun.records.reading import read_ledger
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from planrun.model.state import RunState
     from planrun.records.reading import Reading
@@ -56,34 +57,32 @@ def is_plan(name: str) -> bool:
     return "/" in name or name.endswith((".yml", ".yaml")) or os.path.exists(name)
 
 
-def find(run: str) -> str:
-    """Return the folder of a run in this workspace; raises InvalidInput."""
+def find(run: str, workspace: str = "") -> str:
+    """Return the folder of a run in a workspace, default: this folder; raises InvalidInput."""
     try:
-        return records.find(os.getcwd(), run)
+        return records.find(workspace or os.getcwd(), run)
     except OSError as error:
         raise InvalidInput(f"cannot read the runs of this folder: {error.strerror}") from None
     except InvalidInput:
-        _refuse_without_ledger(run)
+        _refuse_without_ledger(run, os.path.join(workspace, records.HOME, "runs"))
         raise
 
 
-def _refuse_without_ledger(run: str) -> None:
+def _refuse_without_ledger(run: str, folder: str) -> None:
     """Raise InvalidInput when the runs that may be meant are there, as a list shows them, and have no ledger."""
-    known = known_runs()
+    known = known_runs(folder)
     meant = known[:1] if run == "last" else [name for name in known if run and name.startswith(run)]
-    bare = [
-        name for name in meant if not os.path.exists(os.path.join(records.HOME, "runs", name, records.LEDGER))
-    ]
+    bare = [name for name in meant if not os.path.exists(os.path.join(folder, name, records.LEDGER))]
     if bare and bare == meant:
         raise InvalidInput(
             f"the run {bare[0]} has no {records.LEDGER}: it ended before it began, or the ledger was removed"
         )
 
 
-def known_runs() -> list[str]:
+def known_runs(folder: str = os.path.join(records.HOME, "runs")) -> list[str]:
     """Return the names of all run folders in this workspace, newest first; raises InvalidInput."""
     try:
-        return sorted(os.listdir(os.path.join(records.HOME, "runs")), reverse=True)
+        return sorted(os.listdir(folder), reverse=True)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -144,13 +143,16 @@ def _told(name: str, reading: Reading, condition: str) -> Row:
     """Fold the few facts of a list, without the plan: loading it would cost more than all the rest."""
     failed: dict[str, None] = {}
     ended: ev.RunEnded | None = None
+    plan: dict[str, Any] = {}
     for event in reading.events:
         if isinstance(event, ev.AttemptEnded | ev.StepMoved):
             status = event.step_status if isinstance(event, ev.AttemptEnded) else event.status
             if status == "failed":
                 failed[event.step] = None
+        elif isinstance(event, ev.RunStarted):
+            plan = event.plan
         elif isinstance(event, ev.RunResumed):
-            ended = None
+            ended, plan = None, event.plan
             for step in event.rerun:
                 failed.pop(step, None)
         elif isinstance(event, ev.RunEnded):
@@ -161,8 +163,8 @@ def _told(name: str, reading: Reading, condition: str) -> Row:
     return Row(
         run=name,
         status=str(ended.verdict) if ended and reading.condition == "intact" else condition,
-        plan=str(first.plan["name"]),
-        file=str(first.plan["file"]),
+        plan=str(plan["name"]),
+        file=str(plan["file"]),
         started_at=str(first.at),
         duration=float(ended.duration) if ended else None,
         exit_code=int(ended.exit_code) if ended else None,

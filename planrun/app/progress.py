@@ -83,7 +83,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
                 "status": step.status,
                 "reason": step.reason,
                 "attempts": len(step.attempts),
-                "duration_s": round(step.duration, 4),
+                "duration_s": round(facts.duration(step), 4),
                 "because": why(found, step),
             }
             for name, step in state.steps.items()

@@ -1,161 +1,273 @@
-"""Let a killed, failed or cancelled run go on: what finished and would be the same again is not run again."""
+"""Let a run go on: what finished and would be the same again is not run again, unless somebody asks for it."""
 
 from __future__ import annotations
 
 import os
 
-from planrun.app.running import Result, Session, refuse_abstract, scheduler_options, vault_of
+from planrun.app.copies import newest, state_of
+from planrun.app.differing import differences
+from planrun.app.inspecting import find
+from planrun.app.repeating import CLEANUP, Repetition, lost_attempts
+from planrun.app.running import Session, condition, refuse_abstract, scheduler_options, vault_of
 from planrun.app.selection import select
 from planrun.errors import InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
-from planrun.model import graph
-from planrun.model.state import RunState
+from planrun.model.record import Record
 from planrun.records import rundir as records
 from planrun.records.reading import repair
 from planrun.sha256 import sha256
-from planrun.source.load import load_bytes
+from planrun.source.params import keep_params
+from planrun.source.problems import did_you_mean
 from planrun.steps.outputs import forget_outputs
+from planrun.values import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
+    from planrun.app.running import Result
     from planrun.app.settings import Settings
-    from planrun.model.plan import Plan, Step
-    from planrun.records.reading import Reading
-    from planrun.steps.runner import Steps
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
+
+    Say = Callable[[str], object]
+
+_TOLD = 20  # steps that run again, one a line
 
 
-def stored_plan(rundir: str, started: ev.RunStarted) -> Plan:
-    """Return the plan of a run from the copy that the run made.
+class Wish(Record):
+    """How a run is to go on: `say` takes a line for people that has to come before anything runs.
 
-    Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
+    `plan`: the plan to go on with instead of the run's newest copy. `steps`: steps to run again, finished or not, with
+    what depends on them and nothing else; empty: whatever has to.
     """
-    path = os.path.join(rundir, records.PLAN)
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {error.strerror}") from None
-    if sha256(data).hexdigest() != started.plan["sha256"]:
-        raise InvalidInput(f"the run's copy of its plan was altered: {path}")
-    return load_bytes(data, started.plan["file"])
+
+    say: Say
+    plan: Plan | None = None
+    steps: tuple[str, ...] = ()
+    workspace: str = ""
 
 
-def state_of(rundir: str, reading: Reading) -> RunState:
-    """Return the state of a run from its ledger and its copy of the plan."""
-    started = reading.events[0] if reading.events else None
-    if not isinstance(started, ev.RunStarted):
-        raise InvalidInput(f"the ledger has no first event: {os.path.join(rundir, records.LEDGER)}")
-    return RunState(stored_plan(rundir, started)).replay(reading.events)
-
-
-def resume(run: str, settings: Settings, say: Callable[[str], object], workspace: str = "") -> Result | None:
+def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
     """Go on with a run; None when it is finished and there is nothing to do but to write its reports again.
 
-    `say` takes a line for people that has to come before anything runs. What the run was started with stays in
-    force: its parameters, its selection, --strict and --fail-on-flaky. Raises InvalidInput for an unknown run, an
-    altered ledger or a workspace that another run holds.
+    What the run was started with stays in force: its parameters, its selection, --strict and --fail-on-flaky.
+    Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
     """
-    with Session(settings, workspace or os.getcwd()) as session:
-        rundir = records.find(session.workspace, run)
+    with Session(settings, wish.workspace or os.getcwd()) as session:
+        rundir = find(run, session.workspace)
         session.claim(os.path.basename(rundir))
         recover(os.path.join(rundir, "logs"))
         reading = repair(os.path.join(rundir, records.LEDGER))
         state = state_of(rundir, reading)
-        if state.status == "completed":
-            session.prepare_reports()
+        if vault := vault_of(wish.plan or state.plan):
+            session.vault = vault
+            state = state_of(rundir, reading, vault.masked)
+            forget_outputs(os.path.join(rundir, records.OUTPUTS))
+        course = Course(session, rundir, state, wish)
+        session.prepare_reports()
+        if course.is_over:
             # planrun may have been killed before it had written them
             _, unwritten = session.report(state, rundir, reading.head)
             if unwritten:
                 raise unwritten
             return None
-        refuse_abstract(state.plan)
-        if vault := vault_of(state.plan):
-            session.vault = vault
-            state = RunState(vault.masked(state.plan)).replay(reading.events)
-            forget_outputs(os.path.join(rundir, records.OUTPUTS))
-        started = state.started
-        assert started is not None
-        session.take_over(started.options)
-        session.prepare_reports()
-        if _changed(session.workspace, started):
-            say(
-                f"{started.plan['file']} has changed; this run goes on with its own copy, "
-                "a new run would take the change"
-            )
-        wanted = started.options["selection"]
-        opening = session.opening(state.plan, state.params, wanted)
-        steps = session.steps(state, rundir, started.context)
-        selected = select(state.plan, wanted)
-        if vault:
-            opening["options"]["secrets"] = vault.notice(state.plan, selected)
-        lost = lost_attempts(state)
-        rerun = to_rerun(state, steps, lost)
+        event = course.event()
+        course.tell(event)
+        course.keep_plan()
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
-        event = ev.RunResumed(
-            rerun=tuple(rerun), lost=tuple(lost), **{**opening, "context": steps.place.context}
-        )
         session.record(state, ledger, event)
-        for name in lost:
-            if not state.steps[name].step.idempotent:
-                session.record(state, ledger, _given_up(session.clock.stamp(), name))
+        for name in course.given_up(event):
+            session.record(state, ledger, _given_up(os.path.basename(rundir), name, event.at))
         ledger.sync()
-        options = scheduler_options(session, state.plan, selected)
-        return session.drive(state, ledger, steps, options)
+        return session.drive(state, ledger, course.steps, course.options)
 
 
-def _changed(workspace: str, started: ev.RunStarted) -> bool:
-    """Whether the plan file of a run now says something else; False when it is gone."""
-    try:
-        with open(os.path.join(workspace, started.plan["file"]), "rb") as file:
-            return bool(sha256(file.read()).hexdigest() != started.plan["sha256"])
-    except OSError:
-        return False
+class Course:
+    """What a run is to do when it goes on: worked out, checked and told before anything is recorded."""
+
+    def __init__(self, session: Session, rundir: str, state: RunState, wish: Wish) -> None:
+        assert state.started is not None
+        self._session = session
+        self._rundir = rundir
+        self._before = state
+        self._wish = wish
+        self._named = newest(state)
+        self.plan = self._revised(wish.plan) if wish.plan else state.plan
+        refuse_abstract(self.plan)
+        self._opening = self._new_opening(state.started)
+        self._after = self._under_the_plan()
+        asked = {name for event in state.resumed for name in event.retry} | set(wish.steps)
+        chosen = select(self.plan, self._opening["options"]["selection"])
+        self._selected = None if chosen is None else chosen | asked
+        if session.vault:
+            self._opening["options"]["secrets"] = session.vault.notice(self.plan, self._selected)
+        self.options = scheduler_options(session, self.plan, self._selected)
+        self.steps = session.steps(self._after, rundir, state.started.context)
+        self._again = self._repetition()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run completed and nothing but its cleanup would run."""
+        if self._before.status != "completed":
+            return False
+        main = self._after.plan.main()
+        return all(step.id not in self._again and self._after.steps[step.id].ended for step in main)
+
+    def event(self) -> ev.RunResumed:
+        """The event with which the run goes on."""
+        lost = lost_attempts(self._before)
+        steps = self._wish.steps
+        return ev.RunResumed(
+            rerun=tuple(self._again), lost=tuple(lost), why=self._again, retry=steps, **self._opening
+        )
+
+    def keep_plan(self) -> None:
+        """Keep a copy of a plan that the run had not seen."""
+        if self.plan.version != self._named["version"]:
+            records.add_plan(self._rundir, self.plan.version, self.plan.source)
+
+    def given_up(self, event: ev.RunResumed) -> list[str]:
+        """The steps whose lost attempt may have had its effect, and which say that they must not be repeated.
+
+        To be asked when the event is applied: what counts is what the plan says now.
+        """
+        found = self._before.steps
+        return [
+            name
+            for name in event.lost
+            if name in found and name not in event.retry and not found[name].step.idempotent
+        ]
+
+    def tell(self, event: ev.RunResumed) -> None:
+        """Say what is different and which steps run again, before any does."""
+        masks = self._session.masks
+        lines = [*self._about_the_plan()]
+        if not self._session.settings.quiet:
+            lines += self._summary(event)
+        for line in lines:
+            self._wish.say(masks.mask_text(line) if masks else line)
+
+    # The plan and its parameters.
+
+    def _revised(self, plan: Plan) -> Plan:
+        known = self._named
+        if sha256(plan.source).hexdigest() == known["sha256"]:
+            return self._before.plan
+        vault = self._session.vault
+        revised = (vault.masked(plan) if vault else plan).but(version=int(known["version"]) + 1)
+        self._before.versions = {**self._before.versions, revised.version: revised}
+        return revised
+
+    def _new_opening(self, started: ev.RunStarted) -> dict[str, Any]:
+        state, session = self._before, self._session
+        given: set[str] = set((state.resumed[-1] if state.resumed else started).options.get("given", ()))
+        params = state.params
+        if self._wish.plan:
+            params = keep_params(self.plan, params, given, session.settings.params)
+            if session.vault:
+                session.vault.refuse(self._wish.plan, params)
+        session.take_over(started.options)
+        opening = session.opening(self.plan, params, started.options["selection"])
+        opening["context"] = started.context
+        if self.plan is state.plan:
+            opening["plan"] = dict(self._named)
+        given |= set(opening["options"]["given"])
+        opening["options"]["given"] = sorted(given & {param.name for param in self.plan.params})
+        return opening
+
+    def _under_the_plan(self) -> RunState:
+        """The state as it would be under the plan to go on with, if nothing ran again."""
+        if self.plan is self._before.plan and self._opening["params"] == self._before.params:
+            return self._before
+        return self._before.under(self.plan, self._opening["params"])
+
+    def _repetition(self) -> dict[str, str]:
+        holds = condition(self.steps)
+        found = Repetition(self._before, self._after, self.steps, selected=self._selected, holds=holds)
+        if not self._wish.steps:
+            return found.of_changes()
+        for name in self._wish.steps:
+            if name not in self._after.steps:
+                hint = did_you_mean(name, list(self._after.steps))
+                raise InvalidInput(f'no step "{name}" in {self.plan.file}' + (f"; {hint}" if hint else ""))
+        return found.of_wishes(self._wish.steps)
+
+    # What is told.
+
+    def _file_changed(self) -> bool:
+        """Whether the plan file now says something else; False when it is gone."""
+        try:
+            with open(os.path.join(self._session.workspace, self._named["file"]), "rb") as file:
+                return bool(sha256(file.read()).hexdigest() != self._named["sha256"])
+        except OSError:
+            return False
+
+    def _about_the_plan(self) -> Iterator[str]:
+        if self._wish.plan:
+            yield from self._revision()
+        elif self._file_changed():
+            file = self._named["file"]
+            yield (
+                f"{file} has changed; this run goes on with its own copy, a new run would take the change, "
+                f"and so would `planrun resume {os.path.basename(self._rundir)} --plan {file}`"
+            )
+
+    def _revision(self) -> Iterator[str]:
+        """What is different about the plan and the parameters."""
+        old, new = self._before, self._after
+        if self.plan is old.plan:
+            yield f"{self._wish_file} is what this run goes on with already"
+        else:
+            yield f"{self.plan.file} becomes version {self.plan.version} of this run's plan"
+        if self.plan.name != old.plan.name:
+            yield f'warning: the plan is named "{self.plan.name}"; this run is one of "{old.plan.name}"'
+        yield from [f"  {line}" for line in differences(old.plan, self.plan)]
+        yield from [f"  {line}" for line in _values(old.params, new.params)]
+        yield from [f"  {line}" for line in self._kept_defaults()]
+
+    @property
+    def _wish_file(self) -> str:
+        return self._wish.plan.file if self._wish.plan else self.plan.file
+
+    def _kept_defaults(self) -> Iterator[str]:
+        """Where a recorded value hides a default that somebody has just changed."""
+        old = {param.name: param.schema.get("default") for param in self._before.plan.params}
+        for param in self.plan.params:
+            name, default = param.name, param.schema.get("default")
+            value = self._after.params.get(name)
+            if name in old and default not in (None, old[name], value):
+                yield f"the parameter {name} stays {show(value)}; --param {name}={show(default)} takes the new default"
+
+    def _summary(self, event: ev.RunResumed) -> Iterator[str]:
+        main = self.plan.main()
+        steps = {step.id: self._after.steps[step.id] for step in main}
+        again = {name: why for name, why in self._again.items() if why != CLEANUP}
+        to_come = sum(found.status in ("pending", "paused") for found in steps.values())
+        reused = len(steps) - len(again) - to_come
+        yield f"reused: {reused}, run again: {len(again)}, still to run: {to_come}"
+        for name, why in list(again.items())[:_TOLD]:
+            lost = name in event.lost and name not in event.retry and not steps[name].step.idempotent
+            yield f"  {name}: {why}" + (", and not idempotent, so it does not run" if lost else "")
+        if len(again) > _TOLD:
+            yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
 
 
-def lost_attempts(state: RunState) -> list[str]:
-    """Return the steps whose last attempt has no end."""
-    return [name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None]
+def _values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            before, after = (show(values[name]) if name in values else "nothing" for values in (old, new))
+            yield f"~ the parameter {name} was {before} and is {after}"
 
 
-def to_rerun(state: RunState, steps: Steps, lost: Iterable[str]) -> list[str]:
-    """Return the steps that are pending again, in file order.
-
-    Kept is what completed or was skipped, or failed and was tolerated or recovered, as long as it would do the
-    same again and depends on nothing that runs again. `finally` steps belong to every end of a run and always
-    run again.
-    """
-    again = set(lost)
-    main = state.plan.main()
-    for name in graph.order(graph.waits(main)):
-        step = state.steps[name].step
-        if name not in again and not _kept(state, steps, step, again):
-            again.add(name)
-    again.update(step.id for step in state.plan.cleanup())
-    return [name for name, found in state.steps.items() if name in again and found.status != "pending"]
-
-
-def _kept(state: RunState, steps: Steps, step: Step, again: set[str]) -> bool:
-    found = state.steps[step.id]
-    cut_short = state.ending is not None and state.ending.why == "deadline" and found.reason == "timeout"
-    tolerated = state.tolerance(step.id) is not None and not cut_short
-    settled = tolerated or found.status in ("completed", "skipped")
-    if not settled or any(edge.on in again for edge in step.edges):
-        return False
-    if found.status == "skipped" or not found.attempts:
-        return True
-    last = found.attempts[-1]
-    return last.started.fingerprint == steps.fingerprint(step, last.n, state)
-
-
-def _given_up(at: str, name: str) -> ev.StepMoved:
-    """Fail a step whose lost attempt may have had its effect, because it says that it must not be repeated."""
+def _given_up(run: str, name: str, at: str) -> ev.StepMoved:
+    """The failure of a step whose lost attempt may have had its effect, because it must not be repeated unasked."""
     return ev.StepMoved(
         at=at,
         step=name,
         status="failed",
         reason="lost",
-        message="its last attempt has no end and it is not idempotent",
+        message=f"its last attempt has no end and it is not idempotent; `planrun retry {run} {name}` runs it again",
     )

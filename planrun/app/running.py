@@ -130,6 +130,7 @@ class Session:
                 "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
+                "given": sorted({word.partition("=")[0] for word in self.settings.params}),
             },
             "pid": os.getpid(),
             "host": os.uname().nodename,
@@ -182,7 +183,7 @@ class Session:
             sinks=_sinks(screen),
             clock=self.clock,
             inbox=self.inbox,
-            holds=_condition(steps),
+            holds=condition(steps),
             masks=self.masks,
         )
         scheduler = Scheduler(state, rooms, options)
@@ -275,7 +276,7 @@ def refuse_abstract(plan: Plan) -> None:
         )
 
 
-def _condition(steps: Steps) -> Any:
+def condition(steps: Steps) -> Any:
     """Return the evaluation of conditions; the evaluator is loaded with the first one."""
 
     def holds(step: Step, state: RunState) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from planrun.errors import InvalidInput
 from planrun.expressions.check import references
 from planrun.model import graph
-from planrun.model.plan import Exec, Run, Validate
 from planrun.source.availability import succeeded
 from planrun.source.problems import did_you_mean
+from planrun.steps.formulas import formulas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def unguarded_outputs(step: Step) -> Iterator[tuple[str, str]]:
     Those of a step whose status is looked at in the same place, or in the condition, are not among them.
     """
     asked = _asked(step.condition) if step.condition is not None else set()
-    for value in _formulas(step):
+    for value in formulas(step):
         known = asked | _asked(value)
         for reference in references(value):
             path = reference.path
@@ -107,32 +107,6 @@ def _asked(value: Any) -> set[str]:
     """Return the steps whose status an expression or template reads."""
     paths = [reference.path for reference in references(value)]
     return {str(path[1]) for path in paths if path[0] == "steps" and path[2:3] == ("status",)}
-
-
-def _formulas(step: Step) -> Iterator[Any]:
-    """Yield every template and expression of a step, and texts as well."""
-    action = step.action
-    if step.condition is not None:
-        yield step.condition
-    if isinstance(action, Run):
-        yield action.script
-    elif isinstance(action, Exec):
-        yield from action.argv
-    elif isinstance(action, Validate):
-        for check in action.checks:
-            yield from _of_check(check.kind, check.value)
-    yield from (*step.env.values(), *step.env_file)
-    if step.workdir is not None:
-        yield step.workdir
-
-
-def _of_check(kind: str, value: Any) -> Iterator[Any]:
-    if kind == "that":
-        yield value
-    elif kind == "json_schema":
-        yield from (part for part in value.values() if isinstance(part, str | tuple))
-    else:
-        yield from value
 
 
 def _hint(name: str, known: set[str]) -> str:

@@ -48,7 +48,7 @@ def _dispatch(words: list[str]) -> Callable[[list[str]], int]:
             return _help
         if words in (["--version"], ["-V"]):
             return _version
-        if words[0] in ("execute", "resume") and not {"--help", "-h"} & set(words):
+        if words[0] in ("execute", "resume", "retry") and not {"--help", "-h"} & set(words):
             from planrun.cli.running import running
 
             return running

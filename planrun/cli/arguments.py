@@ -30,6 +30,7 @@ class Option(Record):
     help: str
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    scope: str = ""  # the verb that has a variable of its own for it
 
     @property
     def repeatable(self) -> bool:
@@ -39,7 +40,8 @@ class Option(Record):
     @property
     def variable(self) -> str:
         """The environment variable that sets it."""
-        return "PLANRUN_" + self.flags[0].lstrip("-").replace("-", "_").upper()
+        scope = f"{self.scope}_" if self.scope else ""
+        return "PLANRUN_" + scope + self.flags[0].lstrip("-").replace("-", "_").upper()
 
 
 PARAM = Option(
@@ -124,7 +126,23 @@ CACHE = Option(
     flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan."
 )
 EXECUTE = (PARAM, *CHOOSING, *RUNNING, CACHE)
-RESUME = RUNNING
+REVISING = (
+    # Variables of their own: those of `execute` are often set for a whole job.
+    Option(
+        flags=("--plan",),
+        name="plan",
+        kind="text",
+        metavar="FILE",
+        help="Go on with this plan: what it changes runs again, what it adds runs.",
+        scope="RESUME",
+    ),
+    PARAM.but(
+        help="With --plan: give a parameter a new value; repeatable. The variable holds one NAME=VALUE a line.",
+        scope="RESUME",
+    ),
+)
+RESUME = (*REVISING, *RUNNING)
+RETRY = RUNNING
 
 
 def parse(
@@ -134,15 +152,23 @@ def parse(
 
     Raises InvalidInput for anything that is not in the table.
     """
-    values = _from_variables(options, os.environ if environ is None else environ)
-    operands, given = _from_line(argv, options)
+    operands, values = parse_all(argv, options, environ)
     if len(operands) != 1:
         found = f"; got {len(operands)}: {' '.join(operands)}" if operands else ""
         raise InvalidInput(f"needs one {operand}{found}")
+    return operands[0], values
+
+
+def parse_all(
+    argv: Sequence[str], options: Sequence[Option], environ: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, Any]]:
+    """Return all operands, and the fields as `parse` does; raises InvalidInput for what is not in the table."""
+    values = _from_variables(options, os.environ if environ is None else environ)
+    operands, given = _from_line(argv, options)
     values.update(given)
     if values.pop("no_cache", False):
         values["cache"] = False
-    return operands[0], values
+    return operands, values
 
 
 def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:

@@ -1,11 +1,14 @@
-"""`planrun execute` and `planrun resume` for click: their help and completion; they run without it."""
+"""`planrun execute`, `planrun resume` and `planrun retry` for click: their help and completion; they run without it."""
 
 from __future__ import annotations
 
+from inspect import cleandoc
+
 import click
 
-from planrun.cli.arguments import EXECUTE, RESUME
+from planrun.cli.arguments import EXECUTE, RESUME, RETRY
 from planrun.cli.completing import complete_params, complete_runs, complete_steps, complete_tags
+from planrun.cli.overview import EXIT_CODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,17 +48,20 @@ def _hand_over(**_values: Any) -> int:
     return running(words)
 
 
-def _running(name: str, operand: click.Argument, options: tuple[Option, ...], text: str) -> click.Command:
+def _running(
+    name: str, operands: list[click.Parameter], options: tuple[Option, ...], text: str
+) -> click.Command:
     callback: Callable[..., Any] = _hand_over
-    params: list[click.Parameter] = [operand, *map(_option, options)]
+    params = [*operands, *map(_option, options)]
+    about = f"{cleandoc(text)}\n\n\b\nExit codes:\n{EXIT_CODES}"
     return click.Command(
-        name, callback=callback, params=params, help=text, short_help=text.partition("\n")[0]
+        name, callback=callback, params=params, help=about, short_help=text.partition("\n")[0]
     )
 
 
 execute = _running(
     "execute",
-    click.Argument(["plan"], type=click.Path()),
+    [click.Argument(["plan"], type=click.Path())],
     EXECUTE,
     """Run PLAN.
 
@@ -74,23 +80,12 @@ execute = _running(
       planrun execute plan.yml --from build --skip publish
       planrun execute plan.yml --jobs 8 --strict
       planrun execute plan.yml --json | jq .verdict
-
-    \b
-    Exit codes:
-      0    every step completed, or its failure is tolerated (--strict: 1)
-      1    a step failed
-      2    the plan or the command line is wrong; nothing ran
-      3    denied
-      4    internal error
-      74   the ledger or a report cannot be written
-      124  the plan's deadline passed
-      129, 130, 143  cancelled by SIGHUP, SIGINT, SIGTERM
     """,
 )
 
 resume = _running(
     "resume",
-    click.Argument(["run"], shell_complete=complete_runs),
+    [click.Argument(["run"], shell_complete=complete_runs)],
     RESUME,
     """Let RUN go on: the id of a run, the beginning of one, or `last`.
 
@@ -98,9 +93,33 @@ resume = _running(
     keeps. Steps that completed and would do the same again are not run again. A finished run stays as it is; its
     reports are written again.
 
+    With --plan the run goes on with an edited plan: what is different is printed first, steps that changed and what
+    depends on them run again, new ones run, and the run keeps this version beside the first.
+
     \b
     Examples:
       planrun resume last
       planrun resume 20260131-093000-1f2e3d --jobs 2
+      planrun resume last --plan plan.yml
+      planrun resume last --plan plan.yml --param target=prod
+    """,
+)
+
+retry = _running(
+    "retry",
+    [
+        click.Argument(["run"], shell_complete=complete_runs),
+        click.Argument(["step"], nargs=-1, required=True, shell_complete=complete_steps),
+    ],
+    RETRY,
+    """Run steps of RUN again, and everything that depends on them, whatever became of them.
+
+    All other steps stay as they ended. It works on finished runs as well, and it is the way on for a step with
+    `idempotent: false` whose attempt was lost: look what it did first.
+
+    \b
+    Examples:
+      planrun retry last publish
+      planrun retry 20260131-093000-1f2e3d test lint
     """,
 )

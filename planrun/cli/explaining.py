@@ -70,6 +70,11 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     if found["waited_for_by"]:
         yield f"\nWaited for by: {', '.join(found['waited_for_by'])}"
     yield from _attempts(found["attempts"])
+    if found["ran_again"]:
+        yield "\nRun again"
+        yield from [
+            f"  {_one_line(again['because'])} (resumed {again['at']})" for again in found["ran_again"]
+        ]
     if step["action"]:
         yield "\nWhat it does"
         yield from [f"  | {row}" for row in step["action"].rstrip("\n").split("\n")]

@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "schema": "beginning:schema",
     "execute": "executing:execute",
     "resume": "executing:resume",
+    "retry": "executing:retry",
     "status": "looking:status",
     "runs": "looking:runs",
     "report": "reporting:report",

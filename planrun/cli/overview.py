@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-OVERVIEW = """\
+EXIT_CODES = """\
+  0    every step completed, or its failure is tolerated (--strict: 1)
+  1    a step failed
+  2    the plan or the command line is wrong; nothing ran
+  3    denied
+  4    internal error
+  74   the ledger or a report cannot be written
+  124  the plan's deadline passed
+  129  cancelled by SIGHUP; 130 by SIGINT, 143 by SIGTERM
+"""
+"""Of the verbs that run steps; the only place where they are told in the program."""
+
+OVERVIEW = f"""\
 planrun runs a reviewed plan in CI, and says exactly what happened.
 
   planrun init                              write a first plan: plan.yml
@@ -38,6 +50,7 @@ Plans:
 Runs:
   execute PLAN        run a plan
   resume RUN          go on with a run that failed or was killed
+  retry RUN STEP...   run steps again, and what depends on them
   status [RUN]        how far a run is, and what holds it up
   runs                the runs in this folder
   report RUN          JUnit, markdown, JSON or text, at any time
@@ -50,16 +63,8 @@ Shell:
 RUN is the id of a run, the beginning of one, or `last`.
 `planrun VERB --help` shows the options of a verb with examples.
 
-Exit codes of execute and resume:
-  0    every step completed, or its failure is tolerated (--strict: 1)
-  1    a step failed
-  2    the plan or the command line is wrong; nothing ran
-  3    denied
-  4    internal error
-  74   the ledger or a report cannot be written
-  124  the plan's deadline passed
-  130  cancelled by SIGINT; 143 by SIGTERM, 129 by SIGHUP
-
+Exit codes of execute, resume and retry:
+{EXIT_CODES}
 Environment:
   PLANRUN_JOBS, PLANRUN_REPORT_DIR, ...   default of the option of that name
   NO_COLOR, FORCE_COLOR                   without colours; with colours

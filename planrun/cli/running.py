@@ -1,11 +1,11 @@
-"""`planrun execute` and `planrun resume`: the hot path, without click."""
+"""`planrun execute`, `planrun resume` and `planrun retry`: the hot path, without click."""
 
 from __future__ import annotations
 
 import gc
 import sys
 
-from planrun.cli.arguments import EXECUTE, RESUME, parse
+from planrun.cli.arguments import EXECUTE, RESUME, RETRY, parse, parse_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,21 +19,20 @@ if TYPE_CHECKING:
 
 
 def running(words: list[str]) -> int:
-    """Run `execute PLAN` or `resume RUN` with its options; `words` is the whole command line."""
+    """Run `execute PLAN`, `resume RUN` or `retry RUN STEP…` with its options; `words` is the whole command line."""
     # A run makes few cycles and ends soon: looking for garbage in 10,000 steps costs more than it frees.
     gc.disable()
-    return _execute(words[1:]) if words[0] == "execute" else _resume(words[1:])
+    verb = {"execute": _execute, "resume": _resume, "retry": _retry}[words[0]]
+    return verb(words[1:])
 
 
 def _execute(words: list[str]) -> int:
     file, values = parse(words, EXECUTE, "PLAN file")
     from planrun.app.running import vault_of
     from planrun.app.settings import Settings
-    from planrun.source.load import load
 
     settings = Settings(**values)
-    warnings: list[Problem] = []
-    plan = load(file, cache=settings.cache, warnings=warnings)
+    plan, warnings = _load(file, settings)
     vault = vault_of(plan)
     try:
         return _start(plan, settings, warnings, vault)
@@ -46,11 +45,7 @@ def _execute(words: list[str]) -> int:
 def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault | None) -> int:
     from planrun.app.running import execute
 
-    if warnings:
-        from planrun.source.problems import render_text
-
-        text = render_text(warnings, {plan.file: plan.source})
-        sys.stderr.write(vault.veil.mask_text(text) if vault and vault.veil else text)
+    _warn(plan, warnings, vault)
     params: dict[str, Any] = {}
     if plan.params or settings.params:
         from planrun.source.params import parse_params
@@ -59,14 +54,55 @@ def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault
     return _finish(execute(plan, settings, params, vault=vault), settings)
 
 
+def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
+    """Return the plan in a file and what there is to warn of."""
+    from planrun.source.load import load
+
+    warnings: list[Problem] = []
+    return load(file, cache=settings.cache, warnings=warnings), warnings
+
+
+def _warn(plan: Plan, warnings: list[Problem], vault: Vault | None) -> None:
+    if warnings:
+        from planrun.source.problems import render_text
+
+        text = render_text(warnings, {plan.file: plan.source})
+        sys.stderr.write(vault.veil.mask_text(text) if vault and vault.veil else text)
+
+
 def _resume(words: list[str]) -> int:
     run, values = parse(words, RESUME, "RUN id (or `last`)")
-    from planrun.app.resuming import resume
+    file = values.pop("plan", "")
+    if not file and "params" in values:
+        from planrun.errors import InvalidInput
+
+        raise InvalidInput("--param of resume needs --plan FILE; without it the run keeps its parameters")
+    return _go_on(run, values, file=file)
+
+
+def _retry(words: list[str]) -> int:
+    operands, values = parse_all(words, RETRY)
+    if len(operands) < 2:
+        from planrun.errors import InvalidInput
+
+        raise InvalidInput("needs a RUN id (or `last`) and the STEPs that are to run again")
+    return _go_on(operands[0], values, steps=tuple(operands[1:]))
+
+
+def _go_on(run: str, values: dict[str, Any], *, file: str = "", steps: tuple[str, ...] = ()) -> int:
+    from planrun.app.resuming import Wish, go_on
     from planrun.app.settings import Settings
     from planrun.cli.failure import printable
 
     settings = Settings(**values)
-    result = resume(run, settings, lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"))
+    plan = None
+    if file:
+        from planrun.app.running import vault_of
+
+        plan, warnings = _load(file, settings)
+        _warn(plan, warnings, vault_of(plan))
+    wish = Wish(say=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"), plan=plan, steps=steps)
+    result = go_on(run, settings, wish)
     if result is not None:
         return _finish(result, settings)
     sys.stderr.write("planrun: the run is finished; nothing to do\n")

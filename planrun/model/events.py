@@ -27,7 +27,10 @@ class RunStarted(Record):
 
 
 class RunResumed(Record):
-    """The same run goes on: the steps in `rerun` are pending again, everything else stays as it ended."""
+    """The same run goes on: the steps in `rerun` are pending again, everything else stays as it ended.
+
+    `plan` names the copy it goes on with, which may be a later one than before.
+    """
 
     at: str
     planrun: str
@@ -39,6 +42,8 @@ class RunResumed(Record):
     lost: tuple[str, ...]  # steps whose last attempt has no end
     pid: int
     host: str
+    why: dict[str, str] = {}  # noqa: RUF012 - never written; of the steps in `rerun`, in words
+    retry: tuple[str, ...] = ()  # steps that somebody asked for, finished or not
 
 
 class PlanMoved(Record):
@@ -54,7 +59,7 @@ class AttemptStarted(Record):
     at: str
     step: str
     n: int
-    fingerprint: str = ""  # of what is about to run
+    fingerprint: str = ""  # of what is about to run, in parts: `argv:… env:…`
     log: str = ""  # relative to the run directory; empty: the step has no process
 
 

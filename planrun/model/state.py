@@ -110,13 +110,12 @@ class StepValues(dict[str, "dict[str, Any]"]):
 class RunState:
     """A run and its steps; changed by `apply` alone, so that replaying a ledger gives the same state."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, versions: Mapping[int, Plan] | None = None) -> None:
         self.plan = plan
+        self.versions = versions or {}  # every plan that an event may go on with
         self.steps = {step.id: StepState(step) for step in plan.steps}
-        self.handlers: dict[str, tuple[str, ...]] = {}
-        for step in plan.steps:
-            for failed in step.recovers:
-                self.handlers[failed] = (*self.handlers.get(failed, ()), step.id)
+        self.dropped: dict[str, StepState] = {}  # of steps that earlier versions of the plan had
+        self.handlers = _handlers(plan)
         self.status = "draft"
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
@@ -135,6 +134,19 @@ class RunState:
         for event in events:
             self.apply(event)
         return self
+
+    def under(self, plan: Plan, params: dict[str, Any]) -> RunState:
+        """Return this run as it would be under another plan and other parameters; it itself stays as it is."""
+        from copy import copy  # few runs go on with another plan
+
+        found = copy(self)
+        found.steps = {name: copy(step) for name, step in self.steps.items()}
+        found.dropped = {name: copy(step) for name, step in self.dropped.items()}
+        found.versions = {plan.version: plan}
+        found.params = params
+        if plan.version != self.plan.version:
+            found._revise(plan.version)
+        return found
 
     def tolerance(self, step_id: str) -> Tolerance:
         """How the failure of a step is tolerated: by its `on_failure`, or by a handler that completed."""
@@ -171,7 +183,7 @@ class RunState:
         self.params = event.params
 
     def _run_resumed(self, event: ev.RunResumed) -> None:
-        if self.status == "completed":
+        if self.status == "completed" and not event.rerun:
             raise InternalError("a completed run cannot be resumed")
         self.status = "approved"
         self.resumed.append(event)
@@ -183,8 +195,27 @@ class RunState:
             attempt.ended = ev.AttemptEnded(
                 at=event.at, step=name, n=attempt.n, status="lost", step_status="pending", reason="lost"
             )
+        version = event.plan.get("version", self.plan.version)
+        if version != self.plan.version:
+            self._revise(version)
         for name in event.rerun:
             self.steps[name].reset()
+
+    def _revise(self, version: int) -> None:
+        """Go over to another version of the plan; what is known of a step stays with its id."""
+        if version not in self.versions:
+            raise InternalError(f"version {version} of the plan is not at hand")
+        self.plan = self.versions[version]
+        known, back = {**self.dropped, **self.steps}, self.dropped
+        self.steps = {}
+        for step in self.plan.steps:
+            found = known.pop(step.id, None) or StepState(step)
+            found.step = step
+            if step.id in back:
+                found.reset()  # what it was about may have changed since
+            self.steps[step.id] = found
+        self.dropped = known
+        self.handlers = _handlers(self.plan)
 
     def _plan_moved(self, event: ev.PlanMoved) -> None:
         self.status = move_plan(self.status, event.status)
@@ -217,6 +248,15 @@ class RunState:
     def _run_ended(self, event: ev.RunEnded) -> None:
         self.status = move_plan(self.status, event.status)
         self.ended = event
+
+
+def _handlers(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Return which steps recover each step."""
+    found: dict[str, tuple[str, ...]] = {}
+    for step in plan.steps:
+        for failed in step.recovers:
+            found[failed] = (*found.get(failed, ()), step.id)
+    return found
 
 
 _FOLDS: dict[type[ev.Event], Any] = {

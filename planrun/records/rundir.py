@@ -99,6 +99,29 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
     )
 
 
+def plan_file(version: int) -> str:
+    """Return the name of a run's copy of its plan; the first version has none."""
+    return PLAN if version == 1 else f"plan.v{version}.yml"
+
+
+def add_plan(path: str, version: int, plan: bytes) -> None:
+    """Keep a later version of a run's plan; on return its bytes and its name survive a power cut."""
+    name = os.path.join(path, plan_file(version))
+    part = f"{name}.part"
+    try:
+        if os.path.lexists(part):  # whoever made it died before any event named it
+            os.unlink(part)
+        _write(part, plan, sync=True)
+        os.rename(part, name)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise RecordsLost(f"the records cannot be written: {name}: {error.strerror}") from None
+
+
 def runs(workspace: str) -> Iterator[str]:
     """Yield the ids of all runs in a workspace, newest first."""
     folder = os.path.join(workspace, HOME, "runs")
@@ -133,10 +156,12 @@ def _quietly(remove: Callable[[str], None], path: str) -> None:
         return
 
 
-def _write(path: str, data: bytes) -> None:
+def _write(path: str, data: bytes, *, sync: bool = False) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         while data:
             data = data[os.write(fd, data) :]
+        if sync:
+            os.fsync(fd)
     finally:
         os.close(fd)

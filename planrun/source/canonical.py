@@ -29,21 +29,21 @@ _PLACES = frozenset(("file", "digest", "line", "col", "condition_text", "source"
 def digest(plan: Plan) -> str:
     """Return the sha256 of the canonical form, hex; the plan's own `digest` plays no part."""
     found = sha256(FORM.encode())
-    found.update(ascii(_plain(plan)).encode())
+    found.update(ascii(plain(plan)).encode())
     for step in plan.steps:
         found.update(b"\n")
         found.update(ascii(_record(step)).encode())
     return str(found.hexdigest())
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value as JSON data: records as mappings without defaults, keys sorted, trees without places."""
     if isinstance(value, Record):
         return _record(value)
     if isinstance(value, dict):
-        return {key: _plain(value[key]) for key in sorted(value)}
+        return {key: plain(value[key]) for key in sorted(value)}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value
 
 
@@ -59,8 +59,8 @@ def _record(record: Record) -> dict[str, Any]:
             if item:
                 fields[name] = _FORMS[name](item)
         elif item != (default := getattr(kind, name, None)):
-            found = _plain(item)
-            if not isinstance(default, Record) or found != _plain(default):
+            found = plain(item)
+            if not isinstance(default, Record) or found != plain(default):
                 fields[name] = found
     return fields
 
@@ -79,7 +79,7 @@ def _texts(values: tuple[Text, ...]) -> list[Any]:
 def _named(values: dict[str, Any]) -> dict[str, Any]:
     """Return texts by name, or schemas by name, as `outputs` are those of a plan or of a step."""
     return {
-        name: _plain(value) if isinstance(value, dict) else _text(value)
+        name: plain(value) if isinstance(value, dict) else _text(value)
         for name, value in sorted(values.items())
     }
 

@@ -54,6 +54,40 @@ def resolve_params(plan: Plan, given: Mapping[str, str], problems: Iterable[str]
     return values
 
 
+def keep_params(
+    plan: Plan, recorded: Mapping[str, Any], given: Iterable[str], texts: Iterable[str]
+) -> dict[str, Any]:
+    """Return the parameters of a run that goes on with another version of its plan.
+
+    A recorded value stays where its name is declared and its schema still takes it; `texts` are new ones, as
+    `name=value`. Where nobody had given the recorded value (its name is not in `given`) the new default stands in
+    for one that no longer fits. Raises InvalidInput with all that is wrong.
+    """
+    from planrun.values import check_value
+
+    words = tuple(texts)
+    named = {word.partition("=")[0] for word in words}
+    before = frozenset(given)
+    kept: dict[str, Any] = {}
+    problems: list[str] = []
+    for param in plan.params:
+        if param.name in named or param.name not in recorded:
+            continue
+        problem = check_value(param.schema, recorded[param.name])
+        if problem is None:
+            kept[param.name] = recorded[param.name]
+        elif param.name in before:
+            problems.append(
+                f'the parameter "{param.name}" {problem}: that is its value in this run; '
+                f"give another by --param {param.name}=VALUE"
+            )
+    if problems:
+        raise InvalidInput("; ".join(problems))
+    needed = tuple(param for param in plan.params if param.name not in kept)
+    values = {**kept, **parse_params(plan.but(params=needed), words)}
+    return {param.name: values[param.name] for param in plan.params if param.name in values}
+
+
 def _read(schema: Mapping[str, Any], text: str) -> Any:
     if len(text) > MAX_TEXT:
         raise ValueError(f"is longer than {MAX_TEXT} characters")

@@ -34,10 +34,22 @@ class Recipe(Record):
     workdir: str
     script: str | None = None
 
-    def fingerprint(self) -> str:
-        """sha256 over everything that decides what the step does, hex."""
-        parts = (self.argv, sorted(self.env.items()), self.workdir)
-        return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    def fingerprint(self, command: str = "argv") -> str:
+        """What decides what the step does, in parts of 128 bits: `argv:…`, then `env:…` and `workdir:…` if any."""
+        parts = f"{command}:{_brief(self.argv)}"
+        if self.env:
+            parts += f" env:{_brief(sorted(self.env.items()))}"
+        return f"{parts} workdir:{_brief(self.workdir)}" if self.workdir else parts
+
+
+def parts_of(fingerprint: str) -> dict[str, str]:
+    """Return the parts of a fingerprint by name."""
+    return {name: digest for name, _, digest in (part.partition(":") for part in fingerprint.split())}
+
+
+def _brief(value: object) -> str:
+    """Half of a sha256 in hex: nobody finds two values for it."""
+    return str(sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest())[:32]
 
 
 def shell_words(declared: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Validate
 from planrun.model.record import Record
-from planrun.sha256 import sha256
 from planrun.steps.outputs import OutputError, forget_outputs, read_outputs
 from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, render_step
 
@@ -87,12 +86,23 @@ class Steps:
     def fingerprint(self, step: Step, attempt: int, state: RunState) -> str:
         """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
         try:
-            if isinstance(step.action, Validate):
-                return sha256(repr(step.action).encode()).hexdigest()
             scope = self.scope(state, step, attempt)
+            if isinstance(step.action, Validate):
+                return self._of_checks(step, added_environment(step, state.plan, scope))
             return self._veiled(step, render_step(step, state.plan, scope, self.place.shell)).fingerprint()
         except EvaluationError:
             return ""
+
+    def added(self, step: Step, attempt: int, state: RunState) -> dict[str, str]:
+        """Return the variables that the plan adds for an attempt, secrets as in its fingerprint.
+
+        None when they cannot be rendered.
+        """
+        try:
+            env = added_environment(step, state.plan, self.scope(state, step, attempt))
+        except EvaluationError:
+            return {}
+        return self._veiled(step, Recipe(argv=(), env=env, workdir="")).env
 
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
@@ -135,6 +145,13 @@ class Steps:
             return recipe
         argv, env, workdir = mask.mask_value((recipe.argv, recipe.env, recipe.workdir))
         return recipe.but(argv=argv, env=env, workdir=workdir)
+
+    def _of_checks(self, step: Step, env: dict[str, str]) -> str:
+        """The fingerprint of a `validate` step; how its checks are laid out does not show in it."""
+        from planrun.source.canonical import plain  # only plans with such a step pay for it
+
+        recipe = Recipe(argv=(repr(plain(step.action)),), env=env, workdir="")
+        return self._veiled(step, recipe).fingerprint("checks")
 
     def _job(self, step: Step, attempt: int, recipe: Recipe) -> Job:
         place = self.place
@@ -181,7 +198,8 @@ class Steps:
 
         assert isinstance(step.action, Validate)
         began = time.monotonic()
-        env = {**self.place.env, **added_environment(step, state.plan, scope), **self._secrets(step)}
+        added = added_environment(step, state.plan, scope)
+        env = {**self.place.env, **added, **self._secrets(step)}
         results = run_checks(step.action.checks, CheckScope(self.place.workspace, env, scope))
         failed = [result for result in results if not result["ok"]]
         message = "; ".join(f"{result['name']}: {result['message']}" for result in failed)
@@ -192,7 +210,7 @@ class Steps:
             message=message,
             checks=results,
         )
-        return Prepared(fingerprint=sha256(repr(step.action).encode()).hexdigest(), outcome=outcome)
+        return Prepared(fingerprint=self._of_checks(step, added), outcome=outcome)
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:

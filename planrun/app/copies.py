@@ -1,0 +1,59 @@
+"""The copies of its plan that a run keeps, and the state of a run as its ledger and these copies tell it."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import InvalidInput
+from planrun.model import events as ev
+from planrun.model.state import RunState
+from planrun.records import rundir as records
+from planrun.sha256 import sha256
+from planrun.source.load import load_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan
+    from planrun.records.reading import Reading
+
+
+def stored_plan(rundir: str, named: Mapping[str, Any]) -> Plan:
+    """Return a plan of a run from the copy that the run made; `named` is what the ledger says of it.
+
+    Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
+    """
+    version = int(named["version"])
+    path = os.path.join(rundir, records.plan_file(version))
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {error.strerror}") from None
+    if sha256(data).hexdigest() != named["sha256"]:
+        raise InvalidInput(f"the run's copy of its plan was altered: {path}")
+    plan = load_bytes(data, named["file"])
+    return plan if plan.version == version else plan.but(version=version)
+
+
+def state_of(rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | None = None) -> RunState:
+    """Return the state of a run from its ledger and its copies of the plan; raises InvalidInput, InvalidPlan.
+
+    `masked` gives a plan as it may be shown.
+    """
+    started = reading.events[0] if reading.events else None
+    if not isinstance(started, ev.RunStarted):
+        raise InvalidInput(f"the ledger has no first event: {os.path.join(rundir, records.LEDGER)}")
+    plans: dict[int, Plan] = {}
+    for event in reading.events:
+        if isinstance(event, ev.RunStarted | ev.RunResumed) and event.plan["version"] not in plans:
+            plan = stored_plan(rundir, event.plan)
+            plans[plan.version] = masked(plan) if masked else plan
+    return RunState(plans[started.plan["version"]], plans).replay(reading.events)
+
+
+def newest(state: RunState) -> Mapping[str, Any]:
+    """Return what the ledger says of the copy that the run goes on with: name, version, digest, sha256, file."""
+    return state.resumed[-1].plan if state.resumed else state.started.plan if state.started else {}

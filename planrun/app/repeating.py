@@ -1,0 +1,197 @@
+"""Which steps of a run that goes on run again, and why, each in words."""
+
+from __future__ import annotations
+
+from planrun.errors import EvaluationError
+from planrun.expressions.check import references
+from planrun.model import graph
+from planrun.model.plan import Validate
+from planrun.source.canonical import plain
+from planrun.steps.formulas import formulas
+from planrun.steps.render import parts_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState, StepState
+    from planrun.steps.runner import Steps
+
+ASKED = "asked for"
+CLEANUP = "it belongs to every end of a run"
+# The parts of a fingerprint, as people call them.
+_PARTS = {
+    "argv": "its command changed",
+    "checks": "its checks changed",
+    "env": "its environment changed",
+    "workdir": "its folder changed",
+}
+_NAMED = 5  # of many names the first ones
+
+
+def lost_attempts(state: RunState) -> list[str]:
+    """Return the steps whose last attempt has no end."""
+    return [name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None]
+
+
+class Repetition:
+    """A run that goes on: `before` as it stopped, `after` the same under the plan that it goes on with.
+
+    Both are the same state when that is the same plan. `selected` are the steps that may run, None: all.
+    `holds` evaluates a condition, `steps` renders.
+    """
+
+    def __init__(
+        self,
+        before: RunState,
+        after: RunState,
+        steps: Steps,
+        *,
+        selected: frozenset[str] | None,
+        holds: Callable[[Step, RunState], bool],
+    ) -> None:
+        self._before = before
+        self._after = after
+        self._steps = steps
+        self._selected = selected
+        self._holds = holds
+        self._lost = frozenset(lost_attempts(before))
+        self._again: dict[str, str] = {}
+
+    def of_changes(self) -> dict[str, str]:
+        """Return the steps that a resumed run has to run again, in file order, each with the reason.
+
+        Kept is what completed or was skipped, or failed and was tolerated or recovered, as long as it would do the
+        same again and depends on nothing that runs again. `finally` steps belong to every end of a run.
+        """
+        return self._walk(
+            lambda found: self._unfinished(found) or self._dependence(found.step) or self._change(found)
+        )
+
+    def of_wishes(self, wanted: Iterable[str]) -> dict[str, str]:
+        """Return the `wanted` steps and all that depend on them, and what has no end; each with the reason."""
+        asked = frozenset(wanted)
+        return self._walk(
+            lambda found: (
+                ASKED if found.step.id in asked else self._interruption(found) or self._dependence(found.step)
+            )
+        )
+
+    def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
+        after = self._after
+        for name in graph.order(graph.waits(after.plan.main())):
+            reason = why(after.steps[name])
+            if reason:
+                self._again[name] = reason
+        self._again.update((step.id, CLEANUP) for step in after.plan.cleanup())
+        return {
+            name: self._again[name]
+            for name, found in after.steps.items()
+            if name in self._again and found.status != "pending"
+        }
+
+    def _interruption(self, found: StepState) -> str:
+        """Why a step without an end runs again; what is paused goes on with its next attempt instead."""
+        if found.step.id in self._lost:
+            return "lost"
+        return "interrupted" if found.status in ("pending", "running", "waiting") else ""
+
+    def _unfinished(self, found: StepState) -> str:
+        interrupted = self._interruption(found)
+        if interrupted or found.status in ("completed", "skipped", "paused"):
+            return interrupted
+        if found.status != "failed":
+            return found.status
+        if found.reason == "lost" and not found.step.idempotent:
+            return ""  # only who knows what it did can tell whether it may run again
+        ending = self._before.ending
+        cut_short = ending is not None and ending.why == "deadline" and found.reason == "timeout"
+        return "failed" if cut_short or self._after.tolerance(found.step.id) is None else ""
+
+    def _dependence(self, step: Step) -> str:
+        on = next((edge.on for edge in step.edges if edge.on in self._again), "")
+        if not on:
+            return ""
+        verb = "has yet to run" if self._after.steps[on].status == "pending" else "runs again"
+        return f"depends on {on}, which {verb}"
+
+    def _change(self, found: StepState) -> str:
+        """What makes a finished step end in another way now; empty when nothing does."""
+        if found.status == "skipped":
+            return self._decision(found) if self._after is not self._before else ""
+        reasons = self._parts(found)
+        if self._after is not self._before:
+            reasons += self._meaning(found.step)
+        return ", ".join(reasons)
+
+    def _decision(self, found: StepState) -> str:
+        """Why it has to be decided anew whether a skipped step runs."""
+        step = found.step
+        old = self._before.steps[step.id].step
+        if _changed(step, old, "edges"):
+            return "its dependencies changed"
+        if _changed(step, old, "condition"):
+            return "its condition changed"
+        if found.reason == "not_selected":
+            return "now selected" if self._selected is None or step.id in self._selected else ""
+        if found.reason != "condition":
+            return ""
+        try:
+            return "its condition is true now" if self._holds(step, self._after) else ""
+        except EvaluationError:
+            return "its condition has no value now"
+
+    def _meaning(self, step: Step) -> list[str]:
+        """What changed of a step that ran and that does not show in its fingerprint."""
+        old = self._before.steps[step.id].step
+        found = []
+        if _changed(step, old, "outputs"):
+            found.append("its outputs changed")
+        if isinstance(step.action, Validate):
+            read = {
+                str(reference.path[1])
+                for formula in formulas(step)
+                for reference in references(formula)
+                if reference.path[0] == "params" and len(reference.path) > 1
+            }
+            before, after = self._before.params, self._after.params
+            other = sorted(name for name in read if before.get(name) != after.get(name))
+            if other:
+                found.append(f"the parameters it reads changed: {_names(other)}")
+        return found
+
+    def _parts(self, found: StepState) -> list[str]:
+        """Which parts of the fingerprint are not what they were."""
+        if not found.attempts:
+            return []
+        last = found.attempts[-1]
+        old = parts_of(last.started.fingerprint)
+        new = parts_of(self._steps.fingerprint(found.step, last.n, self._after))
+        if old and not new:
+            return ["its values cannot be filled in any more"]
+        return [
+            _PARTS.get(name, f"its {name} changed") + (self._variables(found) if name == "env" else "")
+            for name in {**old, **new}
+            if old.get(name) != new.get(name)
+        ]
+
+    def _variables(self, found: StepState) -> str:
+        """`: NAME, …`, the variables that differ, as far as the plan tells; the caller's old ones are not on record."""
+        if self._after is self._before:
+            return ""
+        attempt = found.attempts[-1].n
+        old = self._steps.added(self._before.steps[found.step.id].step, attempt, self._before)
+        new = self._steps.added(found.step, attempt, self._after)
+        names = sorted(name for name in {**old, **new} if old.get(name) != new.get(name))
+        return f": {_names(names)}" if names else ""
+
+
+def _changed(step: Step, old: Step, field: str) -> bool:
+    """Whether a field of a step means something else than before."""
+    return bool(plain(step).get(field) != plain(old).get(field))
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,38 @@
+"""Every expression and template of a step, wherever it stands."""
+
+from __future__ import annotations
+
+from planrun.model.plan import Exec, Run, Validate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.model.plan import Step
+
+
+def formulas(step: Step) -> Iterator[Any]:
+    """Yield every template and expression of a step, and texts as well."""
+    action = step.action
+    if step.condition is not None:
+        yield step.condition
+    if isinstance(action, Run):
+        yield action.script
+    elif isinstance(action, Exec):
+        yield from action.argv
+    elif isinstance(action, Validate):
+        for check in action.checks:
+            yield from _of_check(check.kind, check.value)
+    yield from (*step.env.values(), *step.env_file)
+    if step.workdir is not None:
+        yield step.workdir
+
+
+def _of_check(kind: str, value: Any) -> Iterator[Any]:
+    if kind == "that":
+        yield value
+    elif kind == "json_schema":
+        yield from (part for part in value.values() if isinstance(part, str | tuple))
+    else:
+        yield from value
