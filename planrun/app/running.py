@@ -20,7 +20,7 @@ from planrun.records.lock import WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import write_reports
 from planrun.sha256 import sha256
-from planrun.steps.environment import caller_environment
+from planrun.steps.environment import caller_environment, withheld
 from planrun.steps.render import BASH, SH
 from planrun.steps.runner import Place, Steps
 
@@ -131,6 +131,7 @@ class Session:
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
                 "given": sorted({word.partition("=")[0] for word in self.settings.params}),
+                "memory": self._hide(plan),
             },
             "pid": os.getpid(),
             "host": os.uname().nodename,
@@ -165,6 +166,16 @@ class Session:
             self._environment = caller_environment(plan.inherit_env, os.environ, plan.secrets)
         return self._environment
 
+    def _hide(self, plan: Plan) -> str:
+        """Hide from the steps to come what only some of them get, or none; returns how far the system lets us."""
+        environ = os.environ
+        names = withheld(environ, self._caller_environment(plan)[0], plan.secrets)
+        if not names:
+            return "nothing to hide"
+        from planrun.executors.shield import hide  # loads a library
+
+        return hide(names)
+
     def drive(self, state: RunState, ledger: Ledger, steps: Steps, options: Options) -> Result:
         """Run what is pending, write the reports and say how it ended.
 
@@ -173,7 +184,8 @@ class Session:
         rundir = steps.place.rundir
         screen = console(state, rundir, self.settings, masks=self.masks)
         owner = Owner(run=steps.place.run, workspace=self.workspace)
-        executor = LocalExecutor(inbox=self.inbox, logs=os.path.join(rundir, "logs"), owner=owner)
+        logs = os.path.join(rundir, "logs")
+        executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
         if self.lock.used_before:
             executor.clear()
         rooms = Rooms(

@@ -52,6 +52,15 @@ def caller_environment(
     return {name: value for name, value in kept.items() if name not in dropped}, left_out
 
 
+def withheld(
+    environ: Mapping[str, str], inherited: Mapping[str, str], secrets: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the names of the credentials and declared secrets in `environ` that not every step gets."""
+    return tuple(
+        [name for name in environ if name not in inherited and (name in secrets or looks_secret(name))]
+    )
+
+
 def parse_env_file(text: str) -> dict[str, str]:
     """Return the variables of a dotenv text: `NAME=value` lines, `export`, comments and quotes allowed.
 
