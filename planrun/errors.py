@@ -6,6 +6,7 @@ PlanrunError
 │   └── EvaluationError   2    an expression that has no value in this run
 ├── Denied                3    policy, approval or digest says no
 ├── InternalError         4    a bug in planrun
+├── Interrupted     128 + n    signal n came before anything ran
 └── RecordsLost          74    a ledger or report that cannot be written
 """
 
@@ -66,6 +67,14 @@ class Denied(PlanrunError):
 
 class InternalError(PlanrunError):
     """A state that should be impossible: a bug in planrun."""
+
+
+class Interrupted(PlanrunError):
+    """Signal `signum` came while planrun waited for something, before anything ran."""
+
+    def __init__(self, signum: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signum
 
 
 class RecordsLost(PlanrunError):

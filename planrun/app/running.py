@@ -16,7 +16,7 @@ from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
 from planrun.records import rundir as records
-from planrun.records.lock import WorkspaceLock
+from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import write_reports
 from planrun.sha256 import sha256
@@ -81,7 +81,20 @@ class Session:
         ledger.append(event)
 
     def claim(self, run: str) -> None:
-        """Take the workspace for a run; raises InvalidInput when another one has it."""
+        """Take the workspace for a run, when another one has it as soon as --wait-lock allows.
+
+        Raises InvalidInput that names the holder, Interrupted, RecordsLost.
+        """
+        try:
+            self._take(run)
+        except WorkspaceHeld as held:
+            if not self.settings.wait_lock:
+                raise
+            from planrun.app.waiting import wait  # few runs wait
+
+            wait(lambda: self._take(run), held, self.settings.wait_lock, self.inbox)
+
+    def _take(self, run: str) -> None:
         self.lock.acquire(
             f"run {run}, process {os.getpid()} on {os.uname().nodename}, since {self.clock.stamp()}"
         )

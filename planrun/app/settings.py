@@ -31,6 +31,7 @@ class Settings(Record):
     logs: Literal["auto", "all", "failed", "none"] = "auto"
     quiet: bool = False
     cache: bool = True
+    wait_lock: str = ""  # a duration; empty: do not wait
 
     def selection(self) -> dict[str, list[str]]:
         """The part that chooses steps, as it is recorded."""

@@ -26,7 +26,7 @@ class Option(Record):
 
     flags: tuple[str, ...]
     name: str  # of the field of Settings
-    kind: Literal["flag", "text", "count", "choice", "list", "lines"]
+    kind: Literal["flag", "text", "count", "span", "choice", "list", "lines"]
     help: str
     metavar: str = ""
     choices: tuple[str, ...] = ()
@@ -104,6 +104,13 @@ RUNNING = (
         kind="choice",
         choices=("default", "jenkins-xunit", "surefire", "ant"),
         help="The JUnit dialect of junit.xml.",
+    ),
+    Option(
+        flags=("--wait-lock",),
+        name="wait_lock",
+        kind="span",
+        metavar="DURATION",
+        help="Wait so long for another run in this folder, such as 5m. Default: do not wait.",
     ),
     Option(
         flags=("--logs",),
@@ -225,10 +232,22 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
         if not (value.isascii() and value.isdecimal() and int(value) > 0):
             raise InvalidInput(f'{where} takes a number from 1 up, not "{value}"')
         into[option.name] = int(value)
+    elif option.kind == "span":
+        into[option.name] = _span(where, value)
     elif option.kind == "choice" and value not in option.choices:
         raise InvalidInput(f'{where} takes {", ".join(option.choices)}, not "{value}"')
     else:
         into[option.name] = value
+
+
+def _span(where: str, value: str) -> str:
+    from planrun.source.forms import as_duration  # few command lines have one
+
+    try:
+        as_duration(value)
+    except ValueError:
+        raise InvalidInput(f'{where} takes a duration such as 30s, 5m or 1h30m, not "{value}"') from None
+    return value
 
 
 def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> dict[str, Any]:

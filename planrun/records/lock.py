@@ -5,13 +5,29 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 
-from planrun.errors import InvalidInput
+from planrun.errors import InvalidInput, RecordsLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
+
+_MOST = 400  # bytes of the text that names the holder
+# A holder writes its name right after it took the lock; so long who is refused waits to read it, in seconds.
+_NAMED_BY = 1.0
+_PAUSE = 0.005
+# What flock says where there is nobody to ask (NFS without a lock daemon) or no such thing as a lock.
+_UNABLE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+
+
+class WorkspaceHeld(InvalidInput):
+    """Another run has the workspace; `holder` says which, by which process of which machine, and since when."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"another run holds this workspace: {holder}")
+        self.holder = holder
 
 
 class WorkspaceLock:
@@ -23,29 +39,51 @@ class WorkspaceLock:
         self._fd = -1
 
     def acquire(self, owner: str) -> None:
-        """Take the lock and write `owner` into it; raises InvalidInput naming the holder when it is taken."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            self._fd = os.open(self.path, flags, 0o600)
-        except OSError as error:
-            raise InvalidInput(f"cannot lock this workspace: {self.path}: {error.strerror}") from None
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._refuse(error)
-        self.used_before = os.fstat(self._fd).st_size > 0
-        text = owner.encode()
-        # In this order: ext4 writes a file out at once when it is closed after it was cut to nothing.
-        os.pwrite(self._fd, text, 0)
-        os.ftruncate(self._fd, len(text))
+        """Take the lock and write `owner` into it.
 
-    def _refuse(self, error: OSError) -> None:
-        holder = os.pread(self._fd, 400, 0).decode("utf-8", "replace").strip()
-        self.release()
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            who = f": {holder}" if holder else ""
-            raise InvalidInput(f"another run holds this workspace{who}") from None
-        raise InvalidInput(f"cannot lock this workspace: {self.path}: {error.strerror}") from None
+        Raises WorkspaceHeld when it is taken, RecordsLost when it cannot be had at all.
+        """
+        try:
+            self._take()
+            status = os.fstat(self._fd)
+            self.used_before = status.st_size > 0
+            text = owner.encode()
+            # In this order: ext4 writes a file out at once when it is closed after it was cut to nothing.
+            os.pwrite(self._fd, text, 0)
+            os.ftruncate(self._fd, len(text))
+        except WorkspaceHeld:
+            self.release()
+            raise
+        except OSError as error:
+            self.release()
+            raise _refused(self.path, error) from None
+
+    def _take(self) -> None:
+        """Lock the file that is in its place once it is locked: one that was removed meanwhile keeps nobody out."""
+        limit = 0.0
+        while True:
+            if self._fd < 0:
+                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    raise
+                limit = limit or time.monotonic() + _NAMED_BY
+                holder = _holder(self._fd, last=time.monotonic() > limit)
+                if holder:
+                    raise WorkspaceHeld(holder) from None
+                time.sleep(_PAUSE)
+                continue
+            if self._in_place():
+                return
+            self.release()
+
+    def _in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self.path, follow_symlinks=False))
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Give the lock back; closing is enough."""
@@ -60,3 +98,39 @@ class WorkspaceLock:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _refused(path: str, error: OSError) -> RecordsLost:
+    if error.errno in _UNABLE:
+        return RecordsLost(
+            f"this file system has no locks: {path}: {error.strerror}; planrun keeps two runs from writing to one "
+            "folder by flock: use a folder on a local disk, or mount this one with locks"
+        )
+    return RecordsLost(f"cannot lock this workspace: {path}: {error.strerror}")
+
+
+def _holder(fd: int, *, last: bool) -> str:
+    """Say who holds the lock; empty when that is not known yet, unless this is the `last` time to ask.
+
+    The text may still be that of the run before, so it has to name the process that the kernel names. Where the
+    kernel does not say (not Linux, another process namespace), the text is all there is.
+    """
+    text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
+    pid = _locking(os.fstat(fd).st_ino)
+    if pid is None or f"process {pid} " in text:
+        return text or ("it has not said which it is" if last else "")
+    return f"process {pid}" if last else ""
+
+
+def _locking(inode: int) -> int | None:
+    """The process that holds a flock on a file with this inode number; None when that cannot be known."""
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+            # `1: FLOCK  ADVISORY  WRITE 4711 08:01:393 0 EOF`; a process that waits has `->` in its second column.
+            rows = [row.split() for row in file]
+    except OSError:
+        return None
+    for row in rows:
+        if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode):
+            return int(row[4]) if int(row[4]) > 0 else None
+    return None

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, kills, masks
+from tests.proofs import ending, escape, kills, masks, starts
 
-PROOFS = {"ending": ending.main, "escape": escape.main, "kills": kills.main, "masks": masks.main}
+PROOFS = {
+    "ending": ending.main,
+    "escape": escape.main,
+    "kills": kills.main,
+    "masks": masks.main,
+    "starts": starts.main,
+}
 
 
 def main() -> int:

@@ -16,7 +16,6 @@ import pytest
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model import events as ev
 from planrun.records.ledger import GENESIS, Ledger
-from planrun.records.lock import WorkspaceLock
 from planrun.records.reading import read_ledger, repair, verify
 from planrun.records.reserve import fill
 from planrun.records.rundir import create, find, home, new_run_id, runs
@@ -222,62 +221,6 @@ def test_a_ledger_that_a_step_removed_is_missed(tmp_path: Path) -> None:
         ledger.append(ev.PlanMoved(at=AT, status="approved"))
         ledger.close()
         assert "removed or replaced while the run went on" in str(ledger.lost)
-
-
-@pytest.mark.shows("V-53")
-def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
-    """The lock is held by a live process only: its death frees it, and nothing stale stays behind."""
-    folder = home(str(tmp_path))
-    code = (
-        "import sys, time; from planrun.records.lock import WorkspaceLock;"
-        "WorkspaceLock(sys.argv[1]).acquire('run 1, process 7'); print('ready', flush=True); time.sleep(60)"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", code, folder], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    try:
-        assert holder.stdout.readline() == "ready\n"
-        with pytest.raises(InvalidInput, match="another run holds this workspace: run 1, process 7"):
-            WorkspaceLock(folder).acquire("run 2")
-    finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
-    lock = WorkspaceLock(folder)
-    lock.acquire("run 3")  # the holder was reaped, so what it held is free
-    with pytest.raises(InvalidInput, match="run 3"):
-        WorkspaceLock(folder).acquire("run 4")
-    lock.release()
-
-
-def test_a_workspace_that_was_used_before_is_known(tmp_path: Path) -> None:
-    """Whoever takes the lock learns whether an earlier run may have left processes behind."""
-    folder = home(str(tmp_path))
-    found = []
-    for run in ("run 1", "run 2"):
-        with WorkspaceLock(folder) as lock:
-            lock.acquire(run)
-            found.append(lock.used_before)
-    assert found == [False, True]
-
-
-def test_a_link_is_no_lock(tmp_path: Path) -> None:
-    """A symbolic link in the place of the lock is refused, not followed."""
-    folder = home(str(tmp_path))
-    os.symlink(tmp_path / "elsewhere", os.path.join(folder, "lock"))
-    with pytest.raises(InvalidInput, match="cannot lock"):
-        WorkspaceLock(folder).acquire("run")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_workspace_of_somebody_else_is_told_as_such(tmp_path: Path) -> None:
-    """What may not be opened is not said to be held by another run."""
-    folder = home(str(tmp_path))
-    os.seteuid(65534)
-    try:
-        with pytest.raises(InvalidInput, match=r"cannot lock this workspace: .*Permission denied"):
-            WorkspaceLock(folder).acquire("run")
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.shows("V-51", "V-52", "D-54")

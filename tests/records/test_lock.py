@@ -1,0 +1,150 @@
+"""The workspace lock: one holder, named by whoever is refused, and free as soon as the holder is dead."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.errors import RecordsLost
+from planrun.records.lock import WorkspaceHeld, WorkspaceLock
+from planrun.records.rundir import home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOLD = (
+    "import os, sys, time; from planrun.records.lock import WorkspaceLock;"
+    "WorkspaceLock(sys.argv[1]).acquire(f'run 1, process {os.getpid()} on here, since noon');"
+    "print('ready', flush=True); time.sleep(60)"
+)
+
+
+def owner(run: int) -> str:
+    """What a run of this process writes into the lock."""
+    return f"run {run}, process {os.getpid()} on here, since noon"
+
+
+@pytest.mark.shows("V-53")
+def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
+    """The lock is held by a live process only: its death frees it, and nothing stale stays behind."""
+    folder = home(str(tmp_path))
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, folder], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == "ready\n"
+        told = f"another run holds this workspace: run 1, process {holder.pid} on here, since noon"
+        with pytest.raises(WorkspaceHeld, match=told):
+            WorkspaceLock(folder).acquire(owner(2))
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    lock = WorkspaceLock(folder)
+    lock.acquire(owner(3))  # the holder was reaped, so what it held is free
+    with pytest.raises(WorkspaceHeld, match="run 3"):
+        WorkspaceLock(folder).acquire(owner(4))
+    lock.release()
+
+
+def test_the_name_of_an_earlier_holder_is_not_told(tmp_path: Path) -> None:
+    """Between taking the lock and writing its name a holder is known by its process, not by the last run's name."""
+    folder = home(str(tmp_path))
+    with WorkspaceLock(folder) as first:
+        first.acquire("run 1, process 1 on here, since noon")
+    fd = os.open(first.path, os.O_RDWR)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    with pytest.raises(WorkspaceHeld) as told:
+        WorkspaceLock(folder).acquire(owner(2))
+    os.close(fd)
+    expected = f"process {os.getpid()}" if sys.platform == "linux" else "run 1, process 1 on here, since noon"
+    assert told.value.holder == expected
+
+
+def test_it_is_known_whether_somebody_was_there_before(tmp_path: Path) -> None:
+    """Only in a new workspace can nothing be left of an earlier run."""
+    folder = home(str(tmp_path))
+    for before in (False, True, True):
+        with WorkspaceLock(folder) as lock:
+            lock.acquire("run")
+            assert lock.used_before is before
+
+
+def test_a_lock_file_that_was_replaced_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who locked a file that is not in its place any more tries again with the one that is."""
+    folder = home(str(tmp_path))
+    lock = WorkspaceLock(folder)
+    flock, taken = fcntl.flock, []
+
+    def racing(fd: int, how: int) -> None:
+        taken.append(os.fstat(fd).st_ino)
+        if len(taken) < 3:  # somebody removes the folder's contents between our open and our lock
+            os.unlink(lock.path)
+            if len(taken) == 2:
+                os.close(os.open(lock.path, os.O_CREAT | os.O_WRONLY))
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", racing)
+    lock.acquire(owner(1))
+    assert len(taken) == 3
+    assert os.stat(lock.path).st_ino == taken[-1]
+    assert os.stat(lock.path).st_size > 0
+    lock.release()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_locks_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Where nothing can keep two runs apart none begins, and the message says what to do."""
+
+    def unable(_fd: int, _how: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", unable)
+    with pytest.raises(
+        RecordsLost, match=r"this file system has no locks: .*/lock: .*use a folder on a local disk"
+    ):
+        WorkspaceLock(home(str(tmp_path))).acquire(owner(1))
+
+
+def test_a_link_is_no_lock(tmp_path: Path) -> None:
+    """A symbolic link in the place of the lock is refused, not followed."""
+    folder = home(str(tmp_path))
+    os.symlink(tmp_path / "elsewhere", os.path.join(folder, "lock"))
+    with pytest.raises(RecordsLost, match="cannot lock"):
+        WorkspaceLock(folder).acquire("run")
+
+
+@pytest.mark.parametrize("place", ["link", "file"])
+def test_records_go_into_a_folder_of_their_own(tmp_path: Path, place: str) -> None:
+    """A file, or a link that leads elsewhere, in the place of `.planrun` is named and left as it is."""
+    if place == "link":
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / ".planrun").symlink_to("elsewhere")
+    else:
+        (tmp_path / ".planrun").write_text("mine", "ascii")
+    with pytest.raises(
+        RecordsLost, match=r"cannot keep records in .*/\.planrun: it is (a symbolic link|no folder)"
+    ):
+        home(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == [".planrun", *(["elsewhere"] if place == "link" else [])]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_workspace_of_somebody_else_is_told_as_such(tmp_path: Path) -> None:
+    """What may not be opened is not said to be held by another run."""
+    folder = home(str(tmp_path))
+    os.seteuid(65534)
+    try:
+        with pytest.raises(RecordsLost, match=r"cannot lock this workspace: .*Permission denied"):
+            WorkspaceLock(folder).acquire("run")
+    finally:
+        os.seteuid(0)
