@@ -39,7 +39,7 @@ from planrun.app import running
 write = running.write_reports
 
 def write_reports(state, *words, **keys):
-    return {} if state.resumed else write(state, *words, **keys)
+    return ({}, None) if state.resumed else write(state, *words, **keys)
 
 running.write_reports = write_reports
 """,

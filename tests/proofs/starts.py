@@ -1,4 +1,4 @@
-"""Many starts at once in one workspace: one runs, the others refuse and say who does, and a dead holder holds nothing."""
+"""Many starts at once in one workspace: one runs, the others refuse and name it, and a dead holder holds nothing."""
 
 from __future__ import annotations
 
@@ -160,9 +160,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proofs starts", description=__doc__)
     parser.add_argument("--starts", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument(
-        "--fault", choices=sorted(FAULTS), default="", help="plant this fault; the proof has to find it"
-    )
+    parser.add_argument("--fault", choices=sorted(FAULTS), default="", help="plant this fault")
     chosen = parser.parse_args(words)
     found = []
     with tempfile.TemporaryDirectory(prefix="starts-") as top:
@@ -175,11 +173,8 @@ def main(words: Sequence[str]) -> int:
             found.append(play(folder, chosen.starts, chosen.fault))
             slowest, free = found[-1].slowest, found[-1].free * 1000
             print(f"round {number}: slowest refusal {slowest:.2f} s, lock free after {free:.1f} ms")
-            print(
-                *(f"  {problem}" for problem in found[-1].problems[:3]),
-                sep="\n",
-                end="\n" * bool(found[-1].problems),
-            )
+            for problem in found[-1].problems[:3]:
+                print(f"  {problem}")
     wrong = sum(bool(one.problems) or one.late for one in found)
     print(f"{chosen.rounds} rounds of {chosen.starts} starts; {wrong} of them wrong")
     return int(bool(wrong))
