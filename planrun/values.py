@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Mapping
     from typing import Any
 
@@ -97,7 +98,7 @@ def pattern_problem(pattern: str) -> str | None:
     import re  # 10 ms; only plans with patterns pay for it
 
     try:
-        re.compile(_anchored(pattern), re.ASCII)
+        _compiled(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         return f"the pattern is no regular expression: {error}"
     return None
@@ -108,10 +109,17 @@ def matches(pattern: str, text: str) -> bool:
 
     Raises PatternTooSlow after PATTERN_SECONDS.
     """
-    import re
-
-    compiled = re.compile(_anchored(pattern), re.ASCII)
+    compiled = _compiled(pattern)
     return bounded(lambda: compiled.search(text) is not None)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    import re
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `[[a]` is a set with a bracket, in JSON Schema as in Python
+        return re.compile(_anchored(pattern), re.ASCII)
 
 
 def bounded(work: Callable[[], bool]) -> bool:
@@ -180,6 +188,8 @@ def _check_pattern(schema: Schema, value: Any) -> str | None:
 
 def _check_all(schema: Schema, value: Any) -> str | None:
     """Ask jsonschema about the whole fragment; references lead nowhere but into the fragment itself."""
+    import warnings
+
     from jsonschema import Draft202012Validator
     from referencing import Registry
 
@@ -190,6 +200,7 @@ def _check_all(schema: Schema, value: Any) -> str | None:
     found: list[str] = []
 
     def check() -> bool:
+        warnings.simplefilter("ignore")  # as in `_compiled`
         for error in validator.iter_errors(value):
             place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path)
             found.append(f"does not fit{' at ' + place if place else ''}: {error.message[:200]}")
@@ -197,7 +208,8 @@ def _check_all(schema: Schema, value: Any) -> str | None:
         return True
 
     try:
-        bounded(check)
+        with warnings.catch_warnings():
+            bounded(check)
     except PatternTooSlow:
         return f"could not be checked within {PATTERN_SECONDS:g} s"
     except RecursionError:
@@ -209,6 +221,8 @@ def schema_problem(schema: Schema) -> str | None:
     """Return why jsonschema could not work with a fragment (an unknown reference, a wrong value), or None."""
     if schema.keys() <= PLAIN_KEYS:
         return None
+    import warnings
+
     from jsonschema import Draft202012Validator, SchemaError
 
     fragment = dict(schema)
@@ -218,7 +232,9 @@ def schema_problem(schema: Schema) -> str | None:
     if outside:
         return f"a schema cannot refer to anything outside itself: {outside[:MAX_SHOWN]}"
     try:
-        Draft202012Validator.check_schema(fragment)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as in `_compiled`
+            Draft202012Validator.check_schema(fragment)
     except SchemaError as error:
         return f"not a JSON Schema: {error.message[:200]}"
     except RecursionError:

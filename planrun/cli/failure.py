@@ -57,8 +57,12 @@ def located(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def printable(text: str) -> str:
-    """The same text with everything that could steer a terminal made visible; line breaks stay."""
-    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+    """The same text with everything that could steer a terminal or a CI agent made visible; line breaks stay."""
+    from planrun.model import commands
+
+    return commands.broken(
+        "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+    )
 
 
 def _write(text: str) -> None:

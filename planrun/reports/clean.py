@@ -18,8 +18,6 @@ _REPLACED: dict[int, str] = dict.fromkeys(
 # The 8-bit forms of the escape sequences that carry text.
 _WIDE_ESCAPES = {0x9B: "\x1b[", 0x9D: "\x1b]", 0x90: "\x1bP", 0x98: "\x1bX", 0x9E: "\x1b^", 0x9F: "\x1b_"}
 _STRINGS = "]PX^_"  # OSC, DCS, SOS, PM, APC: text up to BEL or ST
-# Agents of GitHub, Azure and TeamCity look for these anywhere in a line.
-_COMMANDS = ("##[", "##vso[", "##teamcity[")
 
 
 def plain(text: str) -> str:
@@ -35,7 +33,9 @@ def plain(text: str) -> str:
         text = _without_sequences(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _without_commands(text.translate(_REPLACED))
+    from planrun.model import commands  # ordinary text needs none of it
+
+    return commands.broken(text.translate(_REPLACED))
 
 
 def line(text: str, limit: int = 1000) -> str:
@@ -47,7 +47,9 @@ def line(text: str, limit: int = 1000) -> str:
         text = text[: 4 * limit]
     text = plain(text)
     if "\n" in text or "\t" in text:
-        text = _without_commands(" ".join(text.split()))
+        from planrun.model import commands
+
+        text = commands.broken(" ".join(text.split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -94,19 +96,3 @@ def _after_sequence(part: str) -> str:
     if at < len(part) and "\x30" <= part[at] <= "\x7e":
         at += 1
     return part[at:]
-
-
-def _without_commands(text: str) -> str:
-    """Break what a CI agent would obey: `::x::` at the start of a line, `##[x]` anywhere."""
-    if "##" in text:
-        for command in _COMMANDS:
-            text = text.replace(command, "# " + command[1:])
-    if "::" not in text:
-        return text
-    # The GitHub runner skips white space before it looks for the colons.
-    return "\n".join(
-        [
-            row.replace("::", ": :", 1) if "::" in row and row.lstrip().startswith("::") else row
-            for row in text.split("\n")
-        ]
-    )

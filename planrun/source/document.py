@@ -328,9 +328,6 @@ class _Reading:
                     col=node.col,
                 )
             )
-        end = (
-            node.col + len(node.value) if node.kind == SCALAR and node.plain and "\n" not in node.value else 0
-        )
         self.problems.append(
             Problem(
                 code=code,
@@ -338,7 +335,7 @@ class _Reading:
                 file=self.file,
                 line=node.line,
                 col=node.col,
-                end_col=end,
+                end_col=node.end_col,
                 hint=hint,
             )
         )

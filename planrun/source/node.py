@@ -38,6 +38,13 @@ class Node:
     def __repr__(self) -> str:
         return f"Node({('scalar', 'sequence', 'mapping')[self.kind]}, {self.line}:{self.col}, {self.value!r})"
 
+    @property
+    def end_col(self) -> int:
+        """The column after an unquoted scalar of one line; 0 for anything else, whose end the text does not tell."""
+        if self.kind != SCALAR or not self.plain or not self.value or "\n" in self.value:
+            return 0
+        return self.col + len(self.value)
+
     def get(self, key: str) -> Node | None:
         """Return the value under `key` of a mapping, or None; of anything else, None."""
         found: Node | None = self.value.get(key) if self.kind == MAPPING else None

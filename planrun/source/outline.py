@@ -99,10 +99,7 @@ class Outline:
 
     def report(self, code: str, message: str, node: Node, hint: str = "", **more: Any) -> None:
         """Add a problem about a node."""
-        end = (
-            node.col + len(node.value) if node.kind == SCALAR and node.plain and "\n" not in node.value else 0
-        )
-        place: dict[str, Any] = {"line": node.line, "col": node.col, "end_col": end, **more}
+        place: dict[str, Any] = {"line": node.line, "col": node.col, "end_col": node.end_col, **more}
         self.add(Problem(code=code, message=message, file=self.file, hint=hint, **place))
 
     def report_in(self, node: Node, code: str, error: ExpressionError, hint: str = "", **more: Any) -> None:

@@ -1,9 +1,12 @@
 """Findings written out: for people with source line and caret, as JSON, as SARIF 2.1.0, and for GitHub's runner.
 
-Nothing of a plan reaches a terminal as it is: what cannot be printed is shown escaped, in every form.
+Nothing of a plan reaches a terminal as it is: what cannot be printed is shown escaped, in every form. Nor does it
+reach the agent of a CI system, which obeys some of what stands in a log.
 """
 
 from __future__ import annotations
+
+from planrun.model import commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ def text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
             parts += _excerpt(rows[problem.file], line, col, 0)
     if len(problems) > MAX_PRINTED:
         parts.append(f"and {len(problems) - MAX_PRINTED} more")
-    return "\n".join(parts) + "\n" if parts else ""
+    return commands.broken("\n".join(parts)) + "\n" if parts else ""
 
 
 def _rows(data: bytes, wanted: set[int]) -> dict[int, str]:
@@ -115,8 +118,6 @@ def _columns(shown: str) -> int:
 
 def as_json(problems: Sequence[Problem]) -> str:
     """Write all findings as one object; keys are only ever added."""
-    import json
-
     from planrun.model.jsontext import well_formed
 
     findings = [
@@ -136,13 +137,11 @@ def as_json(problems: Sequence[Problem]) -> str:
         for problem in problems
     ]
     valid = not any(problem.severity == "error" for problem in problems)
-    return json.dumps({"valid": valid, "problems": findings}, indent=2) + "\n"
+    return _json({"valid": valid, "problems": findings})
 
 
 def sarif(problems: Sequence[Problem], titles: Mapping[str, str]) -> str:
     """Write all findings as a SARIF 2.1.0 log, as code scanning services read it; `titles` explain the codes."""
-    import json
-
     from planrun import __version__
 
     used = sorted({problem.code for problem in problems})
@@ -151,7 +150,14 @@ def sarif(problems: Sequence[Problem], titles: Mapping[str, str]) -> str:
     results = [_sarif_result(problem, used.index(problem.code)) for problem in problems]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2) + "\n"
+    return _json(log)
+
+
+def _json(document: dict[str, Any]) -> str:
+    """Write a document so that no agent finds a command in a text of it; `#` stands in nothing else."""
+    import json
+
+    return json.dumps(document, indent=2).replace("##", "#\\u0023") + "\n"
 
 
 def _sarif_result(problem: Problem, rule: int) -> dict[str, Any]:

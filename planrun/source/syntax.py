@@ -132,7 +132,11 @@ def explain(error: Any, text: str, file: str) -> Problem:
     if conflict >= 0:
         line, col = place(text, conflict)
         return Problem(code="E010", message="an unresolved merge conflict", file=file, line=line, col=col)
-    line, col = (mark.line + 1, mark.column + 1) if mark is not None else place(text, len(text))
+    line, col = last = place(text, len(text))
+    if (
+        mark is not None and (mark.line + 1, mark.column + 1) < last
+    ):  # libyaml adds a line end where there is none
+        line, col = mark.line + 1, mark.column + 1
     code, message, hint = _words(said, _character(text, line, col))
     return Problem(code=code, message=message, file=file, line=line, col=col, hint=hint)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, kills, masks, starts
+from tests.proofs import ending, escape, fuzz, kills, masks, starts
 
 PROOFS = {
     "ending": ending.main,
     "escape": escape.main,
+    "fuzz": fuzz.main,
     "kills": kills.main,
     "masks": masks.main,
     "starts": starts.main,

@@ -1,0 +1,24 @@
+"""The short form of the proof that any file is a plan or gives problems with places."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.proofs import fuzz
+
+QUICK = ("equal-keys", "raw-excerpts", "forgetful-cache", "places-off", "moody", "crash")
+"""The faults that some hundred inputs show; the long form plants the others too."""
+
+
+@pytest.mark.shows("R9")
+def test_nothing_is_found() -> None:
+    """Every plan of the project as it is, and some hundred files and expressions made at random."""
+    found = fuzz.fuzz(seed=7, files=1000, agree=0.05)
+    assert found.findings == {}
+    assert found.total("done") == 1000
+
+
+@pytest.mark.parametrize("fault", QUICK)
+def test_the_proof_can_fail(fault: str) -> None:
+    """Each planted fault is found within some hundred inputs."""
+    assert fuzz.prove_fault(fault)
