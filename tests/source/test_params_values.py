@@ -150,3 +150,11 @@ def test_plain_fragments_import_nothing() -> None:
         "sys.exit(any(name in sys.modules for name in ('re', 'json', 'jsonschema', 'typing')))"
     )
     assert subprocess.run([sys.executable, "-S", "-c", code], check=False).returncode == 0
+
+
+def test_a_pattern_warns_nobody() -> None:
+    """A pattern that Python finds doubtful is a pattern: a bracket in a set says nothing on stderr."""
+    assert pattern_problem("^[[a]$") is None
+    assert matches("^[[a]$", "[")
+    assert schema_problem({"type": "array", "items": {"pattern": "^[[b]$"}}) is None
+    assert check_value({"type": "array", "items": {"pattern": "^[[b]$"}}, ["["]) is None

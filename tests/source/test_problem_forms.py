@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from planrun.source import shape
+from planrun.source import load, shape
 from planrun.source.problems import (
     CODES,
     Problem,
@@ -193,3 +193,32 @@ def test_file_order() -> None:
 def test_codes_are_stable_words() -> None:
     """Every code has a title of one line."""
     assert all(re.fullmatch(r"[EW]\d{3}", code) and title.isprintable() for code, title in CODES.items())
+
+
+def test_excerpts_command_no_agent() -> None:
+    """What Azure, TeamCity or GitHub would obey in a log is broken, in excerpts, in JSON, and in names of files."""
+    data = b'version: 1\nsteps:\n  - rum: echo "##vso[task.setvariable variable=x]y"\n'
+    name = "::error::x.yml"
+    problems = load.check_bytes(data, name).problems
+    text = render_text(problems, {name: data})
+    assert "# #vso[task" in text
+    assert text.startswith(": :error::x.yml:")
+    odd = [Problem(code="E104", message="##vso[x]", file="plan.yml")]
+    for form in (render_json(odd), render_sarif(odd)):
+        assert "##" not in form
+        assert "##vso[x]" in str(json.loads(form))
+
+
+def test_nothing_stands_behind_the_end() -> None:
+    """What is missing at the end of a file without a last newline is missed on its last line."""
+    (found,) = load.check_bytes(b"version: 1\nsteps: [", "plan.yml").problems
+    assert (found.line, found.col) == (2, 9)
+    (found,) = load.check_bytes(b"{", "plan.yml").problems
+    assert (found.line, found.col) == (1, 2)
+
+
+def test_an_empty_value_has_no_end() -> None:
+    """An unquoted value of no characters has no last one, so no column behind it."""
+    problems = load.check_bytes(b"version: 1\nsteps:\n  - run: x\n    env_file:\n", "plan.yml").problems
+    assert problems
+    assert [found for found in problems if 0 < found.end_col <= found.col] == []
