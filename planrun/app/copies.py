@@ -33,7 +33,7 @@ def stored_plan(rundir: str, named: Mapping[str, Any]) -> Plan:
     except OSError as error:
         raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {error.strerror}") from None
     if sha256(data).hexdigest() != named["sha256"]:
-        raise InvalidInput(f"the run's copy of its plan was altered: {path}")
+        raise InvalidInput(f"the run's copy of its plan was altered: {path}; start a new run")
     plan = load_bytes(data, named["file"])
     return plan if plan.version == version else plan.but(version=version)
 
@@ -45,7 +45,9 @@ def state_of(rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | Non
     """
     started = reading.events[0] if reading.events else None
     if not isinstance(started, ev.RunStarted):
-        raise InvalidInput(f"the ledger has no first event: {os.path.join(rundir, records.LEDGER)}")
+        raise InvalidInput(
+            f"the ledger has no first event: {os.path.join(rundir, records.LEDGER)}; nothing ran, start a new run"
+        )
     plans: dict[int, Plan] = {}
     for event in reading.events:
         if isinstance(event, ev.RunStarted | ev.RunResumed) and event.plan["version"] not in plans:

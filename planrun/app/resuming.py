@@ -79,7 +79,7 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         course.keep_plan()
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
         session.record(state, ledger, event)
-        for name in course.given_up(event):
+        for name in course.given_up():
             session.record(state, ledger, _given_up(os.path.basename(rundir), name, event.at))
         ledger.sync()
         return session.drive(state, ledger, course.steps, course.options)
@@ -129,17 +129,30 @@ class Course:
         if self.plan.version != self._named["version"]:
             records.add_plan(self._rundir, self.plan.version, self.plan.source)
 
-    def given_up(self, event: ev.RunResumed) -> list[str]:
+    def given_up(self) -> list[str]:
         """The steps whose lost attempt may have had its effect, and which say that they must not be repeated.
 
-        To be asked when the event is applied: what counts is what the plan says now.
+        To be asked when the event is applied: what counts is what the plan says now. A resume that was killed may
+        have told of the loss, and not have come to this.
         """
-        found = self._before.steps
         return [
             name
-            for name in event.lost
-            if name in found and name not in event.retry and not found[name].step.idempotent
+            for name, found in self._before.steps.items()
+            if found.status == "pending"
+            and found.attempts
+            and found.attempts[-1].status == "lost"
+            and not found.step.idempotent
+            and not self._is_asked_for(name)
         ]
+
+    def _is_asked_for(self, name: str) -> bool:
+        """Whether somebody asked for a step since its last attempt was lost."""
+        for event in reversed(self._before.resumed):
+            if name in event.retry:
+                return True
+            if name in event.lost:
+                return False
+        return False
 
     def tell(self, event: ev.RunResumed) -> None:
         """Say what is different and which steps run again, before any does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from planrun.errors import InvalidInput
+from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.events import EVENTS, RunEnded
 from planrun.model.record import Record
 from planrun.records.ledger import GENESIS
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 _HASH = 66  # bytes at the end of a line: 64 digits, quote, brace
 _KEY = len(',"hash":"')
+_SECTOR = 512  # bytes that a disk writes at once, at least
 
 
 class Reading(Record):
     """What a ledger file holds, up to the first line that is not as it was written.
 
-    intact: complete, ends with its end. unfinished: sound, but the run never ended. torn: the last line is
-    cut off. altered: `line` (1-based) is not what was written there. truncated: lines are missing at the end.
+    intact: complete, ends with its end. unfinished: sound, but the run never ended. torn: its end did not reach
+    the disk, from `line` on. altered: `line` (1-based) is not what was written there. truncated: lines are
+    missing at the end.
     """
 
     condition: Condition
@@ -70,12 +72,28 @@ def verify(data: bytes, head: str = "") -> Reading:
         try:
             events.append(_event(line, number, previous))
         except ValueError as error:
+            if _is_hole(data, size):
+                return reading("torn", "bytes of it never reached the disk, and whatever follows", number)
             return reading("altered", str(error), number)
         previous = line[-_HASH:-2].decode()
         size += len(line) + 1
     if tail:
         return reading("torn", f"{len(tail)} bytes after the last whole line", len(lines) + 1)
     return _finish(reading, events, head, previous)
+
+
+def _is_hole(data: bytes, start: int) -> bool:
+    """Whether the line that starts there has zeros up to the end of a sector, as a power cut leaves them.
+
+    A file system may know the size of a file before all its sectors are written, and write these in any order. A
+    ledger has no zeros otherwise: JSON escapes them.
+    """
+    end = data.find(b"\n", start)
+    first = data.find(b"\0", start, end if end >= 0 else None)
+    if first < 0:
+        return False
+    after = len(data) - len(data[first:].lstrip(b"\0"))
+    return after == len(data) or after % _SECTOR == 0
 
 
 def _finish(reading: Found, events: list[Event], head: str, previous: str) -> Reading:
@@ -126,13 +144,13 @@ def _check_fields(kind: Any, record: dict[str, Any]) -> None:
 
 
 def repair(path: str) -> Reading:
-    """Cut a torn last line off, under the workspace lock, and return what is left.
+    """Cut a torn end off, under the workspace lock, and return what is left.
 
     Raises InvalidInput when the ledger was altered: such a run is not resumed.
     """
     reading = read_ledger(path)
     if reading.condition == "torn":
-        os.truncate(path, reading.size)
+        _cut(path, reading.size)
         return _mended(reading)
     if reading.condition in ("altered", "truncated"):
         where = f"{path}:{reading.line}" if reading.line else path
@@ -140,6 +158,19 @@ def repair(path: str) -> Reading:
     return reading
 
 
+def _cut(path: str, size: int) -> None:
+    """Cut a file, so that nothing of what stood there can come back behind what will be written."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise RecordsLost(f"the torn end of the ledger cannot be cut off: {path}: {error.strerror}") from None
+
+
 def _mended(torn: Reading) -> Reading:
     ended = bool(torn.events) and isinstance(torn.events[-1], RunEnded)
-    return torn.but(condition="intact" if ended else "unfinished", detail="a torn last line was cut off")
+    return torn.but(condition="intact" if ended else "unfinished", detail="a torn end was cut off")

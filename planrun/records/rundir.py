@@ -17,6 +17,7 @@ LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
 OUTPUTS = "outputs"
 RESERVE = "reserve"
+_RUNS = "runs"
 
 
 def home(workspace: str) -> str:
@@ -29,16 +30,26 @@ def home(workspace: str) -> str:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         if os.path.isdir(folder) and not os.path.islink(folder):
+            if not os.path.exists(os.path.join(folder, _RUNS)):  # whoever made it died at once
+                _keep_out(folder)
             return folder
         what = "a symbolic link" if os.path.islink(folder) else "no folder"
         raise RecordsLost(f"cannot keep records in {folder}: it is {what}") from None
     except OSError as error:
         raise RecordsLost(f"cannot make {folder}: {error.strerror}") from None
+    _keep_out(folder)
+    return folder
+
+
+def _keep_out(folder: str) -> None:
+    """Keep a folder out of version control."""
+    path = os.path.join(folder, ".gitignore")
     try:
-        _write(os.path.join(folder, ".gitignore"), b"*\n")
+        if os.path.lexists(path):
+            os.unlink(path)
+        _write(path, b"*\n")
     except OSError as error:
         raise RecordsLost(f"cannot write to {folder}: {error.strerror}") from None
-    return folder
 
 
 def new_run_id() -> str:
@@ -53,12 +64,12 @@ def new_run_id() -> str:
 
 def create(folder: str, run: str, plan: bytes) -> str:
     """Make the folder of a new run with the exact bytes of its plan; returns its path, or leaves nothing behind."""
-    path = os.path.join(folder, "runs", run)
+    path = os.path.join(folder, _RUNS, run)
     try:
         try:
             os.mkdir(path, 0o700)
         except FileNotFoundError:
-            os.mkdir(os.path.join(folder, "runs"), 0o700)
+            os.mkdir(os.path.join(folder, _RUNS), 0o700)
             os.mkdir(path, 0o700)
         os.mkdir(os.path.join(path, "logs"), 0o700)
         os.mkdir(os.path.join(path, OUTPUTS), 0o700)
@@ -83,6 +94,8 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
     With its first events everything is synced that a resume needs: the copy of the plan, and the names of the
     folders up to the workspace.
     """
+    if seq:
+        _restore(path)
     above = os.path.dirname(path)
     home = os.path.dirname(above)
     reserve = os.path.join(home, RESERVE)
@@ -97,6 +110,17 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
         reserve=reserve,
         beside=(os.path.join(path, PLAN), path, above, home, os.path.dirname(home)),
     )
+
+
+def _restore(path: str) -> None:
+    """Make the folders of a run anew that a power cut, or somebody, took away."""
+    for name in ("logs", OUTPUTS):
+        try:
+            os.mkdir(os.path.join(path, name), 0o700)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise RecordsLost(f"the records cannot be written: {path}: {error.strerror}") from None
 
 
 def plan_file(version: int) -> str:
@@ -124,7 +148,7 @@ def add_plan(path: str, version: int, plan: bytes) -> None:
 
 def runs(workspace: str) -> Iterator[str]:
     """Yield the ids of all runs in a workspace, newest first."""
-    folder = os.path.join(workspace, HOME, "runs")
+    folder = os.path.join(workspace, HOME, _RUNS)
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -141,7 +165,7 @@ def find(workspace: str, run: str) -> str:
     if run in matches:
         matches = [run]
     if len(matches) == 1:
-        return os.path.join(workspace, HOME, "runs", matches[0])
+        return os.path.join(workspace, HOME, _RUNS, matches[0])
     if not known:
         raise InvalidInput("there are no runs in this folder")
     if not matches:

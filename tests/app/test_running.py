@@ -170,3 +170,48 @@ def test_resume_keeps_strictness(run: Run, tmp_path: Path) -> None:
     (tmp_path / "ok").touch()
     assert run("resume", "last").returncode == 1
     assert ends(tmp_path) == {"a": "failed/exit", "b": "completed/ran"}
+
+
+@pytest.mark.shows("GP-76")
+def test_what_must_not_be_repeated_is_not_when_its_resume_was_killed(run: Run, tmp_path: Path) -> None:
+    """The loss is on record, its step not failed yet when the resume dies: the next one does not run it either."""
+    plan = """\
+version: 1
+steps:
+  - {id: once, idempotent: false, on_failure: continue, run: "echo once >> ran; kill -KILL $PPID; sleep 0.2"}
+  - {id: after, run: "true"}
+"""
+    assert run("execute", "plan.yml", "--jobs", "1", plan=plan).returncode == -signal.SIGKILL
+    assert run("resume", "last").returncode == 0
+    (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    (resumed,) = [place for place, line in enumerate(lines) if b'"type":"run_resumed"' in line]
+    ledger.write_bytes(b"".join(lines[: resumed + 1]))
+    assert run("resume", "last").returncode == 0
+    assert ends(tmp_path) == {"once": "failed/lost", "after": "completed/ran"}
+    assert (tmp_path / "ran").read_text() == "once\n"
+
+
+def test_folders_of_a_run_that_are_gone_are_made_anew(run: Run, tmp_path: Path) -> None:
+    """A power cut may take empty folders whose names were not on the disk yet; a resume does without them."""
+    plan = """\
+version: 1
+steps:
+  - {id: a, run: "test -e again || { touch again; kill -KILL $PPID; sleep 0.2; }; echo x=1 >> $PLANRUN_OUTPUT",
+     outputs: {x: integer}}
+"""
+    assert run("execute", "plan.yml", plan=plan).returncode == -signal.SIGKILL
+    (outputs,) = tmp_path.glob(".planrun/runs/*/outputs")
+    for path in (*outputs.iterdir(), outputs):
+        path.unlink() if path.is_file() else path.rmdir()
+    assert run("resume", "last").returncode == 0
+    assert ends(tmp_path) == {"a": "completed/ran"}
+
+
+def test_a_home_that_was_made_and_nothing_more_is_kept_out_of_version_control(
+    run: Run, tmp_path: Path
+) -> None:
+    """A planrun that died between making its folder and the file in it leaves that to the next one."""
+    (tmp_path / ".planrun").mkdir(0o700)
+    assert run("execute", "plan.yml", plan="version: 1\nsteps: [{id: a, run: 'true'}]\n").returncode == 0
+    assert (tmp_path / ".planrun" / ".gitignore").read_text() == "*\n"

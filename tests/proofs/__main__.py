@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, fuzz, kills, masks, starts
+from tests.proofs import ending, escape, fuzz, kills, masks, powercut, starts
 
 PROOFS = {
     "ending": ending.main,
@@ -12,6 +12,7 @@ PROOFS = {
     "fuzz": fuzz.main,
     "kills": kills.main,
     "masks": masks.main,
+    "powercut": powercut.main,
     "starts": starts.main,
 }
 

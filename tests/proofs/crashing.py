@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 COMMAND = Path(sys.executable).with_name("planrun")
 LIMIT = 120.0
@@ -61,9 +66,8 @@ class Account:
         return self.lines.count(b"\n")
 
 
-def account(ledger: Path) -> Account:
-    """Read a ledger; an unknown one is empty."""
-    data = ledger.read_bytes() if ledger.exists() else b""
+def account(data: bytes, run: str = "") -> Account:
+    """Read the whole lines of a ledger."""
     lines = data[: data.rfind(b"\n") + 1]
     status: dict[str, str] = {}
     started: set[tuple[str, int]] = set()
@@ -88,7 +92,7 @@ def account(ledger: Path) -> Account:
     waiting = frozenset(step for step, found in status.items() if found == "waiting")
     settled = frozenset(step for step, found in status.items() if found in _ENDS)
     return Account(
-        run=ledger.parent.name,
+        run=run,
         lines=lines,
         started=frozenset(started),
         flying=frozenset(flying),
@@ -119,16 +123,14 @@ class Scene:
         (self.workspace / "plan.yml").write_text(self.plan, "utf-8")
         (self.folder / "sitecustomize.py").write_text(self.patch, "utf-8")
 
-    def planrun(
-        self, *words: str, kill: Kill | None = None, trace: Path | None = None, what: str = ""
-    ) -> int:
+    def planrun(self, *words: str, kill: Kill | None = None, trace: Sequence[str] = ()) -> int:
         """Run the installed command; returns its exit code, or minus the signal that ended it.
 
-        `trace`: the system calls named in `what` are written there.
+        `trace`: what strace is told, that writes into `trace` in the scene's folder.
         """
         line = [str(COMMAND), *words]
         if trace:
-            line = ["strace", "-qq", "-o", str(trace), "-e", f"trace={what}", *line]
+            line = ["strace", "-qq", "-o", str(self.folder / "trace"), *trace, *line]
         elif kill and kill.call:
             fate = f"inject={kill.call}:signal=KILL:when={kill.n}"
             line = ["strace", "-qq", "-o", os.devnull, "-e", f"trace={kill.call}", "-e", fate, *line]
@@ -167,7 +169,8 @@ class Scene:
 
     def account(self) -> Account:
         """What the newest ledger tells now."""
-        return account(self.ledger())
+        ledger = self.ledger()
+        return account(ledger.read_bytes() if ledger.exists() else b"", ledger.parent.name)
 
     def report(self, name: str) -> str:
         """Return a report file; empty when it is not there."""
@@ -179,7 +182,10 @@ class Scene:
         rundir = self.ledger().parent
         found = {str(path.relative_to(rundir)) for path in rundir.rglob("*") if path.is_file()}
         numberless = {"/".join([*name.split("/")[:-1], "N.log"]) if "/" in name else name for name in found}
-        return numberless | {f"out/{path.name}" for path in (self.workspace / "planrun-out").glob("*")}
+        above = {f"home/{path.name}" for path in (self.workspace / ".planrun").iterdir()}
+        return (
+            numberless | above | {f"out/{path.name}" for path in (self.workspace / "planrun-out").iterdir()}
+        )
 
     def survivors(self) -> list[int]:
         """Wait until no process works in this scene; returns those that are still there when the time is over."""
@@ -227,6 +233,21 @@ class Scene:
             for pid in _guardians(self.account().run):
                 os.kill(pid, signal.SIGKILL)
         process.kill()
+
+
+def known(calls: Iterable[str]) -> list[str]:
+    """Return those of some system calls that this machine has."""
+    return [call for call in calls if not _trace_of_nothing(call)]
+
+
+def may_trace() -> bool:
+    """Whether there is a strace here that may look at a process of ours."""
+    return bool(shutil.which("strace")) and not _trace_of_nothing("write")
+
+
+def _trace_of_nothing(call: str) -> int:
+    line = ["strace", "-qq", "-o", os.devnull, "-e", f"trace={call}", "true"]
+    return subprocess.run(line, check=False, capture_output=True).returncode
 
 
 def _guardians(run: str) -> list[int]:

@@ -26,8 +26,11 @@ def append(self, event):
 
 Ledger.append = append
 """,
-    "repeats-all": "from planrun.app import resuming\nresuming._kept = lambda *_: False\n",
-    "forgets-lost": "from planrun.app import resuming\nresuming.lost_attempts = lambda state: []\n",
+    "repeats-all": "from planrun.app.repeating import Repetition\nRepetition._unfinished = lambda *_: 'again'\n",
+    "forgets-lost": """\
+from planrun.app import repeating, resuming
+resuming.lost_attempts = repeating.lost_attempts = lambda state: []
+""",
     "slots-left": """\
 from planrun.app import resuming
 from planrun.executors import logs

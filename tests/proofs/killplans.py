@@ -67,5 +67,15 @@ WIDE = (
     + _BYE
 )
 """Fifty short steps that run at once, as far as --jobs allows, and cleanup."""
+CUT = (
+    _HEAD
+    + _step("first", 'echo "colour=red" >> "$PLANRUN_OUTPUT"\necho said', outputs="{colour: string}")
+    + _step("reads", "echo read", depends_on="[first]", env="{COLOUR: '${{ steps.first.outputs.colour }}'}")
+    + _FAILS
+    + _step(ONCE, "echo one", idempotent="false", on_failure="continue", depends_on="[first]")
+    + "".join(_step(f"s{n}") for n in range(3))
+    + _BYE
+)
+"""Eight steps as short as can be, since they are run very often."""
 UNSEEN = frozenset({NEVER, "checked"})
 """Steps that leave no effect: one never runs, one has no process."""

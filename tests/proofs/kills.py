@@ -8,10 +8,8 @@ that file and the ledger it is judged. Not counted as repeated: cleanup, which b
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -22,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planrun.records.reading import verify
-from tests.proofs.crashing import Account, Kill, Scene
+from tests.proofs.crashing import Account, Kill, Scene, known
 from tests.proofs.killfaults import CAUGHT_BY, FAULTS
 from tests.proofs.killplans import CLEANUP, ONCE, UNSEEN, VARIED, WIDE
 from tests.proofs.sameness import differences, reports
@@ -97,17 +95,16 @@ class Bench:
         scene = self._scene(VARIED)
         for kill in before:
             scene.planrun(*_EXECUTE, kill=kill)
-        trace = scene.folder / "trace"
-        known = [name for name in CALLS if _is_known(name)]
-        scene.planrun(*words, trace=trace, what=",".join(known))
+        traced = known(CALLS)
+        scene.planrun(*words, trace=("-e", f"trace={','.join(traced)}"))
         total: Counter[str] = Counter()
         found: dict[str, list[int]] = {}
         begun = False
-        for row in trace.read_text("utf-8", "replace").splitlines():
+        for row in (scene.folder / "trace").read_text("utf-8", "replace").splitlines():
             begun = begun or "plan.yml" in row or ".planrun" in row
             name = row.partition("(")[0]
             total[name] += 1
-            if name in known and begun and ('"/proc/' not in row or total[name] % 20 == 0):
+            if name in traced and begun and ('"/proc/' not in row or total[name] % 20 == 0):
                 found.setdefault(name, []).append(total[name])
         return found
 
@@ -146,13 +143,6 @@ class Bench:
         extra = len(scene.done()) - len(wanted.done())
         events = accounts[0].events if accounts else 0
         return Finding(trial, hit, events, extra, tuple(problems), "".join(scene.said))
-
-
-def _is_known(call: str) -> bool:
-    """Whether this machine has such a system call."""
-    return not subprocess.run(
-        ["strace", "-qq", "-o", os.devnull, "-e", f"trace={call}", "true"], check=False, capture_output=True
-    ).returncode
 
 
 def _judge(scene: Scene, wanted: Scene, accounts: Sequence[Account], code: int) -> Iterator[str]:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.proofs import kills
+from tests.proofs.crashing import may_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def _may_trace() -> bool:
-    return (
-        bool(shutil.which("strace"))
-        and not subprocess.run(["strace", "-qq", "true"], check=False, capture_output=True).returncode
-    )
-
-
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and strace"),
-    pytest.mark.skipif(not _may_trace(), reason="strace is missing, or may not trace here"),
+    pytest.mark.skipif(not may_trace(), reason="strace is missing, or may not trace here"),
 ]
 
 

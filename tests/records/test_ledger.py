@@ -121,6 +121,21 @@ def test_a_torn_line_is_cut_off_and_the_ledger_goes_on(tmp_path: Path) -> None:
         repair(str(path))
 
 
+def test_what_never_reached_the_disk_is_torn_and_cut_off(tmp_path: Path) -> None:
+    """Zeros up to the edge of a sector or to the end are what a power cut leaves; elsewhere they are a change."""
+    write(tmp_path / "l", steps=8)
+    data = (tmp_path / "l").read_bytes()
+    for hole in ((700, 1024), (512, 1536), (900, len(data)), (1030, len(data))):
+        spoilt = data[: hole[0]] + bytes(hole[1] - hole[0]) + data[hole[1] :]
+        line = data[: hole[0]].count(b"\n") + 1
+        reading = verify(spoilt)
+        assert (reading.condition, reading.line) == ("torn", line), hole
+        (tmp_path / "l").write_bytes(spoilt)
+        assert len(repair(str(tmp_path / "l")).events) == line - 1
+        assert (tmp_path / "l").read_bytes() == data[: reading.size]
+    assert verify(data[:700] + bytes(8) + data[708:]).condition == "altered"
+
+
 def test_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     """A full disk ends in the error that has exit code 74 and names the file."""
     with pytest.raises(RecordsLost, match="No such file"):

@@ -1,0 +1,30 @@
+"""The short form of the proof that a power cut takes nothing that was synced."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.proofs import powercut
+from tests.proofs.crashing import may_trace
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="needs strace"),
+    pytest.mark.skipif(not may_trace(), reason="strace is missing, or may not trace here"),
+]
+
+
+@pytest.mark.shows("R5")
+@pytest.mark.parametrize("resumed", [False, True], ids=["run", "resume"])
+def test_every_state_of_the_disk_is_handled(resumed: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    """Some of the states in which the disk may be after a power cut: verified, resumed, nothing repeated."""
+    report = powercut.prove(resumed=resumed, every=15)
+    assert report.problems == []
+    assert {"unfinished", "torn", "intact"} <= set(report.conditions)
+
+
+@pytest.mark.parametrize("fault", ["plan-not-synced", "names-not-synced", "torn-end-kept"])
+def test_the_proof_can_fail(fault: str) -> None:
+    """Each planted fault is caught in a few states; the other faults take more of them."""
+    assert powercut.is_caught(fault)
