@@ -19,7 +19,7 @@ from planrun.records.reading import repair
 from planrun.sha256 import sha256
 from planrun.source.params import keep_params
 from planrun.source.problems import did_you_mean
-from planrun.steps.outputs import forget_outputs
+from planrun.steps.outputs import forget_all_outputs
 from planrun.values import show
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         if vault := vault_of(wish.plan or state.plan):
             session.vault = vault
             state = state_of(rundir, reading, vault.masked)
-            forget_outputs(os.path.join(rundir, records.OUTPUTS))
+            forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
         course = Course(session, rundir, state, wish)
         session.prepare_reports()
         if course.is_over:
@@ -179,6 +179,8 @@ class Course:
         given: set[str] = set((state.resumed[-1] if state.resumed else started).options.get("given", ()))
         params = state.params
         if self._wish.plan:
+            if session.vault:
+                session.vault.refuse_given(session.settings.params)
             params = keep_params(self.plan, params, given, session.settings.params)
             if session.vault:
                 session.vault.refuse(self._wish.plan, params)

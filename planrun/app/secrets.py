@@ -16,7 +16,7 @@ from planrun.steps.environment import holds_credential
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from planrun.model.plan import Plan
@@ -42,18 +42,30 @@ class Vault(Record):
         """Raise InvalidInput when a secret would be recorded under a name or as the value of a parameter."""
         if self.veil is None:
             return
+        self._refuse_params(params)
+        for what, word, line in _names(plan):
+            if self.veil.mask_text(word) != word and (secret := self._holder(word, self.declared)):
+                raise InvalidInput(
+                    f"{plan.file}:{line}: {what} holds the value of {secret}, and names are never masked: "
+                    "choose another one"
+                )
+
+    def refuse_given(self, given: Iterable[str]) -> None:
+        """Raise InvalidInput when a secret is in a `name=value` of the command line; see `refuse`.
+
+        To be asked before the values are looked at: what is said of a wrong one quotes it, cut to size.
+        """
+        if self.veil:
+            self._refuse_params({self.veil.mask_text(word.partition("=")[0]): word for word in given})
+
+    def _refuse_params(self, params: Mapping[str, Any]) -> None:
+        assert self.veil is not None
         for name, value in params.items():
             if self.veil.mask_value(value) != value:
                 secret = self._holder(value)
                 raise InvalidInput(
                     f'the parameter "{name}" holds the value of {secret}, and parameters are recorded: '
                     f'list {secret} under `secrets` of the step that needs it, and read "${secret}" there'
-                )
-        for what, word, line in _names(plan):
-            if self.veil.mask_text(word) != word and (secret := self._holder(word, self.declared)):
-                raise InvalidInput(
-                    f"{plan.file}:{line}: {what} holds the value of {secret}, and names are never masked: "
-                    "choose another one"
                 )
 
     def notice(self, plan: Plan, selected: frozenset[str] | None) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault
     if plan.params or settings.params:
         from planrun.source.params import parse_params
 
+        if vault:
+            vault.refuse_given(settings.params)
         params = parse_params(plan, settings.params)
     return _finish(execute(plan, settings, params, vault=vault), settings)
 

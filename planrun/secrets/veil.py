@@ -74,7 +74,9 @@ class Veil:
             found.args = self.mask_value(found.args)
             if isinstance(found, OSError):
                 for name in ("strerror", "filename", "filename2"):
-                    setattr(found, name, self.mask_value(getattr(found, name)))
+                    said = getattr(found, name)
+                    if said is not None:  # setting it, even to nothing, shows
+                        setattr(found, name, self.mask_value(said))
             left += [found.__cause__, found.__context__]
 
     def _masked(self, record: Plan | Step, names: tuple[str, ...]) -> dict[str, Any]:

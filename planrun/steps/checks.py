@@ -14,17 +14,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Check
+    from planrun.ports import Masks
 
 
 class CheckScope:
     """Where checks look: the workspace, the environment of the step, and the values of its expressions."""
 
-    __slots__ = ("env", "folder", "values")
+    __slots__ = ("env", "folder", "masks", "values")
 
-    def __init__(self, folder: str, env: Mapping[str, str], values: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: str, env: Mapping[str, str], values: dict[str, Any], masks: Masks | None = None
+    ) -> None:
         self.folder = folder
         self.env = env
         self.values = values
+        self.masks = masks
 
 
 def run_checks(checks: tuple[Check, ...], where: CheckScope) -> tuple[dict[str, Any], ...]:
@@ -96,7 +100,7 @@ def _load(name: str, where: CheckScope) -> tuple[Any, str]:
     """Return the data in a JSON or YAML file, or what is wrong with it."""
     path = os.path.join(where.folder, name)
     if name.endswith((".yml", ".yaml")):
-        return _load_yaml(path, name)
+        return _load_yaml(path, name, where.masks)
     import json
 
     try:
@@ -108,14 +112,21 @@ def _load(name: str, where: CheckScope) -> tuple[Any, str]:
         return None, f"{name}: not JSON: {error}"
 
 
-def _load_yaml(path: str, name: str) -> tuple[Any, str]:
+def _load_yaml(path: str, name: str, masks: Masks | None) -> tuple[Any, str]:
     from planrun.errors import InvalidInput
     from planrun.source.document import parse
     from planrun.source.file import read_source
     from planrun.source.shape import to_data
 
     try:
-        node, problems = parse(read_source(path), name)
+        data = read_source(path)
+        node, problems = parse(data, name)
+        if problems and masks and masks.mask_value(data) != data:
+            from planrun.source.problems import (
+                CODES,
+            )  # the messages quote the file, cut in the middle of anything
+
+            problems = [problem.but(message=CODES[problem.code]) for problem in problems]
     except InvalidInput as error:
         return None, str(error)
     if problems or node is None:

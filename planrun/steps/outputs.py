@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from planrun.ports import Masks
+
 MAX_BYTES = 1 << 20  # of one attempt's file
 
 
@@ -20,12 +22,27 @@ class OutputError(Exception):
     """The outputs of a step are not what it declares; the message is one line for people."""
 
 
-def read_outputs(path: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the typed outputs of an attempt from the file at `path`, which may be missing.
+def read_outputs(
+    path: str, declared: Mapping[str, dict[str, Any]], masks: Masks | None = None
+) -> dict[str, Any]:
+    """Return the typed outputs of an attempt from the file at `path`, which may be missing; values as they are.
 
-    Raises OutputError for a broken file, an undeclared or missing name, or a value of another type.
+    Raises OutputError for a broken file, an undeclared or missing name, or a value of another type; what it quotes
+    of the file is masked.
     """
-    texts = parse_outputs(_read(path))
+    text = _read(path)
+    try:
+        return _typed(text, declared)
+    except OutputError:
+        if masks is None:
+            raise
+    # Messages quote values cut to size, and half of a secret cannot be told any more: mask before the cut.
+    _typed(masks.mask_text(text), declared)
+    raise OutputError("its outputs are not what it declares, and what is wrong is masked")
+
+
+def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    texts = parse_outputs(text)
     for name in texts:
         if name not in declared:
             raise OutputError(f'it wrote the output "{name}", which it does not declare')
@@ -48,17 +65,21 @@ def read_outputs(path: str, declared: Mapping[str, dict[str, Any]]) -> dict[str,
 
 
 def forget_outputs(path: str) -> None:
-    """Remove the file of an attempt, or all files in a folder of such files: a secret may stand in them.
-
-    What cannot be removed stays: whoever may remove it knows of it, and it is nobody else's to read.
-    """
+    """Remove the file of an attempt, in which secrets may stand; what the step put in its place stays."""
     try:
         os.unlink(path)
-    except IsADirectoryError:
-        for name in os.listdir(path):
-            forget_outputs(os.path.join(path, name))
     except OSError:
         return
+
+
+def forget_all_outputs(folder: str) -> None:
+    """Remove the files of all attempts of a run, which was killed before they were read."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        forget_outputs(os.path.join(folder, name))
 
 
 def _read(path: str) -> str:

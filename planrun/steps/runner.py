@@ -33,8 +33,8 @@ class Place(Record):
     env: dict[str, str]
     shell: tuple[str, ...]
     context: dict[str, Any]  # the `run` names of expressions
-    secrets: Mapping[str, str] = {}
-    absent: Mapping[str, str] = {}
+    secrets: Mapping[str, str] = {}  # values by name; a step gets those that it lists
+    absent: Mapping[str, str] = {}  # why the other secrets have no value, by name
     masks: Masks | None = None
 
 
@@ -114,7 +114,8 @@ class Steps:
     def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         if outcome.status == "completed":
             try:
-                outputs = read_outputs(self._output_file(step.id, job.attempt), step.outputs)
+                path = self._output_file(step.id, job.attempt)
+                outputs = read_outputs(path, step.outputs, self.place.masks)
             except OutputError as error:
                 return outcome.but(status="failed", reason="outputs", message=str(error))
             return outcome.but(outputs=outputs) if outputs else outcome
@@ -200,7 +201,8 @@ class Steps:
         began = time.monotonic()
         added = added_environment(step, state.plan, scope)
         env = {**self.place.env, **added, **self._secrets(step)}
-        results = run_checks(step.action.checks, CheckScope(self.place.workspace, env, scope))
+        where = CheckScope(self.place.workspace, env, scope, self.place.masks)
+        results = run_checks(step.action.checks, where)
         failed = [result for result in results if not result["ok"]]
         message = "; ".join(f"{result['name']}: {result['message']}" for result in failed)
         outcome = Outcome(

@@ -37,6 +37,8 @@ ASLEEP = (
         "planrun.executors.leftovers",
         "planrun.reports.mermaid",
         "planrun.steps.checks",
+        "planrun.secrets",
+        "planrun.app.secrets",
     ),
 )
 MODULES = 65  # of planrun in one run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, fuzz, kills, masks, powercut, starts
+from tests.proofs import ending, escape, fuzz, kills, masks, powercut, starts, surfaces
 
 PROOFS = {
     "ending": ending.main,
@@ -14,6 +14,7 @@ PROOFS = {
     "masks": masks.main,
     "powercut": powercut.main,
     "starts": starts.main,
+    "surfaces": surfaces.main,
 }
 
 

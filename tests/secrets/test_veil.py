@@ -1,0 +1,141 @@
+"""What is masked of events, plans and errors, and what a run goes by and is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planrun.model import events as ev
+from planrun.model.plan import Plan, Run, Step
+from planrun.secrets.masker import Masker
+from planrun.secrets.veil import Veil
+
+SECRET = "s3cr3t-0123456789"
+VEIL = Veil(Masker({"TOKEN": SECRET}))
+
+
+def start(**fields: Any) -> ev.RunStarted:
+    """Return the first event of a run."""
+    known: dict[str, Any] = {
+        "at": "2026-01-31T09:30:00.000Z",
+        "run": "20260131-093000-000000",
+        "planrun": "0",
+        "plan": {"name": "p", "version": 1, "digest": "d", "sha256": "s", "file": "p.yml"},
+        "params": {},
+        "context": {"ci": True, "ref": "", "sha": "", "event": ""},
+        "options": {"selection": {"only": ["a"]}},
+        "pid": 1,
+        "host": "h",
+    }
+    return ev.RunStarted(**{**known, **fields})
+
+
+def end(**fields: Any) -> ev.AttemptEnded:
+    """Return the end of an attempt."""
+    return ev.AttemptEnded(at="t", step="a", n=1, status="failed", step_status="failed", **fields)
+
+
+def test_an_event_without_secrets_stays_the_same() -> None:
+    """So most events cost nothing but the look at them."""
+    for event in (end(), ev.RunEnding(at="t", why="cancel"), ev.PlanMoved(at="t", status="executing")):
+        assert VEIL.mask_event(event) is event
+    assert VEIL.mask_event(start()) == start()
+
+
+def test_what_people_and_steps_wrote_is_masked() -> None:
+    """Names and files, parameters, messages, outputs, checks and notes; also deep inside of values."""
+    found = VEIL.mask_event(
+        start(
+            plan={"name": SECRET, "version": 1, "digest": "d", "sha256": "s", "file": f"{SECRET}/p.yml"},
+            params={"a": [{"b": f"x{SECRET}"}]},
+            context={"ci": True, "ref": f"refs/{SECRET}", "sha": "", "event": ""},
+        )
+    )
+    assert isinstance(found, ev.RunStarted)
+    assert found.plan == {"name": "***", "version": 1, "digest": "d", "sha256": "s", "file": "***/p.yml"}
+    assert found.params == {"a": [{"b": "x***"}]}
+    assert found.context == {"ci": True, "ref": "refs/***", "sha": "", "event": ""}
+    ended = VEIL.mask_event(
+        end(
+            error={"class": "logic", "rule": "r", "message": f"no {SECRET}"},
+            checks=({"name": f"that: {SECRET}", "ok": False, "message": SECRET},),
+            notes=(SECRET,),
+        )
+    )
+    assert isinstance(ended, ev.AttemptEnded)
+    assert ended.error == {"class": "logic", "rule": "r", "message": "no ***"}
+    assert ended.checks == ({"name": "that: ***", "ok": False, "message": "***"},)
+    assert ended.notes == ("***",)
+    moved = VEIL.mask_event(ev.StepMoved(at="t", step="a", status="failed", reason="refused", message=SECRET))
+    assert isinstance(moved, ev.StepMoved)
+    assert moved.message == "***"
+
+
+def test_an_output_that_held_a_secret_is_named() -> None:
+    """The note stands behind those that were there; outputs without secrets keep their types."""
+    found = VEIL.mask_event(end(outputs={"a": SECRET, "n": 3, "l": [1, f"-{SECRET}"]}, notes=("before",)))
+    assert isinstance(found, ev.AttemptEnded)
+    assert found.outputs == {"a": "***", "n": 3, "l": [1, "-***"]}
+    assert found.notes == (
+        "before",
+        'the output "a" held a secret; it is recorded and handed on masked',
+        'the output "l" held a secret; it is recorded and handed on masked',
+    )
+
+
+def test_what_a_run_goes_by_is_left_alone() -> None:
+    """Ids, fingerprints, logs, hashes and the selection lead from one record to the other."""
+    event = ev.AttemptStarted(at="t", step=SECRET, n=1, fingerprint=SECRET, log=f"logs/{SECRET}/1.log")
+    assert VEIL.mask_event(event) is event
+    assert VEIL.mask_event(end(outputs={SECRET: "x"})) == end(outputs={SECRET: "x"})
+
+
+def test_every_kind_of_event_was_thought_of() -> None:
+    """A new field of an event is either masked or known to hold nothing that people or steps wrote."""
+    structural = {"at", "run", "planrun", "options", "pid", "host", "rerun", "lost", "status", "step", "n"}
+    structural |= {
+        "fingerprint",
+        "log",
+        "step_status",
+        "reason",
+        "exit_code",
+        "duration",
+        "log_bytes",
+        "delay",
+    }
+    structural |= {"step_reason", "usage", "why", "signal", "verdict", "summary", "events", "retry"}
+    masked = {"plan", "params", "context", "error", "outputs", "checks", "notes", "message"}
+    fields = {name for kind in ev.EVENTS.values() for name in kind.__annotations__}
+    assert fields == structural | masked
+
+
+def test_a_plan_is_shown_masked_and_does_the_same() -> None:
+    """Titles and descriptions are masked; scripts, ids and digest are those that were reviewed."""
+    step = Step(id="a", action=Run(script=f"echo {SECRET}"), kind="run", title=f"Uses {SECRET}", line=3)
+    plan = Plan(
+        name="p", file="p.yml", digest="d", steps=(step, step.but(id="b", title="Plain")), goal=SECRET
+    )
+    found = VEIL.mask_plan(plan)
+    assert [one.title for one in found.steps] == ["Uses ***", "Plain"]
+    assert found.goal == "***"
+    assert found.steps[0].action == step.action
+    assert (found.digest, found.steps[0].id) == ("d", "a")
+    harmless = plan.but(goal="", steps=(step.but(title="Plain"),))
+    assert VEIL.mask_plan(harmless) is harmless
+
+
+def test_errors_and_what_led_to_them_are_masked() -> None:
+    """In place, so that whoever shows them, a traceback included, shows nothing else; also when they go in circles."""
+    cause = FileNotFoundError(2, f"No such {SECRET}", f"/a/{SECRET}")
+    error = ValueError(f"bad {SECRET}", [SECRET])
+    error.__cause__, error.__context__ = cause, error
+    VEIL.mask_error(error)
+    assert error.args == ("bad ***", ["***"])
+    assert str(cause) == "[Errno 2] No such ***: '/a/***'"
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "***"])
+def test_texts_without_secrets_stay(text: str) -> None:
+    """Masks are not laid twice, and not over nothing."""
+    assert VEIL.mask_text(text) == text
