@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, fuzz, kills, masks, powercut, starts, surfaces
+from tests.proofs import ending, escape, faults, fuzz, kills, masks, powercut, starts, surfaces
 
 PROOFS = {
     "ending": ending.main,
     "escape": escape.main,
+    "faults": faults.main,
     "fuzz": fuzz.main,
     "kills": kills.main,
     "masks": masks.main,
