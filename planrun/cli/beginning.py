@@ -8,7 +8,7 @@ from planrun.cli.printing import say, say_bytes
 
 
 @click.command(short_help="Write an example plan to begin with.")
-@click.argument("file", default="plan.yml", type=click.Path())
+@click.argument("file", default="plan.yml", type=click.Path(readable=False))
 def init(file: str) -> int:
     """Write an example plan to FILE (plan.yml), and beside it the schema that editors check it with.
 

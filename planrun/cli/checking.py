@@ -20,7 +20,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
 @click.command(short_help="Report every problem, with its line and column.")
-@click.argument("plans", metavar="PLAN...", nargs=-1, required=True, type=click.Path())
+@click.argument("plans", metavar="PLAN...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--format",
     "form",

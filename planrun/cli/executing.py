@@ -29,7 +29,7 @@ def _option(option: Option) -> click.Option:
     if option.kind == "choice":
         kind = click.Choice(option.choices)
     elif option.metavar == "DIR":
-        kind = click.Path()
+        kind = click.Path(readable=False)
     return click.Option(
         option.flags,
         metavar=option.metavar or None,
@@ -61,7 +61,7 @@ def _running(
 
 execute = _running(
     "execute",
-    [click.Argument(["plan"], type=click.Path())],
+    [click.Argument(["plan"], type=click.Path(readable=False))],
     EXECUTE,
     """Run PLAN.
 

@@ -27,7 +27,9 @@ DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
     envvar="PLANRUN_JUNIT_DIALECT",
     help="Which readers a JUnit file is for.",
 )
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE instead of stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(readable=False), metavar="FILE", help="Write to FILE instead of stdout."
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bool) -> int:
     """Write a report of RUN (default: the newest run) to stdout, also of one that still goes on or was killed.

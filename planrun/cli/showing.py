@@ -18,7 +18,7 @@ DRAWINGS = ("mermaid", "dot", "text")
 
 
 @click.command(short_help="Table of the steps; graph, levels and order.")
-@click.argument("plan", type=click.Path())
+@click.argument("plan", type=click.Path(readable=False))
 @click.option("--graph", type=click.Choice(DRAWINGS), help="Draw who waits for whom instead of the table.")
 @click.option("--levels", is_flag=True, help="List the steps by level: each waits for the one above only.")
 @click.option("--order", is_flag=True, help="List the steps, one a line, each after what it waits for.")

@@ -54,6 +54,7 @@ REDRAW = 0.1  # seconds between two drawings of the status line
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
 TAIL_LINES = 20  # of the log of a failed step
 MAX_PROBLEMS = 9  # GitHub shows ten errors of a step
+_HEADINGS = ("---", "+++", "~~~", "^^^")  # a line that begins like this is a heading to Buildkite
 _COLOURS = {
     "completed": "32",
     "failed": "31",
@@ -214,7 +215,10 @@ class Console:
         if not self.look.quiet:
             run = state.started.run if state.started else ""
             steps = f"{left} step{'' if left == 1 else 's'}"
-            self._say(f"{line(plan.title or plan.name)}: {steps}, {jobs_of(state)} at a time, run {run}\n")
+            title = line(plan.title or plan.name)
+            if title.startswith(_HEADINGS):
+                title = f" {title}"
+            self._say(f"{title}: {steps}, {jobs_of(state)} at a time, run {run}\n")
             withheld = state.started.options.get("env_left_out") if state.started else ()
             if withheld and not state.resumed:  # said already
                 self._say(f"  kept from the steps, by inherit_env: safe: {facts.names(withheld)}\n")

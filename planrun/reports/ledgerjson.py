@@ -5,7 +5,7 @@ Keys are only ever added. What planrun cannot know yet is null, zero or empty, n
 
 from __future__ import annotations
 
-from planrun.model.jsontext import dumps, number, quote
+from planrun.model.jsontext import dumps, number, quote, well_formed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,13 +20,22 @@ _NO_USAGE = '{"input_tokens":0,"output_tokens":0,"usd":0}'
 
 def write_ledger(state: RunState, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
-    head = dumps(_run(state))
+    head = _whole(dumps(_run(state)))
     out.write((head[:-1] + ',"steps":[').encode())
     separator = "\n"
     for step in state.steps.values():
-        out.write((separator + _step(step)).encode())
+        out.write((separator + _whole(_step(step))).encode())
         separator = ",\n"
     out.write(b"\n]}\n")
+
+
+def _whole(text: str) -> str:
+    """Return JSON without escapes for half a character, as names of files can make them: strict readers refuse them."""
+    if "\\ud" not in text:
+        return text
+    import json  # 5 ms, for those who have such names
+
+    return dumps(well_formed(json.loads(text)))
 
 
 def _run(state: RunState) -> dict[str, Any]:

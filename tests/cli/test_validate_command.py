@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -128,7 +129,8 @@ def test_validating_runs_nothing_and_writes_nothing(tmp_path: Path, form: str) -
     if done.returncode == 1 and "ptrace" in done.stderr:
         pytest.skip(f"strace may not trace here: {done.stderr.strip()}")
     assert done.returncode == 2
-    rows = trace.read_text().split("\n")
+    # Files may be called anything: what a row is about is told by its system call and by its flags alone.
+    rows = re.sub(r'"[^"]*"(?<!"/dev/null")', '""', trace.read_text()).split("\n")
     assert [row for row in rows if "execve(" in row][1:] == []
     assert [row for row in rows if "fork(" in row or "clone" in row] == []
     changing = ("O_WRONLY", "O_RDWR", "O_CREAT", "creat(", "mkdir", "unlink", "rename")

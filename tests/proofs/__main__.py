@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, faults, fuzz, kills, masks, powercut, starts, surfaces
+from tests.proofs import ending, escape, faults, fuzz, kills, masks, powercut, reports, starts, surfaces
 
 PROOFS = {
     "ending": ending.main,
@@ -14,6 +14,7 @@ PROOFS = {
     "kills": kills.main,
     "masks": masks.main,
     "powercut": powercut.main,
+    "reports": reports.main,
     "starts": starts.main,
     "surfaces": surfaces.main,
 }

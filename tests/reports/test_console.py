@@ -242,6 +242,17 @@ def test_the_status_line_fits() -> None:
         assert os.read(leader, 4096) == b"\r\x1b[Kwide ??"
 
 
+def test_a_title_is_no_heading_of_buildkite(tmp_path: Path) -> None:
+    """The one line that begins with the plan's title folds nothing."""
+    out = io.StringIO()
+    told = Story(tmp_path, step("a"), title="--- all is well")
+    watching = Console(Screen(out), Look(style="groups"), told.state, str(tmp_path))
+    for event in told.events:
+        watching.on_event(event, told.state)
+    watching.tick()
+    assert out.getvalue().startswith(" --- all is well: 1 step")
+
+
 @pytest.mark.shows("V-49")
 def test_a_log_is_alive(tmp_path: Path) -> None:
     """After a minute without news a log says what runs and for how long; the engine is told when to ask again."""

@@ -131,6 +131,17 @@ def test_one_step_a_line(tmp_path: Path) -> None:
     assert all(json.loads(row.rstrip(",")) for row in rows[1:-1])
 
 
+def test_half_a_character_is_spelled_out(tmp_path: Path) -> None:
+    """A name that is no UTF-8 has its bytes spelled out, since strict readers refuse the whole document otherwise."""
+    told = Story(tmp_path, step("a", title="half \udce9, \\udce9, \U0001f600"), file="caf\udce9.yml")
+    out = io.BytesIO()
+    write_ledger(told.run("a").end(), out)
+    value = json.loads(out.getvalue())
+    assert value["plan"]["file"] == "caf\\xe9.yml"
+    assert value["steps"][0]["title"] == "half \\xe9, \\udce9, \U0001f600"
+    json.dumps(value, ensure_ascii=False).encode()
+
+
 def test_a_plan_without_steps_is_well_formed(tmp_path: Path) -> None:
     """Nothing to report is reported."""
     assert ledger(Story(tmp_path).end())["steps"] == []
