@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, escape, faults, fuzz, kills, masks, powercut, reports, starts, surfaces
+from tests.proofs import ending, environment, escape, faults, fuzz, kills, masks, powercut, reports, starts, surfaces
 
 PROOFS = {
     "ending": ending.main,
+    "environment": environment.main,
     "escape": escape.main,
     "faults": faults.main,
     "fuzz": fuzz.main,
