@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import stat
 import subprocess
 import sys
@@ -247,7 +246,8 @@ def _written(
     paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".loot"]
     hits: set[str] = set()
     for path in paths:
-        hits |= {names[value] for value in re.findall(rb"planted-\d\d-[0-9a-f]{16}", path.read_bytes())}
+        data = path.read_bytes()
+        hits |= {name for value, name in names.items() if value in data}
     yield Sight(user, step, way, f"{len(paths)} files", tuple(sorted(hits)))
 
 
