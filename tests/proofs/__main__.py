@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from tests.proofs import ending, environment, escape, faults, fuzz, kills, masks, powercut, reports, starts, surfaces
+from tests.proofs import (
+    ending,
+    environment,
+    escape,
+    faults,
+    fuzz,
+    kills,
+    masks,
+    powercut,
+    reports,
+    starts,
+    surfaces,
+)
 
 PROOFS = {
     "ending": ending.main,
