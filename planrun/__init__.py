@@ -40,6 +40,7 @@ def execute(
     `verdict()` is completed, partial, failed or cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
     from planrun.app.running import execute as run
+    from planrun.app.running import vault_of
     from planrun.app.settings import Settings
     from planrun.model.jsontext import dumps
     from planrun.source.params import resolve_params
@@ -49,7 +50,10 @@ def execute(
     }
     given = tuple(f"{name}={text}" for name, text in texts.items())
     settings = Settings(**{"quiet": True, **options, "params": given})
-    return run(plan, settings, resolve_params(plan, texts), workspace).state
+    vault = vault_of(plan)
+    if vault:
+        vault.refuse_given(given)
+    return run(plan, settings, resolve_params(plan, texts), workspace, vault=vault).state
 
 
 def replay(ledger: str) -> RunState:

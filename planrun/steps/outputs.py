@@ -7,6 +7,7 @@ without the last newline.
 from __future__ import annotations
 
 import os
+from stat import S_ISREG  # os has loaded it already
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from planrun.ports import Masks
 
 MAX_BYTES = 1 << 20  # of one attempt's file
+SCRIPT = ".script"  # how the name of a script's file goes on after that of the outputs
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OutputError(Exception):
@@ -65,10 +68,31 @@ def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def forget_outputs(path: str) -> None:
-    """Remove the file of an attempt, in which secrets may stand; what the step put in its place stays."""
+    """Remove the files of an attempt, in which secrets may stand; what the step put in their place stays."""
+    for name in (path, path + SCRIPT):
+        try:
+            os.unlink(name)
+        except OSError:
+            continue
+
+
+def keep_outputs(path: str) -> None:
+    """Leave the file of an attempt that is not read to its owner alone; most attempts have none."""
     try:
-        os.unlink(path)
+        fd = os.open(path, _READ)
     except OSError:
+        return
+    _leave_to_owner(fd)
+    os.close(fd)
+
+
+def _leave_to_owner(fd: int) -> None:
+    """Take the rights of others away: the step made the file, with an umask of its own."""
+    try:
+        mode = os.fstat(fd).st_mode
+        if S_ISREG(mode) and mode & 0o077:
+            os.fchmod(fd, 0o600)
+    except OSError:  # a file system without modes
         return
 
 
@@ -84,16 +108,14 @@ def forget_all_outputs(folder: str) -> None:
 
 def _read(path: str) -> str:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, _READ)
     except FileNotFoundError:
         return ""
     except OSError as error:
         raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
+    _leave_to_owner(fd)
     try:
-        status = os.fstat(fd)
-        if status.st_mode & 0o077:  # made by the step, with its own umask
-            os.fchmod(fd, 0o600)
-        if status.st_size > MAX_BYTES:
+        if os.fstat(fd).st_size > MAX_BYTES:
             raise OutputError("its outputs are larger than 1 MiB")
         data = os.read(fd, MAX_BYTES + 1)
     except OSError as error:  # a folder, or a pipe that nobody fills

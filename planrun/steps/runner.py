@@ -9,7 +9,7 @@ from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Validate
 from planrun.model.record import Record
-from planrun.steps.outputs import OutputError, forget_outputs, read_outputs
+from planrun.steps.outputs import SCRIPT, OutputError, forget_outputs, keep_outputs, read_outputs
 from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, render_step
 
 TYPE_CHECKING = False
@@ -109,6 +109,8 @@ class Steps:
         concluded = self._concluded(step, job, outcome)
         if self.place.masks:
             forget_outputs(self._output_file(step.id, job.attempt))
+        elif outcome.status != "completed":
+            keep_outputs(self._output_file(step.id, job.attempt))
         return concluded
 
     def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
@@ -182,7 +184,7 @@ class Steps:
 
     def _through_file(self, step: Step, attempt: int, recipe: Recipe) -> tuple[str, ...]:
         """Put a script that may be too long for one argument into a file; `-c` and its like go away."""
-        path = f"{self._output_file(step.id, attempt)}.script"
+        path = f"{self._output_file(step.id, attempt)}{SCRIPT}"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(recipe.script or "")
