@@ -12,12 +12,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.proofs.trials import LIMIT, start
+from tests.proofs.trials import LIMIT, MASKED, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Measure = Callable[[Path], "Measured"]
+    Measure = Callable[[Path, str], "Measured"]
 
 GRACE = 5.0
 """Seconds between the request to end and SIGKILL."""
@@ -40,18 +40,18 @@ class Measured:
         return f"{self.name:48} {self.seconds:6.2f} s, at most {self.most:4.1f} s: {verdict}"
 
 
-def held_log(folder: Path) -> Measured:
+def held_log(folder: Path, secrets: str) -> Measured:
     """A background child in a session of its own keeps the log open and hears no request (R2)."""
-    events = _run(folder, "trap '' TERM; setsid sleep 600 & exit 0")
+    events = _run(folder, secrets, "trap '' TERM; setsid sleep 600 & exit 0")
     ended = _end_of(events, "a")
     late = _seconds(events, "a") - ended["duration"]
     noted = ended.get("notes") == ["1 background process ended"]
     return Measured("step's end after its main process, log held", late, 2.5, "" if noted else "no note")
 
 
-def deaf_timeout(folder: Path) -> Measured:
+def deaf_timeout(folder: Path, secrets: str) -> Measured:
     """A step that ignores SIGTERM and has one second (R3)."""
-    events = _run(folder, _DEAF.format(name="a"), timeout="1s")
+    events = _run(folder, secrets, _DEAF.format(name="a"), timeout="1s")
     reason = _end_of(events, "a")["reason"]
     problem = "" if reason == "timeout" else f"reason {reason}"
     return Measured(
@@ -59,10 +59,10 @@ def deaf_timeout(folder: Path) -> Measured:
     )
 
 
-def late_success(folder: Path) -> Measured:
+def late_success(folder: Path, secrets: str) -> Measured:
     """A step that answers the request to end at its timeout with exit code 0 (R3)."""
     script = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
-    events = _run(folder, script, timeout="1s")
+    events = _run(folder, secrets, script, timeout="1s")
     ended = _end_of(events, "a")
     right = (ended["status"], ended["reason"]) == ("failed", "timeout")
     return Measured(
@@ -70,14 +70,14 @@ def late_success(folder: Path) -> Measured:
     )
 
 
-def cancelled(folder: Path) -> Measured:
+def cancelled(folder: Path, secrets: str) -> Measured:
     """One SIGTERM while twenty steps run that ignore it (R4)."""
-    return _cancelled(folder, "SIGTERM with 20 deaf steps, reports included", 7.0, again=False)
+    return _cancelled(folder, secrets, "SIGTERM with 20 deaf steps, reports included", 7.0, again=False)
 
 
-def cancelled_twice(folder: Path) -> Measured:
+def cancelled_twice(folder: Path, secrets: str) -> Measured:
     """A second SIGTERM; the time counts from that one (R4)."""
-    return _cancelled(folder, "second SIGTERM with 20 deaf steps", 1.0, again=True)
+    return _cancelled(folder, secrets, "second SIGTERM with 20 deaf steps", 1.0, again=True)
 
 
 MEASURES: tuple[Measure, ...] = (
@@ -89,12 +89,12 @@ MEASURES: tuple[Measure, ...] = (
 )
 
 
-def measure_all() -> list[Measured]:
-    """Make every measurement once, each in a folder of its own."""
+def measure_all(secrets: str) -> list[Measured]:
+    """Make every measurement once, each in a folder of its own; `secrets`: a line of each plan, or nothing."""
     found = []
     for measure in MEASURES:
         with tempfile.TemporaryDirectory(prefix="ending-") as folder:
-            found.append(measure(Path(folder)))
+            found.append(measure(Path(folder), secrets))
     return found
 
 
@@ -102,27 +102,29 @@ def main(words: Sequence[str]) -> int:
     """Run the proof; 1 when anything took longer than it may, or ended otherwise."""
     parser = argparse.ArgumentParser(prog="python -m tests.proofs ending", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--masked", action="store_true", help="have all output pass through masks")
     chosen = parser.parse_args(words)
-    found = [measured for _ in range(chosen.rounds) for measured in measure_all()]
+    secrets = MASKED if chosen.masked else ""
+    found = [measured for _ in range(chosen.rounds) for measured in measure_all(secrets)]
     worst = [
         max(found[n :: len(MEASURES)], key=lambda one: (one.problem, one.seconds))
         for n in range(len(MEASURES))
     ]
-    print(f"the slowest of {chosen.rounds}:", *worst, sep="\n")
+    print(f"the slowest of {chosen.rounds}{', output masked' if secrets else ''}:", *worst, sep="\n")
     return int(any(one.problem or one.seconds > one.most for one in found))
 
 
-def _run(folder: Path, script: str, timeout: str = "1m") -> list[dict[str, Any]]:
+def _run(folder: Path, secrets: str, script: str, timeout: str = "1m") -> list[dict[str, Any]]:
     step = f"  - id: a\n    timeout: {timeout}\n    run: {json.dumps(script)}\n"
-    (folder / "plan.yml").write_text(_HEAD + step, "utf-8")
+    (folder / "plan.yml").write_text(secrets + _HEAD + step, "utf-8")
     start(folder).wait(LIMIT)
     return _events(folder)
 
 
-def _cancelled(folder: Path, name: str, most: float, *, again: bool) -> Measured:
+def _cancelled(folder: Path, secrets: str, name: str, most: float, *, again: bool) -> Measured:
     steps = [f"  - id: s{n}\n    run: {json.dumps(_DEAF.format(name=n))}\n" for n in range(20)]
     (folder / "plan.yml").write_text(
-        _HEAD.replace("steps:", "limits: {max_parallel: 20}\nsteps:") + "".join(steps), "utf-8"
+        secrets + _HEAD.replace("steps:", "limits: {max_parallel: 20}\nsteps:") + "".join(steps), "utf-8"
     )
     planrun = start(folder, "import sys\nsys.argv += ['--jobs', '20']\n")
     limit = time.monotonic() + LIMIT

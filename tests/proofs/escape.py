@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.proofs.trials import ALLOWED, ENDS, FAULTS, SHAPES, Finding, Trial, living, run
+from tests.proofs.trials import ALLOWED, ENDS, FAULTS, MASKED, SHAPES, Finding, Trial, living, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,17 +31,20 @@ CAUGHT_BY = {
 }
 
 
-def trials(rounds: int, seed: int, fault: str = "") -> list[Trial]:
-    """Every shape with every end, so many times, in an order that mixes short and long ones."""
+def trials(rounds: int, seed: int, fault: str = "", secrets: str = "") -> list[Trial]:
+    """Every shape with every end, so many times, in an order that mixes short and long ones.
+
+    `secrets`: a line of each plan, with which output is masked.
+    """
     chance = random.Random(seed)
     made = [
-        Trial(shape, end, 0, chance.uniform(0, LATEST), fault)
+        Trial(shape, end, 0, chance.uniform(0, LATEST))
         for _ in range(rounds)
         for shape in SHAPES
         for end in ENDS
     ]
     chance.shuffle(made)
-    return [Trial(t.shape, t.end, number, t.delay, fault) for number, t in enumerate(made)]
+    return [Trial(t.shape, t.end, number, t.delay, fault, secrets) for number, t in enumerate(made)]
 
 
 def carry_out(planned: Sequence[Trial], allowed: float = ALLOWED) -> list[Finding]:
@@ -102,10 +105,12 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--fault", choices=[name for name in FAULTS if name], default="", help="plant one")
+    parser.add_argument("--masked", action="store_true", help="have all output pass through masks")
     chosen = parser.parse_args(words)
-    planned = trials(chosen.rounds, chosen.seed, chosen.fault)
+    planned = trials(chosen.rounds, chosen.seed, chosen.fault, MASKED if chosen.masked else "")
     print(
         f"{len(planned)} trials: {len(SHAPES)} shapes x {len(ENDS)} ends x {chosen.rounds}, seed {chosen.seed}"
+        f"{', output masked' if chosen.masked else ''}"
     )
     findings = carry_out(planned)
     print(table(findings))

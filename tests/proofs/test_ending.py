@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.proofs import ending
+from tests.proofs.trials import MASKED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,4 +17,11 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("measure", ending.MEASURES, ids=lambda measure: measure.__name__)
 def test_it_ends_as_it_should(tmp_path: Path, measure: ending.Measure) -> None:
     """A held log, a step that is deaf or answers too late, and a cancelled run end with the right reason."""
-    assert measure(tmp_path).problem == ""
+    assert measure(tmp_path, "").problem == ""
+
+
+@pytest.mark.shows("R2", "R4")
+@pytest.mark.parametrize("measure", [ending.held_log, ending.cancelled_twice], ids=lambda one: one.__name__)
+def test_it_does_so_when_its_output_is_masked(tmp_path: Path, measure: ending.Measure) -> None:
+    """A held pipe and a run that is cancelled twice end with the same reasons."""
+    assert measure(tmp_path, MASKED).problem == ""

@@ -25,6 +25,8 @@ SHAPES = (
 ENDS = ("normal", "timeout", "cancel", "kill")
 ALLOWED = 3.0
 """Seconds after planrun is gone in which everything else has to be gone, too."""
+SECRET = "open-sesame-0815"
+"""What is planted around every planrun, and declared where its output is to be masked."""
 PATIENT = 60.0
 """The same where it is not to be judged how fast that is, because others use the machine."""
 TIMEOUTS = (0.4, 2.0, 10.0)
@@ -44,11 +46,13 @@ FAULTS = {
     "late-sweep": "from planrun.executors.attempt import Attempt as A\nA._suspicious = lambda self: False\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
+MASKED = "secrets: [TRIAL_SECRET]\n"
+"""A line of a plan that has all output pass through planrun."""
 _DRIVER = "import os\n{fault}from planrun.cli import run\nrun()\n"
 _PLAN = """\
 version: 1
 name: escape
-defaults: {{shell: sh}}
+{secrets}defaults: {{shell: sh}}
 steps:
   - id: shape
     timeout: {timeout}
@@ -68,6 +72,7 @@ class Trial:
     number: int
     delay: float
     fault: str = ""
+    secrets: str = ""  # a line of the plan
 
     @property
     def token(self) -> str:
@@ -111,6 +116,7 @@ def _run(trial: Trial, folder: Path, timeout: float, allowed: float) -> Finding:
     stays = "exit" if trial.end == "normal" else "stay"
     (folder / "plan.yml").write_text(
         _PLAN.format(
+            secrets=trial.secrets,
             timeout=f"{timeout:g}s",
             script=HERE / "shapes" / f"{trial.shape}.sh",
             token=trial.token,
@@ -138,7 +144,8 @@ def start(folder: Path, fault: str = "") -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, "-c", _DRIVER.format(fault=fault), "execute", "plan.yml"],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "PLANRUN_CACHE_DIR": str(folder / "cache")},
+            env=os.environ
+            | {"PYTHONPATH": str(ROOT), "PLANRUN_CACHE_DIR": str(folder / "cache"), "TRIAL_SECRET": SECRET},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
