@@ -13,9 +13,12 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.proofs.trials import living
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,6 +114,13 @@ def crash(user: int, folder: Path, fault: str = "") -> list[Sight]:
     planted = {name: f"planted-{n:02d}-{os.urandom(8).hex()}" for n, name in enumerate(NAMES)}
     _write_plan(folder, {"crash": ("crash", "")})
     _execute(user, folder, planted, fault)
+    limit = time.monotonic() + LIMIT
+    while living(
+        str(folder / "crash.loot")
+    ):  # the guardian has yet to end the burglar, who writes into the folder
+        if time.monotonic() > limit:
+            raise RuntimeError("the step outlived planrun")
+        time.sleep(0.01)
     pattern = Path("/proc/sys/kernel/core_pattern")
     where = pattern.read_text("ascii").strip() if pattern.exists() else "core"
     way = "core file of planrun" if not where.startswith(("|", "/")) else f"core file: not looked at {where}"
