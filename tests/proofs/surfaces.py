@@ -401,7 +401,8 @@ def main(words: Sequence[str]) -> int:
     chosen = parser.parse_args(words)
     print(f"{len(SECRETS)} secrets x {len(ENCODINGS)} encodings")
     found = [leak for trial in TRIALS for leak in attempt(trial, fault=chosen.fault)]
-    print(*dict.fromkeys(map(str, found[:40])), sep="\n")
+    for leak in dict.fromkeys(map(str, found[:40])):
+        print(leak)
     wrong = false_masks(ordinary_log())
     missed = []
     for fault, trial in CAUGHT_BY.items() if not chosen.fault else ():
