@@ -150,7 +150,7 @@ def run_told(ledger: dict[str, Any], folder: Path) -> Iterator[str]:
 
 def step_told(step: dict[str, Any], notes: list[dict[str, Any]]) -> str:
     """Tell a step: status, reason, how often it was tried, and why it is what it is."""
-    told = f"  {step['id']} {step['status']}({step['reason']})"
+    told = f"  {step['id']} {step['status']}" + (f"({step['reason']})" if step["reason"] else "")
     attempts = step["attempts"]
     if len(attempts) > 1:
         pauses = {event["n"]: event.get("delay", 0) for event in notes if event["type"] == "attempt_ended"}
@@ -161,7 +161,7 @@ def step_told(step: dict[str, Any], notes: list[dict[str, Any]]) -> str:
     error = attempts[-1]["error"] if attempts and step["status"] == "failed" else None
     if error:
         return f"{told} [{error['class']}, {error['rule']}] {error['message']}".rstrip()
-    moved = notes[-1].get("message", "") if notes[-1]["type"] == "step_moved" else ""
+    moved = notes[-1].get("message", "") if notes and notes[-1]["type"] == "step_moved" else ""
     return f"{told} {moved}".rstrip()
 
 

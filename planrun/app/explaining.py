@@ -115,7 +115,7 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
     if step.status == "blocked":
         for root in roots(state, step.step):
             yield f"{root.step.id} {_how(root)}, and nothing tolerates it"
-    elif step.status in ("pending", "waiting"):
+    elif step.status in ("pending", "waiting", "paused"):
         yield from _open_reasons(state, step, going=going)
     elif step.status == "running" and not going:
         yield "the run was killed while it ran; `planrun resume` runs it again"
@@ -137,12 +137,15 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
 def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
     if step.attempts and step.status == "waiting":
         yield f"attempt {step.attempts[-1].n} failed; the next one is due after a pause"
+    if step.status == "paused":
+        yield f"attempt {step.attempts[-1].n} failed; the next one comes when the run goes on"
     for edge in step.step.edges:
         other = state.steps[edge.on]
         if not other.ended:
             yield f"it waits for {edge.on}, which is {other.status}"
     if not going:
-        yield "the run has stopped; `planrun resume` goes on"
+        stopped = "is paused" if state.status == "paused" else "has stopped"
+        yield f"the run {stopped}; `planrun resume` goes on"
 
 
 def roots(state: RunState, step: Step) -> list[StepState]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.app.copies import state_of
+from planrun.app.holding import holder
 from planrun.errors import InternalError, InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
@@ -39,7 +40,7 @@ class Inspected(Record):
 
 
 class Row(Record):
-    """One run in a list. `status`: verdict, else running, unfinished, torn, altered, truncated or unreadable."""
+    """One run in a list. `status`: verdict, else running, paused, unfinished, torn, altered, truncated, unreadable."""
 
     run: str
     status: str
@@ -132,7 +133,8 @@ def _row(name: str) -> Row:
     rundir = os.path.join(records.HOME, "runs", name)
     try:
         reading, going = _beside_its_writer(rundir)
-        return _told(name, reading, "running" if going else reading.condition)
+        condition = "paused" if is_paused(reading) else reading.condition
+        return _told(name, reading, "running" if going else condition)
     except InvalidInput as error:
         return Row(run=name, status="unreadable", detail=str(error))
     except _MISFITS:
@@ -174,35 +176,14 @@ def _told(name: str, reading: Reading, condition: str) -> Row:
 
 
 def _going(run: str, reading: Reading) -> bool:
-    """Say whether a process works on a run now: the holder of the workspace names it and lives."""
+    """Say whether a process works on a run now: it holds the workspace, and says that it does so for this run."""
     if reading.condition == "intact":
         return False
-    opened = [event for event in reading.events if isinstance(event, ev.RunStarted | ev.RunResumed)]
-    if not opened or opened[-1].host != os.uname().nodename or f"run {run}," not in _holder():
-        return False
-    return _alive(opened[-1].pid)
+    found = holder("")
+    return found is not None and found.run == run
 
 
-def _holder() -> str:
-    try:
-        with open(os.path.join(records.HOME, "lock"), encoding="utf-8", errors="replace") as file:
-            return file.read(400)
-    except OSError:
-        return ""
-
-
-def _alive(pid: int) -> bool:
-    """Say whether the process that took the lock still has it. Asking for the lock would turn a starting run away."""
-    try:
-        with open("/proc/locks", encoding="ascii", errors="replace") as file:
-            # `1: FLOCK  ADVISORY  WRITE 4711 08:01:393 0 EOF`; a blocked one has `->` in its second column.
-            return any(row.split()[1:5:3] == ["FLOCK", str(pid)] for row in file)
-    except OSError:  # not Linux: a process of this number is the best there is
-        pass
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return True
+def is_paused(reading: Reading) -> bool:
+    """Say whether a run that nobody works on came to rest because somebody paused it."""
+    last = reading.events[-1] if reading.events else None
+    return reading.condition == "unfinished" and isinstance(last, ev.PlanMoved) and last.status == "paused"

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 # What an ended step has to say for itself beyond its line.
 _TELL = frozenset({"blocked", "skipped", "cancelled"})
+_TO_COME = frozenset({"pending", "waiting", "paused"})
 
 
 def status_of(found: Inspected) -> str:
     """Return the verdict of a run that ended, else running, or what is left of its ledger."""
     if found.state.ended and found.reading.condition == "intact":
         return found.state.ended.verdict
-    return "running" if found.going else found.reading.condition
+    if found.going:
+        return "running"
+    sound = found.reading.condition == "unfinished"
+    return "paused" if sound and found.state.status == "paused" else found.reading.condition
 
 
 def elapsed(found: Inspected) -> float:
@@ -42,7 +46,7 @@ def bar(state: RunState, width: int = 20) -> str:
 
 def next_steps(state: RunState) -> list[str]:
     """Return the steps that can start now or, when everything waits for what runs, the first that is to come."""
-    pending = [step for step in state.steps.values() if step.status in ("pending", "waiting")]
+    pending = [step for step in state.steps.values() if step.status in _TO_COME]
     # What cleans up has no edges to the others and comes after all of them.
     pending = [step for step in pending if step.step.section == "steps"] or pending
     ready = [step.step.id for step in pending if all(_settled(state, edge) for edge in step.step.edges)]
@@ -55,7 +59,7 @@ def _settled(state: RunState, edge: Any) -> bool:
 
 def why(found: Inspected, step: StepState) -> list[str]:
     """Return in sentences what keeps a step from running or kept it; empty where its line says it all."""
-    if step.status in _TELL or (step.status in ("pending", "waiting", "running") and step.step.edges):
+    if step.status in _TELL or ((step.status in _TO_COME or step.status == "running") and step.step.edges):
         return list(reasons(found.state, step, going=found.going)) if step.status != "running" else []
     return []
 

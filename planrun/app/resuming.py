@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
+    from planrun.records.reading import Reading
 
     Say = Callable[[str], object]
 
@@ -57,15 +58,7 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
     Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
     """
     with Session(settings, wish.workspace or os.getcwd()) as session:
-        rundir = find(run, session.workspace)
-        session.claim(os.path.basename(rundir))
-        recover(os.path.join(rundir, "logs"))
-        reading = repair(os.path.join(rundir, records.LEDGER))
-        state = state_of(rundir, reading)
-        if vault := vault_of(wish.plan or state.plan):
-            session.vault = vault
-            state = state_of(rundir, reading, vault.masked)
-            forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
+        rundir, reading, state = reopen(session, run, wish.plan)
         course = Course(session, rundir, state, wish)
         session.prepare_reports()
         if course.is_over:
@@ -83,6 +76,24 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
             session.record(state, ledger, _given_up(os.path.basename(rundir), name, event.at))
         ledger.sync()
         return session.drive(state, ledger, course.steps, course.options)
+
+
+def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, Reading, RunState]:
+    """Take the workspace for a run that is there; returns its folder, its ledger and its state.
+
+    `plan`: what it is to go on with, whose secrets then count. Raises InvalidInput for an unknown run, an altered
+    ledger or a workspace that another run holds.
+    """
+    rundir = find(run, session.workspace)
+    session.claim(os.path.basename(rundir))
+    recover(os.path.join(rundir, "logs"))
+    reading = repair(os.path.join(rundir, records.LEDGER))
+    state = state_of(rundir, reading)
+    if vault := vault_of(plan or state.plan):
+        session.vault = vault
+        state = state_of(rundir, reading, vault.masked)
+        forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
+    return rundir, reading, state
 
 
 class Course:

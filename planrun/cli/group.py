@@ -21,6 +21,8 @@ VERBS: dict[str, str] = {
     "execute": "executing:execute",
     "resume": "executing:resume",
     "retry": "executing:retry",
+    "pause": "stopping:pause",
+    "cancel": "stopping:cancel",
     "status": "looking:status",
     "runs": "looking:runs",
     "report": "reporting:report",

@@ -59,6 +59,8 @@ def _panel(found: Inspected) -> Iterator[str]:
     for step in state.steps.values():
         yield step_line(step, icons)
         yield from [f"    {printable(' '.join(reason.split()))}" for reason in progress.why(found, step)]
+    if state.status == "paused" and not found.going:
+        yield f"\nplanrun resume {found.run} goes on"
     coming = progress.next_steps(state)
     if coming and not state.ended:
         yield f"\nnext: {', '.join(coming[:5])}" + (f" and {len(coming) - 5} more" if len(coming) > 5 else "")
@@ -154,22 +156,29 @@ def _head(text: str) -> str:
 
 
 def _verdict(reading: Reading) -> str:
+    from planrun.app.inspecting import is_paused
+
     events = f"{len(reading.events)} event{'' if len(reading.events) == 1 else 's'}"
     if reading.condition == "altered":
         return f"altered at line {reading.line}: {printable(reading.detail)}; the {events} before are sound"
     detail = f": {printable(reading.detail)}" if reading.detail else ""
     return {
         "intact": f"intact, {events}, head {reading.head}",
-        "unfinished": f"unfinished, {events} and no end: the run still goes on or was killed",
+        "unfinished": f"unfinished, {events} and no end: the run still goes on or was killed"
+        if not is_paused(reading)
+        else f"unfinished (paused), {events}; `planrun resume` goes on",
         "torn": f"torn at line {reading.line}{detail}; the {events} before are sound, and `planrun resume` goes on",
         "truncated": f"truncated{detail}; the {events} that are left are sound",
     }[reading.condition]
 
 
 def _reading_data(reading: Reading) -> dict[str, object]:
+    from planrun.app.inspecting import is_paused
+
     return {
         "condition": reading.condition,
         "intact": reading.condition == "intact",
+        "paused": is_paused(reading),
         "events": len(reading.events),
         "head": reading.head,
         "line": reading.line or None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# `_signal` and not `signal`, whose enums take 4 ms to import.
+import _signal
 import gc
 import sys
 
@@ -22,8 +24,17 @@ def running(words: list[str]) -> int:
     """Run `execute PLAN`, `resume RUN` or `retry RUN STEP…` with its options; `words` is the whole command line."""
     # A run makes few cycles and ends soon: looking for garbage in 10,000 steps costs more than it frees.
     gc.disable()
+    _ignore_pauses()
     verb = {"execute": _execute, "resume": _resume, "retry": _retry}[words[0]]
     return verb(words[1:])
+
+
+def _ignore_pauses() -> None:
+    """Have SIGUSR1, which pauses a run, do nothing before there is a run and after it: it would end the process."""
+    try:
+        _signal.signal(_signal.SIGUSR1, _signal.SIG_IGN)
+    except ValueError:  # called from a thread; then no run can be paused either
+        return
 
 
 def _execute(words: list[str]) -> int:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+# `_signal` and not `signal`, whose enums take 4 ms to import.
+from _signal import SIGUSR1 as PAUSE
+
 from planrun.engine.frontier import Frontier
 from planrun.engine.queue import Queue, pop, push
-from planrun.errors import (
-    EXIT_DEADLINE,
-    EXIT_DENIED,
-    EXIT_FAILED,
-    EXIT_OK,
-    EXIT_RECORDS,
-    EvaluationError,
-    InternalError,
-)
+from planrun.errors import EXIT_RECORDS, EXIT_WAITING, EvaluationError, InternalError
 from planrun.model import events as ev
 from planrun.model.job import Outcome, as_fields
 from planrun.model.record import Record
@@ -35,7 +30,6 @@ CANCEL_BUDGET = 6.2
 # has ended for LULL seconds, while steps go on ending for at most UNSYNCED seconds since the last one.
 LULL = 0.005
 UNSYNCED = 0.05
-END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE}
 
 
 class Options(Record):
@@ -84,8 +78,10 @@ class Scheduler:
         """Run every step and return the exit code; on return nothing runs and everything is recorded."""
         try:
             self._emit(ev.PlanMoved(at=self._clock.stamp(), status="executing"))
-            self._drive("steps")
-            self._drive("finally")
+            for section in ("steps", "finally"):
+                self._drive(section)
+                if self.state.pausing and not all(step.ended for step in self.state.steps.values()):
+                    return self._rest()
             return self._end()
         finally:
             self.rooms.executor.close()
@@ -113,8 +109,11 @@ class Scheduler:
         self._frontier = Frontier(steps, self.state)
         self._queue = Queue(steps, self.options.schedule, self.options.jobs, self.options.seconds)
         for step in steps:
-            if self.state.steps[step.id].ended:
+            found = self.state.steps[step.id]
+            if found.ended:
                 self._queue.settle(step.id)
+            elif found.status == "paused":  # between two attempts, when the run was
+                self._queue.put_back(step.id)
         if self.options.selected is not None:
             self._leave_out(steps, self.options.selected)
         while True:
@@ -131,11 +130,16 @@ class Scheduler:
                 self._finish(job, outcome)
 
     def _over(self) -> bool:
-        """Whether this section has come to its end."""
-        if self.lost is None:
+        """Whether this section has come to its end or, when the run is to pause, to rest."""
+        if self.lost is not None:
+            self._give_up(self.lost)
+        elif not self.state.pausing:
             return not self._frontier.open
-        self._give_up(self.lost)
-        return not self.rooms.executor.running
+        if self.rooms.executor.running:
+            return False
+        for job, outcome in self.rooms.executor.wait(0):  # what could not be started
+            self._finish(job, outcome)
+        return self.lost is not None or self.state.pausing  # unless that aborted the run
 
     def _await(self) -> list[tuple[Job, Outcome]]:
         """Return what ended; empty when something else is due, or was just synced."""
@@ -182,7 +186,10 @@ class Scheduler:
     def _heed(self) -> None:
         """React to signals, to a passed deadline and to the end of the time for cleanup."""
         for signum in self.rooms.inbox.take():
-            self._interrupt(signum)
+            if signum == PAUSE:
+                self._pause(signum)
+            else:
+                self._interrupt(signum)
         if self._given_up:
             return
         now = self._clock.monotonic()
@@ -229,7 +236,7 @@ class Scheduler:
             self._move(step.id, "skipped", "condition", step.condition_text)
 
     def _start(self) -> None:
-        while self.lost is None:
+        while self.lost is None and not self.state.pausing:
             name = self._queue.take(len(self.rooms.executor.running), len(self._waiting))
             if name is None:
                 return
@@ -337,8 +344,6 @@ class Scheduler:
         self._waiting.clear()
         for name in self.rooms.executor.running:
             self.rooms.executor.stop(name, "cancelled")
-        for job, outcome in self.rooms.executor.wait(0):  # whose log could not be made
-            self._finish(job, outcome)
 
     def _stop_all(self, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
         self._emit(ev.RunEnding(at=self._clock.stamp(), why=why, step=step))
@@ -352,15 +357,32 @@ class Scheduler:
         self._queue.clear()
         self._waiting.clear()
         for name, state in self.state.steps.items():
-            if state.step.section == self._section and state.status in ("pending", "waiting"):
+            if state.step.section == self._section and state.status in ("pending", "waiting", "paused"):
                 self._move(name, "cancelled", reason)
+
+    def _pause(self, signum: int) -> None:
+        """Start nothing more and come to rest when what runs has ended, unless the run is being ended anyway."""
+        if self.state.ending is None and not self.state.pausing and not self._given_up:
+            self._emit(ev.RunEnding(at=self._clock.stamp(), why="pause", signal=signum))
+
+    def _rest(self) -> int:
+        """Record that the run is paused; steps between two attempts keep their place."""
+        for name, state in self.state.steps.items():
+            if state.status == "waiting":
+                self._emit(ev.StepMoved(at=self._clock.stamp(), step=name, status="paused", reason="paused"))
+        self._emit(ev.PlanMoved(at=self._clock.stamp(), status="paused"))
+        self._sync()
+        return EXIT_WAITING if self.lost is None else EXIT_RECORDS
 
     def _end(self) -> int:
         if self.lost is not None:
             self._give_up(self.lost)
         state = self.state
         verdict = state.verdict()
-        code = self._exit_code(verdict)
+        code = EXIT_RECORDS
+        if self.lost is None:
+            wishes = self.options
+            code = state.exit_code(verdict, strict=wishes.strict, fail_on_flaky=wishes.fail_on_flaky)
         self._emit(
             ev.RunEnded(
                 at=self._clock.stamp(),
@@ -374,18 +396,3 @@ class Scheduler:
         )
         self._sync()
         return code if self.lost is None else EXIT_RECORDS
-
-    def _exit_code(self, verdict: str) -> int:
-        state = self.state
-        if self.lost is not None:
-            return EXIT_RECORDS
-        if any(step.reason == "denied" for step in state.steps.values()):
-            return EXIT_DENIED
-        if state.ending is not None:
-            ending = state.ending
-            return 128 + ending.signal if ending.why == "cancel" else END_CODES[ending.why]
-        if verdict == "failed" or (verdict == "partial" and self.options.strict):
-            return EXIT_FAILED
-        if self.options.fail_on_flaky and any(step.flaky for step in state.steps.values()):
-            return EXIT_FAILED
-        return EXIT_OK

@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     Disposition = Callable[[int, FrameType | None], object] | int | None
 
 CANCELLING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+PAUSING = _signal.SIGUSR1
 
 
 class SignalInbox:
-    """Catches SIGINT, SIGTERM and SIGHUP while it is open and hands them out in the order they came.
+    """Catches SIGINT, SIGTERM, SIGHUP and SIGUSR1 while it is open and hands them out in the order they came.
 
-    `fd` is readable when something came. A signal that the caller had set to be ignored (nohup, a shell's
-    `&`) stays ignored. Outside the main thread Python allows no handlers: the inbox then stays empty.
+    `fd` is readable when something came. A signal that cancels and that the caller had set to be ignored (nohup, a
+    shell's `&`) stays ignored. Outside the main thread Python allows no handlers: the inbox then stays empty.
     """
 
-    def __init__(self, signals: tuple[int, ...] = CANCELLING) -> None:
+    def __init__(self, signals: tuple[int, ...] = (*CANCELLING, PAUSING)) -> None:
         self._signals = signals
         self._arrived: list[int] = []
         self._before: list[tuple[int, Disposition]] = []
@@ -91,7 +92,7 @@ class SignalInbox:
 
     def _catch(self, signum: int) -> bool:
         disposition = _signal.getsignal(signum)
-        if disposition == _signal.SIG_IGN and signum != _signal.SIGCHLD:
+        if disposition == _signal.SIG_IGN and signum not in (_signal.SIGCHLD, PAUSING):
             return False
         _signal.signal(signum, _noted)
         self._before.append((signum, disposition))

@@ -85,7 +85,7 @@ class AttemptEnded(Record):
 
 
 class StepMoved(Record):
-    """A step ended without an attempt: skipped, blocked, cancelled, or refused before it started."""
+    """A step ended without an attempt: skipped, blocked, cancelled or refused; or it was paused between two."""
 
     at: str
     step: str
@@ -95,7 +95,7 @@ class StepMoved(Record):
 
 
 class RunEnding(Record):
-    """The run is being ended early: `why` is abort, deadline, cancel or records."""
+    """The run is being ended early: `why` is abort, deadline, cancel, records or, for a while only, pause."""
 
     at: str
     why: str

@@ -43,8 +43,8 @@ PLAN_MOVES: dict[str, frozenset[str]] = {
 STEP_MOVES: dict[str, frozenset[str]] = {
     "pending": frozenset({"running", "waiting", "completed", "failed", "skipped", "blocked", "cancelled"}),
     "running": frozenset({"waiting", "paused", "completed", "failed", "cancelled"}),
-    "waiting": frozenset({"running", "completed", "failed", "skipped", "cancelled"}),
-    "paused": frozenset({"running", "failed", "cancelled"}),
+    "waiting": frozenset({"running", "paused", "completed", "failed", "skipped", "cancelled"}),
+    "paused": frozenset({"running", "failed", "skipped", "cancelled"}),
     "completed": frozenset(),
     "failed": frozenset(),
     "skipped": frozenset(),

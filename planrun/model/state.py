@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.errors import InternalError
+from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, EXIT_RECORDS, InternalError
 from planrun.model import events as ev
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
 
+_END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE, "records": EXIT_RECORDS}
+_SIGTERM = 15  # what a run counts as ended by that nobody worked on when it was cancelled
 SUMMARY = ("total", "completed", "failed", "skipped", "blocked", "cancelled")
 
 
@@ -120,6 +122,7 @@ class RunState:
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
         self.ending: ev.RunEnding | None = None
+        self.pausing = False  # asked to pause, or paused
         self.ended: ev.RunEnded | None = None
         self.params: dict[str, Any] = {}
         self.events = 0
@@ -167,6 +170,19 @@ class RunState:
         why = self.ending.why if self.ending else None
         return verdict(((state.status, self.tolerance(name)) for name, state in self.steps.items()), why)
 
+    def exit_code(self, verdict: str, *, strict: bool, fail_on_flaky: bool) -> int:
+        """The exit code that belongs to a verdict and to what ended the run early."""
+        if any(step.reason == "denied" for step in self.steps.values()):
+            return EXIT_DENIED
+        if self.ending is not None:
+            why = self.ending.why
+            return 128 + (self.ending.signal or _SIGTERM) if why == "cancel" else _END_CODES[why]
+        if verdict == "failed" or (verdict == "partial" and strict):
+            return EXIT_FAILED
+        if fail_on_flaky and any(step.flaky for step in self.steps.values()):
+            return EXIT_FAILED
+        return EXIT_OK
+
     def summary(self) -> dict[str, int]:
         """How many steps ended how; the parts add up to `total` once every step has ended."""
         counts = dict.fromkeys(SUMMARY, 0)
@@ -185,11 +201,13 @@ class RunState:
     def _run_resumed(self, event: ev.RunResumed) -> None:
         if self.status == "completed" and not event.rerun:
             raise InternalError("a completed run cannot be resumed")
-        self.status = "approved"
+        # A paused run goes on by a transition of its own, every other one starts over.
+        self.status = self.status if self.status == "paused" else "approved"
         self.resumed.append(event)
         self.params = event.params
         self.ending = None
         self.ended = None
+        self.pausing = False
         for name in event.lost:
             attempt = self.steps[name].attempts[-1]
             attempt.ended = ev.AttemptEnded(
@@ -239,11 +257,14 @@ class RunState:
         state.status = move_step(event.step, state.status, event.status)
         state.reason = event.reason
         state.message = event.message
-        state.ended_at = event.at
+        if state.ended:
+            state.ended_at = event.at
 
     def _run_ending(self, event: ev.RunEnding) -> None:
-        # A second cause (a signal during an abort) does not change why the run ended.
-        self.ending = self.ending or event
+        self.pausing = event.why == "pause"
+        if not self.pausing:
+            # A second cause (a signal during an abort) does not change why the run ended.
+            self.ending = self.ending or event
 
     def _run_ended(self, event: ev.RunEnded) -> None:
         self.status = move_plan(self.status, event.status)

@@ -61,6 +61,7 @@ _COLOURS = {
     "blocked": "33",
     "cancelled": "33",
     "partial": "33",
+    "paused": "33",
     "skipped": "90",
 }
 
@@ -200,8 +201,11 @@ class Console:
         elif isinstance(event, PlanMoved):
             if event.status == "executing":
                 self._open(state)
+            elif event.status == "paused":
+                self._end(state)
         elif isinstance(event, RunEnding):
-            self._say(f"{self._icon('cancelled')} {facts.ended_by(state, event)}\n")
+            icon = self._icon("paused" if event.why == "pause" else "cancelled")
+            self._say(f"{icon} {facts.ended_by(state, event)}\n")
         elif isinstance(event, RunEnded):
             self._end(state)
 
@@ -279,15 +283,12 @@ class Console:
 
     def _end(self, state: RunState) -> None:
         verdict = facts.status_of(state)
-        total, *parts = facts.counts(state)
-        shown = ", ".join([f"{count} {name.lower()}" for name, count in parts if count])
         more = len(self._problems) - MAX_PROBLEMS
         if more > 0 and self.look.sections:
             names = ", ".join(self._problems[MAX_PROBLEMS:])
             self._say(self.look.sections.problem(_file(state), 0, f"and {more} more failed", names))
         spent = facts.seconds(facts.elapsed(state))
-        steps = f"{total[1]} step{'' if total[1] == 1 else 's'}{': ' if shown else ''}{shown}"
-        self._say(f"{self._icon(verdict)} {verdict} in {spent}: {steps}\n")
+        self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}\n")
         objection = facts.objection(state)
         if objection:  # nobody may take what ends with exit code 1 for a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")
@@ -297,7 +298,7 @@ class Console:
         if not self.look.quiet:
             files = ", ".join([os.path.basename(path) for path in paths.values()])
             self._say(f"  reports in {_folder(paths)}: {files}; ledger head {head}\n")
-            if state.started and state.status in ("failed", "cancelled"):
+            if state.started and state.status in ("failed", "cancelled", "paused"):
                 self._say(f"  planrun resume {state.started.run} goes on from here\n")
         self._flush()
 

@@ -79,6 +79,8 @@ def ending(state: RunState) -> str:
 
 def ended_by(state: RunState, event: RunEnding) -> str:
     """What one of the events says that end a run early; the first is the one that counts."""
+    if event.why == "pause":
+        return "pausing: nothing more starts, and what runs goes on to its end"
     if event.why == "cancel":
         signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
         return f"cancelled by {signal}" if signal else "cancelled"
@@ -111,6 +113,14 @@ def outcome(state: RunState) -> str:
         return why
     against = objection(state)
     return f"{status}: {why}" if why else f"{status}, but {against}" if against else status
+
+
+def unended(state: RunState) -> str:
+    """What there is to say where the exit code would stand, of a run that has none; empty before its start."""
+    if state.status == "paused":
+        run = line(state.started.run) if state.started else "RUN"
+        return f"planrun resume {run} goes on"
+    return "the records have no end" if state.started else ""
 
 
 def names(many: Sequence[str]) -> str:
@@ -236,6 +246,15 @@ def counts(state: RunState) -> tuple[tuple[str, int], ...]:
         ("Blocked", summary["blocked"]),
         ("Cancelled", summary["cancelled"]),
     )
+
+
+def census(state: RunState) -> str:
+    """The counts in one line, without those that are nought: `5 steps: 1 successful, 4 to run`."""
+    total, *parts = counts(state)
+    if not state.ended:
+        parts.append(("To run", sum(not step.ended for step in state.steps.values())))
+    shown = ", ".join([f"{count} {name.lower()}" for name, count in parts if count])
+    return f"{total[1]} step{'' if total[1] == 1 else 's'}{': ' if shown else ''}{shown}"
 
 
 def seconds(value: float) -> str:

@@ -172,7 +172,7 @@ class _Writer:
 
     def _judgement(self, step: StepState) -> list[tuple[str, str]]:
         tag, kind = self._verdict(step)
-        reason = message(step)
+        reason = message(self.state, step)
         if tag == "skipped":
             told = self._tolerated(step) if kind == "Tolerated" else reason + "\n"
             typed = f' type="{kind}"' if self.dialect.skip_type else ""
@@ -189,7 +189,7 @@ class _Writer:
     def _tolerated(self, step: StepState) -> str:
         """All that a failure would say; later attempts as text, since some readers count reruns as failures."""
         failed = failed_attempts(step)
-        told = f"{message(step)}\ntolerated: the run does not fail because of it\n"
+        told = f"{message(self.state, step)}\ntolerated: the run does not fail because of it\n"
         if failed:
             told += self._evidence(failed[0], logs.TAIL_BYTES)
         return told + "".join([f"\n{self._trace(attempt)}" for attempt in failed[1:]])

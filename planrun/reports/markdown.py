@@ -112,7 +112,7 @@ def _escaped(heading: str) -> str:
 
 def _ending(state: RunState) -> str:
     if not state.ended:
-        return " (the records have no end)" if state.started else ""
+        return f" ({why})" if (why := facts.unended(state)) else ""
     return f" (exit code {state.ended.exit_code})"
 
 

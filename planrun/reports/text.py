@@ -43,7 +43,7 @@ def _summary(state: RunState) -> str:
 
 
 def _end(state: RunState) -> str:
-    return f"exit code {state.ended.exit_code}" if state.ended else "the records have no end"
+    return f"exit code {state.ended.exit_code}" if state.ended else facts.unended(state)
 
 
 def _failure(state: RunState, rundir: str, step: StepState) -> str:

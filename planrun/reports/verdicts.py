@@ -30,7 +30,7 @@ def verdict(step: StepState) -> tuple[str, str]:
     """Return element and type of a step: `("", "")` when it passed.
 
     After retries the first failed attempt decides. A step that the ledger leaves running is an error: a run
-    that was killed must not look green. What never ran is skipped.
+    that was killed must not look green. What never ran, or was paused between two attempts, is skipped.
     """
     status = step.status
     if status == "completed":
@@ -39,7 +39,7 @@ def verdict(step: StepState) -> tuple[str, str]:
         failed = failed_attempts(step)
         first = failed[0].ended if failed else None
         return TYPES.get(first.reason if first else step.reason, OTHER)
-    if status in ("running", "paused"):
+    if status == "running":
         return TYPES["lost"]
     return "skipped", _SKIPS.get(status, "NotRun")
 
@@ -71,13 +71,15 @@ def flaky_attempts(step: StepState) -> list[AttemptState]:
     return [attempt for attempt in failed_attempts(step) if attempt.status == "failed"]
 
 
-def message(step: StepState) -> str:
+def message(state: RunState, step: StepState) -> str:
     """The one line that says why a step did not pass; never empty."""
     if step.status in _SKIPS:
         return f"{step.status}: {sentence(step)}"
     if step.status == "failed":
         failed = failed_attempts(step)
         return attempt_sentence(failed[0].ended) if len(failed) > 1 else sentence(step)
-    if step.status in ("running", "paused"):
+    if step.status == "running":
         return "was still running when the records end"
-    return "not run: the run ended before it"
+    if step.status == "paused":
+        return f"paused: attempt {len(step.attempts)} failed, and the run was paused before the next one"
+    return f"not run: the run {'is paused' if state.status == 'paused' else 'ended before it'}"

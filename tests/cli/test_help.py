@@ -14,7 +14,15 @@ import pytest
 from planrun.cli.arguments import EXECUTE, RESUME
 from planrun.cli.group import VERBS, planrun
 from planrun.cli.overview import EXIT_CODES, OVERVIEW
-from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_INTERNAL, EXIT_INVALID, EXIT_RECORDS
+from planrun.errors import (
+    EXIT_DEADLINE,
+    EXIT_DENIED,
+    EXIT_FAILED,
+    EXIT_INTERNAL,
+    EXIT_INVALID,
+    EXIT_RECORDS,
+    EXIT_WAITING,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +64,7 @@ def test_the_overview_names_every_exit_code() -> None:
     """The exit codes in the overview are those that planrun uses."""
     block = OVERVIEW.split("Exit codes")[1].split("Environment")[0]
     named = {int(code) for code in re.findall(r"^  (\d+) ", block, re.MULTILINE)}
-    used = {EXIT_FAILED, EXIT_INVALID, EXIT_DENIED, EXIT_INTERNAL, EXIT_RECORDS, EXIT_DEADLINE}
+    used = {EXIT_FAILED, EXIT_INVALID, EXIT_DENIED, EXIT_INTERNAL, EXIT_WAITING, EXIT_RECORDS, EXIT_DEADLINE}
     assert named == {0, 129} | used
 
 

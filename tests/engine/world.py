@@ -141,7 +141,11 @@ class World:
         """Run a plan to its end and return its state and exit code."""
         state = RunState(of)
         self.replay_into(state)
-        fields: dict[str, Any] = {"jobs": 4, "schedule": of.schedule, **options}
+        return state, self.go_on(state, **options)
+
+    def go_on(self, state: RunState, **options: Any) -> int:
+        """Run what is pending of a run and return the exit code."""
+        fields: dict[str, Any] = {"jobs": 4, "schedule": state.plan.schedule, **options}
         rooms = Rooms(
             executor=self,
             steps=self,
@@ -151,8 +155,7 @@ class World:
             inbox=self,
             holds=lambda step, state: self.conditions[step.id](state),
         )
-        code = Scheduler(state, rooms, Options(**fields)).run()
-        return state, code
+        return Scheduler(state, rooms, Options(**fields)).run()
 
     def replay_into(self, state: RunState) -> None:
         """Bring a new run to `approved`."""

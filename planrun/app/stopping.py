@@ -1,0 +1,174 @@
+"""End or pause a run from another shell, by the process that works on it; and end one that nobody works on."""
+
+from __future__ import annotations
+
+# `_signal` and not `signal`, as in the executors: these are the numbers that they listen to.
+import _signal
+import os
+import time
+
+from planrun.app.holding import holder
+from planrun.app.inspecting import find
+from planrun.app.resuming import reopen
+from planrun.app.running import Session
+from planrun.errors import InvalidInput
+from planrun.executors.signals import PAUSING
+from planrun.executors.tree import signal_exactly, start_time
+from planrun.model import events as ev
+from planrun.model.record import Record
+from planrun.records import rundir as records
+from planrun.records.reading import read_ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from planrun.app.holding import Holder
+    from planrun.app.settings import Settings
+    from planrun.model.state import RunState
+    from planrun.records.ledger import Ledger
+
+    Say = Callable[[str], object]
+
+PAUSE = 0.05
+"""Seconds between two looks at the workspace: a lock tells nobody that it is free."""
+
+
+class Ended(Record):
+    """A run and what became of it: a verdict, `paused`, or `unfinished` when its process died."""
+
+    run: str
+    status: str
+
+
+def cancel(run: str, settings: Settings, say: Say, *, now: bool = False) -> Ended:
+    """Cancel a run as Ctrl-C does, and wait for its end; with `now` its steps get no time to end by themselves.
+
+    A paused run, which no process works on, gets its end recorded and its reports written here. Raises InvalidInput
+    for a run that does not go on, or goes on elsewhere.
+    """
+    rundir = find(run)
+    name = os.path.basename(rundir)
+    found = _worker(name)
+    if found is None:
+        if _status(rundir) != "paused":
+            raise InvalidInput(_idle(name, _status(rundir)))
+        return _cancel_paused(name, settings)
+    size = os.path.getsize(os.path.join(rundir, records.LEDGER))
+    _send(found, _signal.SIGTERM)
+    say(f"run {name}: process {found.pid} was told to cancel")
+    if now:
+        _wait(found, lambda: _is_ending(rundir, size))
+        _send(found, _signal.SIGTERM)
+    _wait(found)
+    return Ended(run=name, status=_status(rundir))
+
+
+def pause(run: str, say: Say) -> Ended:
+    """Have a run start nothing more, and wait until what runs has ended.
+
+    Raises InvalidInput for a run that does not go on, or goes on elsewhere.
+    """
+    rundir = find(run)
+    name = os.path.basename(rundir)
+    found = _worker(name)
+    if found is None:
+        raise InvalidInput(_idle(name, _status(rundir)))
+    _send(found, PAUSING)
+    say(f"run {name}: process {found.pid} was told to pause; it waits for what runs")
+    _wait(found)
+    return Ended(run=name, status=_status(rundir))
+
+
+def _worker(run: str) -> Holder | None:
+    """Return the process that works on a run; raises InvalidInput when that is out of reach."""
+    found = holder("")
+    if found is None or found.run != run:
+        return None
+    if not found.is_here:
+        raise InvalidInput(
+            f"process {found.pid} on {found.host} works on the run {run}: it has to be told there"
+        )
+    return found
+
+
+def _send(found: Holder, signum: int) -> None:
+    """Signal the process, and no other that may have got its number; one that let go of the run is left alone."""
+    born = start_time(found.pid)
+    if holder("") != found:
+        return
+    try:
+        os.kill(found.pid, 0)
+    except PermissionError:
+        raise InvalidInput(f"process {found.pid}, which works on the run, belongs to somebody else") from None
+    except ProcessLookupError:
+        return
+    signal_exactly(found.pid, born, signum)
+
+
+def _wait(found: Holder, over: Callable[[], bool] = lambda: False) -> None:
+    """Wait until the process let go of the workspace, or `over` says that it is enough."""
+    while holder("") == found and not over():
+        time.sleep(PAUSE)
+
+
+def _is_ending(rundir: str, size: int) -> bool:
+    """Say whether a run has recorded, behind the first `size` bytes, that it is being cancelled."""
+    with open(os.path.join(rundir, records.LEDGER), "rb") as file:
+        file.seek(size)
+        return b'"type":"run_ending"' in file.read()
+
+
+def _status(rundir: str) -> str:
+    """What became of a run that no process works on any more."""
+    events = read_ledger(os.path.join(rundir, records.LEDGER)).events
+    last = events[-1] if events else None
+    if isinstance(last, ev.RunEnded):
+        return last.verdict
+    return "paused" if isinstance(last, ev.PlanMoved) and last.status == "paused" else "unfinished"
+
+
+def _idle(run: str, status: str) -> str:
+    """Why a run that no process works on cannot be stopped."""
+    if status == "unfinished":
+        return f"the run {run} is not running: it was killed; planrun resume {run} goes on"
+    if status == "paused":
+        return f"the run {run} is paused already; planrun resume {run} goes on"
+    return f"the run {run} is not running: it ended {status}"
+
+
+def _cancel_paused(run: str, settings: Settings) -> Ended:
+    with Session(settings, os.getcwd()) as session:
+        rundir, reading, state = reopen(session, run)
+        if state.status != "paused":
+            raise InvalidInput(_idle(run, _status(rundir)))
+        session.prepare_reports()
+        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
+        _record_end(session, state, ledger)
+        ledger.close()
+        _, unwritten = session.report(state, rundir, ledger.head)
+        lost = ledger.lost or unwritten
+        if lost:
+            raise lost
+    return Ended(run=run, status="cancelled")
+
+
+def _record_end(session: Session, state: RunState, ledger: Ledger) -> None:
+    """Record that a paused run is cancelled, as the engine does for one that goes on."""
+    at = session.clock.stamp()
+    session.record(state, ledger, ev.RunEnding(at=at, why="cancel"))
+    for name, step in state.steps.items():
+        if not step.ended:
+            moved = ev.StepMoved(at=at, step=name, status="cancelled", reason="cancelled")
+            session.record(state, ledger, moved)
+    verdict = state.verdict()
+    ended = ev.RunEnded(
+        at=at,
+        status=verdict,
+        verdict=verdict,
+        exit_code=state.exit_code(verdict, strict=False, fail_on_flaky=False),
+        duration=0.0,
+        summary=state.summary(),
+        events=ledger.records + 1,
+    )
+    session.record(state, ledger, ended)

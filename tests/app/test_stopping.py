@@ -1,0 +1,215 @@
+"""Runs that are paused and cancelled from another shell, as whole processes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+# The step `gate` runs until there is a file `go`, or a signal that it heeds.
+PLAN = """\
+version: 1
+name: gated
+steps:
+  - {id: before, run: echo before >> ran}
+  - {id: gate, depends_on: [before], run: "echo gate >> ran; until test -e go; do sleep 0.02; done"}
+  - {id: after, depends_on: [gate], run: echo after >> ran}
+finally:
+  - {id: tidy, run: echo tidy >> ran}
+"""
+COMMAND = (sys.executable, "-m", "planrun")
+
+
+def until(fact: Callable[[], bool]) -> None:
+    """Wait for a fact."""
+    limit = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+class Going:
+    """A run whose step `gate` runs."""
+
+    def __init__(self, folder: Path, plan: str) -> None:
+        (folder / "plan.yml").write_text(plan)
+        self.folder = folder
+        self.process = self.start("execute", "plan.yml")
+        until(lambda: "gate" in self.ran())
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command in the folder of the run."""
+        return subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ran(self) -> list[str]:
+        """Return the steps that began, in their order."""
+        path = self.folder / "ran"
+        return path.read_text().split("\n")[:-1] if path.exists() else []
+
+    def ledger(self) -> str:
+        """Return the text of the ledger."""
+        (path,) = self.folder.glob(".planrun/runs/*/ledger.jsonl")
+        return path.read_text()
+
+    def asked(self, why: str) -> bool:
+        """Whether the run has recorded that it is asked to end or to pause."""
+        return f'"why":"{why}"' in self.ledger()
+
+    def open(self) -> None:
+        """Let the gate end."""
+        (self.folder / "go").touch()
+
+    def end(self) -> tuple[int, str]:
+        """Return exit code and stderr of the run."""
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Going]]:
+    """Start runs; what is left of them at the end is killed."""
+    runs: list[Going] = []
+
+    def going(plan: str = PLAN) -> Going:
+        runs.append(Going(tmp_path, plan))
+        return runs[-1]
+
+    yield going
+    (tmp_path / "go").touch()
+    for run in runs:
+        run.process.kill()
+        run.process.communicate()
+
+
+@pytest.mark.shows("V-03", "GP-10", "GP-05", "V-04")
+def test_pause_waits_for_what_runs(start: Callable[..., Going], planrun: Command) -> None:
+    """The step that runs ends by itself, nothing else starts, not even cleanup, and `resume` does the rest."""
+    going = start()
+    with going.start("pause", "last") as pause:
+        until(lambda: going.asked("pause"))
+        assert pause.poll() is None
+        assert "[Running]" in planrun("status").stdout
+        going.open()
+        out, _ = pause.communicate(timeout=60)
+    assert pause.returncode == 0
+    assert ": paused; planrun resume " in out
+    code, said = going.end()
+    assert (code, going.ran()) == (5, ["before", "gate"])
+    assert "pausing: nothing more starts" in said
+    ledger = json.loads((going.folder / "planrun-out" / "ledger.json").read_text())
+    assert (ledger["status"], ledger["verdict"]) == ("paused", None)
+    assert [step["status"] for step in ledger["steps"]] == ["completed", "completed", "pending", "pending"]
+    assert planrun("resume", "last").returncode == 0
+    assert going.ran() == ["before", "gate", "after", "tidy"]
+
+
+@pytest.mark.shows("V-05", "D-32", "GP-08")
+def test_cancel_ends_a_run_from_elsewhere(start: Callable[..., Going], planrun: Command) -> None:
+    """As Ctrl-C: what runs ends, cleanup runs, reports are written; `cancel` returns when all that is done."""
+    going = start()
+    said = planrun("cancel", "last")
+    assert (said.returncode, said.stderr.count("was told to cancel")) == (0, 1)
+    assert going.end()[0] == 143
+    assert going.ran() == ["before", "gate", "tidy"]
+    assert json.loads((going.folder / "planrun-out" / "ledger.json").read_text())["verdict"] == "cancelled"
+
+
+def test_cancel_now_waits_for_no_step(start: Callable[..., Going], planrun: Command) -> None:
+    """A step that heeds no signal is killed at once, and cleanup does not start."""
+    going = start(PLAN.replace("echo gate >> ran;", "trap '' TERM; echo gate >> ran;"))
+    assert planrun("cancel", "last", "--now").returncode == 0
+    assert going.end()[0] == 143
+    assert going.ran() == ["before", "gate"]
+    assert going.ledger().count('"type":"run_ending"') == 1
+
+
+def test_a_run_that_comes_to_rest_can_still_be_cancelled(
+    start: Callable[..., Going], planrun: Command
+) -> None:
+    """A signal counts more than a wish to pause; `pause` then says how the run ended, and fails."""
+    going = start()
+    with going.start("pause", "last") as pause:
+        until(lambda: going.asked("pause"))
+        assert planrun("cancel", "last").returncode == 0
+        out, _ = pause.communicate(timeout=60)
+    assert (pause.returncode, out.endswith(": cancelled\n")) == (1, True)
+    assert going.end()[0] == 143
+    assert going.ran() == ["before", "gate", "tidy"]
+
+
+def test_a_pause_is_no_second_signal(start: Callable[..., Going], planrun: Command) -> None:
+    """While a run is being cancelled, pausing it changes nothing: cleanup still runs."""
+    plan = PLAN.replace(
+        "run: echo tidy >> ran", 'run: "until test -e go; do sleep 0.02; done; echo tidy >> ran"'
+    )
+    going = start(plan)
+    going.process.send_signal(signal.SIGTERM)
+    until(lambda: '"step":"tidy"' in going.ledger())
+    going.process.send_signal(signal.SIGUSR1)
+    going.open()
+    assert going.end()[0] == 143
+    assert going.ran() == ["before", "gate", "tidy"]
+    assert not going.asked("pause")
+    assert planrun("pause", "last").returncode == 2
+
+
+def test_a_killed_run_is_neither_paused_nor_cancelled(start: Callable[..., Going], planrun: Command) -> None:
+    """Nobody works on it, so there is nobody to tell; the answer names the way on."""
+    going = start()
+    going.process.kill()
+    going.process.wait()
+    for verb in ("pause", "cancel"):
+        said = planrun(verb, "last")
+        assert said.returncode == 2
+        assert "is not running: it was killed; planrun resume " in said.stderr
+
+
+def test_another_run_is_left_alone(start: Callable[..., Going], planrun: Command) -> None:
+    """Naming a run that ended does nothing to the one that goes on."""
+    (going := start()).open()
+    assert going.end()[0] == 0
+    (first,) = os.listdir(going.folder / ".planrun" / "runs")
+    (going.folder / "go").unlink()
+    (going.folder / "ran").unlink()
+    second = start()
+    for verb in ("pause", "cancel"):
+        assert planrun(verb, first).returncode == 2
+    second.open()
+    assert second.end()[0] == 0
+
+
+def test_a_run_on_another_machine_has_to_be_told_there(start: Callable[..., Going], planrun: Command) -> None:
+    """While somebody holds the lock the answer names process and machine; a lock that nobody holds is no run."""
+    (going := start()).open()
+    going.end()
+    (run,) = os.listdir(going.folder / ".planrun" / "runs")
+    lock = going.folder / ".planrun" / "lock"
+    lock.write_text(f"run {run}, process 4711 on elsewhere.example, since 2026-01-01T00:00:00.000Z")
+    assert "it ended completed" in planrun("cancel", run).stderr
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for verb in ("pause", "cancel"):
+            said = planrun(verb, run)
+            assert said.returncode == 2
+            told = f"process 4711 on elsewhere.example works on the run {run}: it has to be told there"
+            assert told in said.stderr
