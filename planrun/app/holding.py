@@ -7,10 +7,7 @@ import os
 
 from planrun.model.record import Record
 from planrun.records import rundir as records
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from planrun.records.lock import locking
 
 _MOST = 400  # bytes of a lock's text
 
@@ -57,26 +54,11 @@ def _parsed(text: str) -> Holder | None:
 
 
 def _holds(found: Holder, fd: int) -> bool:
-    if found.is_here:
-        try:
-            with open("/proc/locks", encoding="ascii", errors="replace") as file:
-                return _is_listed(file, found.pid, os.fstat(fd).st_ino)
-        except OSError:  # not Linux
-            pass
+    pid = locking(os.fstat(fd).st_ino) if found.is_here else None
+    if pid is not None:
+        return pid == found.pid
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # given back when the file is closed
     except OSError:
         return True
-    return False
-
-
-def _is_listed(rows: Iterable[str], pid: int, inode: int) -> bool:
-    """Say whether a process holds a lock on a file.
-
-    `1: FLOCK  ADVISORY  WRITE 4711 08:01:393 0 EOF`; a process that waits has `->` in its second column.
-    """
-    for row in rows:
-        words = row.split()
-        if words[1] == "FLOCK" and words[4] == str(pid) and words[5].rpartition(":")[2] == str(inode):
-            return True
     return False

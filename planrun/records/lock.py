@@ -116,14 +116,14 @@ def _holder(fd: int, *, last: bool) -> str:
     kernel does not say (not Linux, another process namespace), the text is all there is.
     """
     text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
-    pid = _locking(os.fstat(fd).st_ino)
-    if pid is None or f"process {pid} " in text:
+    pid = locking(os.fstat(fd).st_ino)
+    if not pid or f"process {pid} " in text:
         return text or ("it has not said which it is" if last else "")
     return f"process {pid}" if last else ""
 
 
-def _locking(inode: int) -> int | None:
-    """The process that holds a flock on a file with this inode number; None when that cannot be known."""
+def locking(inode: int) -> int | None:
+    """The process that holds a flock on a file with this inode number; 0: nobody, None: that cannot be known."""
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as file:
             # `1: FLOCK  ADVISORY  WRITE 4711 08:01:393 0 EOF`; a process that waits has `->` in its second column.
@@ -133,4 +133,4 @@ def _locking(inode: int) -> int | None:
     for row in rows:
         if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode):
             return int(row[4]) if int(row[4]) > 0 else None
-    return None
+    return 0

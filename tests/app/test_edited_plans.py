@@ -185,3 +185,30 @@ def test_a_copy_without_its_event_is_written_over(planrun: Command, tmp_path: Pa
     assert planrun("resume", "last", "--plan", "plan.yml").returncode == 0
     assert (run / "plan.v2.yml").read_bytes() == (tmp_path / "plan.yml").read_bytes()
     assert not (run / "plan.v2.yml.part").exists()
+
+
+def test_a_run_folder_without_a_ledger_is_told_as_such(planrun: Command, tmp_path: Path) -> None:
+    """`resume` and `retry` say what every other command says of it."""
+    (tmp_path / ".planrun" / "runs" / "20260131-093000-1f2e3d").mkdir(parents=True)
+    for words in (("resume", "last"), ("retry", "last", "a"), ("status", "last")):
+        said = planrun(*words)
+        assert said.returncode == 2
+        assert "the run 20260131-093000-1f2e3d has no ledger.jsonl" in said.stderr
+
+
+def test_a_step_that_was_run_again_takes_the_time_of_its_last_run(planrun: Command, tmp_path: Path) -> None:
+    """`status --json` adds up the attempts since the resume, as every report does."""
+    plan = "version: 1\nsteps: [{id: a, run: 'test -e ok || { sleep 2; exit 1; }'}]\n"
+    (tmp_path / "plan.yml").write_text(plan)
+    planrun("execute", "plan.yml")
+    (tmp_path / "ok").touch()
+    planrun("resume", "last")
+    (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
+    took = [
+        event["duration"]
+        for event in map(json.loads, ledger.read_text().splitlines())
+        if event["type"] == "attempt_ended"
+    ]
+    (step,) = json.loads(planrun("status", "--json").stdout)["steps"]
+    assert (step["attempts"], step["duration_s"]) == (2, took[1])
+    assert took[0] >= 2
