@@ -43,10 +43,14 @@ class Vault(Record):
         if self.veil is None:
             return
         self._refuse_params(params)
-        for what, word, line in _names(plan):
+        names = list(_names(plan))
+        if not self.veil.shows([word for _, word, _ in names]):
+            return
+        for what, word, line in names:
             if self.veil.mask_text(word) != word and (secret := self._holder(word, self.declared)):
+                where = f"{plan.file}:{line}" if line else plan.file
                 raise InvalidInput(
-                    f"{plan.file}:{line}: {what} holds the value of {secret}, and names are never masked: "
+                    f"{where}: {what} holds the value of {secret}, and names are never masked: "
                     "choose another one"
                 )
 
@@ -87,8 +91,9 @@ class Vault(Record):
 
     def _places(self, source: bytes) -> Iterator[tuple[int, int, str]]:
         """Yield where the text of a plan holds the values of declared secrets; lines and columns from 1."""
-        if self.veil is None or not self.declared:
+        if self.veil is None or self.veil.mask_value(source) == source:
             return
+        # Masks of a single secret each, to tell whose value it is: few plans come here.
         for name, value in self.declared.items():
             for at in Masker({name: value}).find(source):
                 before = source[:at].decode("utf-8", "replace")
@@ -123,7 +128,7 @@ def open_vault(plan: Plan, environ: Mapping[str, str] = os.environ) -> Vault:
 def _names(plan: Plan) -> Iterator[tuple[str, str, int]]:
     """Yield the words of a plan that stand in records as they are: what each is, the word, its line (0: none)."""
     for param in plan.params:
-        yield "the name of a parameter", param.name, 1
+        yield "the name of a parameter", param.name, 0
     for step in plan.steps:
         yield "the id of a step", step.id, step.line
         for tag in step.tags:
