@@ -16,6 +16,7 @@ from tests.proofs import (
     reports,
     starts,
     surfaces,
+    tamper,
 )
 
 PROOFS = {
@@ -30,6 +31,7 @@ PROOFS = {
     "reports": reports.main,
     "starts": starts.main,
     "surfaces": surfaces.main,
+    "tamper": tamper.main,
 }
 
 
