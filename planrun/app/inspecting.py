@@ -6,7 +6,7 @@ import os
 
 from planrun.app.copies import state_of
 from planrun.app.holding import holder
-from planrun.errors import InternalError, InvalidInput
+from planrun.errors import InternalError, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
@@ -120,8 +120,16 @@ def inspect(run: str) -> Inspected:
     except _MISFITS:
         raise InvalidInput(f"the ledger does not fit the run's plan: {rundir}") from None
     if not going and reading.condition != "intact":
-        recover(os.path.join(rundir, "logs"))  # what a killed run's last attempts printed has no name yet
+        _show_logs(rundir)
     return Inspected(rundir=rundir, reading=reading, state=state, going=going)
+
+
+def _show_logs(rundir: str) -> None:
+    """Put what a killed run's last attempts printed into its place; on a disk that takes nothing it stays out."""
+    try:
+        recover(os.path.join(rundir, "logs"))
+    except RecordsLost:
+        return
 
 
 def listing(names: Iterable[str]) -> list[Row]:

@@ -179,7 +179,7 @@ class Console:
                 self._take_leave(state, paths, head)
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
-        _hand_over(state, self.rundir, paths)
+        _hand_over(state, self.rundir, paths, head)
 
     def _give_up(self, error: Exception) -> None:
         """Say so once and be silent from now on; a screen never raises."""
@@ -383,14 +383,16 @@ def _file(state: RunState) -> str:
     return line(from_checkout(state.plan.file, os.environ))
 
 
-def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str]) -> None:
+def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:
     """Write step summary and outputs where GitHub, or something that works like it, asks for them."""
     summary, results = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
     if vendor(os.environ) not in ("github", "gitea") or not (summary or results):
         return
     from planrun.reports import github  # only there
 
-    if summary:
-        github.write_summary(state, rundir, summary)
-    if results:
-        github.write_outputs(github.outputs(state, paths), results)
+    try:
+        if summary:
+            github.write_summary(state, rundir, summary, head=head)
+    finally:  # a step that reads the outputs has a right to them, whatever became of the summary
+        if results:
+            github.write_outputs(github.outputs(state, paths), results)

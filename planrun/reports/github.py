@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 
-def write_summary(state: RunState, rundir: str, path: str) -> None:
+def write_summary(state: RunState, rundir: str, path: str, *, head: str = "") -> None:
     """Append the run to the step summary at `path`, within 900 KiB of what is there already.
 
     Raises RecordsLost naming the file that cannot be written.
     """
     try:
         with open(path, "ab") as out:
-            write_markdown(state, rundir, out, budget=max(0, SUMMARY_BYTES - out.tell()))
+            write_markdown(state, rundir, out, budget=max(0, SUMMARY_BYTES - out.tell()), head=head)
     except OSError as error:
         raise RecordsLost(f"cannot write the step summary {path}: {error.strerror}") from None
 

@@ -25,13 +25,16 @@ _TABLE = (
 )
 
 
-def write_markdown(state: RunState, rundir: str, out: BinaryIO, budget: int | None = None) -> None:
+def write_markdown(
+    state: RunState, rundir: str, out: BinaryIO, budget: int | None = None, *, head: str = ""
+) -> None:
     """Write the run to a binary file, in at most `budget` bytes where one is given.
 
+    `head` is the hash of the ledger's last line, which `verify` asks for; empty when the ledger has no end.
     Raises OSError when `out` cannot be written.
     """
     page = _Page(out, budget)
-    page.add(_summary(state))
+    page.add(_summary(state, head))
     _failures(state, rundir, page)
     chart = _chart(state)
     if chart:
@@ -89,7 +92,7 @@ class _Page:
             self.add(f"\n{self.missing} more entries left out: the report ends at its size limit.\n")
 
 
-def _summary(state: RunState) -> str:
+def _summary(state: RunState, head: str) -> str:
     status = facts.status_of(state)
     rows = [
         f"# {ICONS.get(status, ICONS['running'])} {_escaped(facts.heading(state))}\n\n## Execution Summary\n\n",
@@ -101,6 +104,8 @@ def _summary(state: RunState) -> str:
     if started:
         rows.append(f"- **Run:** {code(started.run)}\n")
     rows.append(f"- **Plan:** {code(state.plan.file)}, digest {code(state.plan.digest[:12])}\n")
+    if head:
+        rows.append(f"- **Ledger head:** {code(head)}\n")
     return "".join(rows)
 
 

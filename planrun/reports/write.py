@@ -40,7 +40,7 @@ def write_reports(
     _known_dialect(dialect)
     writers: dict[str, tuple[str, Callable[[BinaryIO], None]]] = {
         "junit": (JUNIT, lambda out: write_junit(state, rundir, out, dialect, head=head)),
-        "markdown": (MARKDOWN, lambda out: write_markdown(state, rundir, out)),
+        "markdown": (MARKDOWN, lambda out: write_markdown(state, rundir, out, head=head)),
         "json": (LEDGER, lambda out: write_ledger(state, out)),
     }
     try:
@@ -65,7 +65,7 @@ def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: 
     if form == "junit":
         write_junit(state, rundir, out, dialect, head=head)
     elif form == "markdown":
-        write_markdown(state, rundir, out)
+        write_markdown(state, rundir, out, head=head)
     elif form == "text":
         from planrun.reports.text import write_text  # no run writes it
 

@@ -264,25 +264,25 @@ def test_verify_an_intact_ledger(say: Say, mixed: Path) -> None:
 
 
 def test_verify_tells_damage_apart(say: Say, mixed: Path) -> None:
-    """Altered with its line, torn, unfinished and truncated each have their own words, and all are exit 1."""
+    """Altered with its line, torn, unfinished and truncated each have their own words and exit codes."""
     lines = lines_of(mixed)
     count = len(lines)
     altered = [*lines[:4], lines[4].replace(b'"at":"2', b'"at":"1'), *lines[5:]]
     put(mixed, altered)
     said = say("verify")
-    assert said.code == 1
+    assert said.code == 13
     assert said.out.startswith(f"{mixed.name}: altered at line 5: ")
     put(mixed, lines[:-1])
     assert say("verify") == (
-        1, f"{mixed.name}: unfinished, {count - 1} events and no end: the run still goes on or was killed\n", "",
+        10, f"{mixed.name}: unfinished, {count - 1} events and no end: the run still goes on or was killed\n", "",
     )  # fmt: skip
     put(mixed, [*lines[:-1], lines[-1][:20]])
     said = say("verify")
-    assert said.code == 1
+    assert said.code == 11
     assert said.out.startswith(f"{mixed.name}: torn at line {count}: 20 bytes after the last whole line")
     put(mixed, lines[:-2])
     said = say("verify", "--head", "0" * 64)
-    assert said.code == 1
+    assert said.code == 12
     assert said.out.startswith(f"{mixed.name}: truncated: ")
     assert json.loads(say("verify", "--head", "0" * 64, "--json").out)["condition"] == "truncated"
     put(mixed, lines)

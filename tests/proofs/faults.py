@@ -228,7 +228,7 @@ class Bench:
             problems.append("the ledger is not intact at last")
         said = "".join(disk.said)
         if not problems:
-            shutil.rmtree(disk.folder)
+            shutil.rmtree(disk.folder, ignore_errors=True)  # a mounted one stays until it is unmounted
         return Finding(fault, hit, code, condition, tuple(problems), said)
 
 

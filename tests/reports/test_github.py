@@ -71,8 +71,9 @@ def test_the_summary_is_appended_within_its_budget(tmp_path: Path) -> None:
     """Together with what other tools wrote before it stays below GitHub's limit."""
     path = tmp_path / "summary.md"
     path.write_bytes(b"# before\n" + b"x" * (SUMMARY_BYTES - 2000) + b"\n")
-    write_summary(mixed_run(tmp_path), str(tmp_path), str(path))
+    write_summary(mixed_run(tmp_path), str(tmp_path), str(path), head="ab" * 32)
     text = path.read_text("utf-8")
+    assert f"- **Ledger head:** `{'ab' * 32}`\n" in text
     assert len(text.encode()) <= SUMMARY_BYTES
     assert text.startswith("# before\n")
     assert "## Execution Summary" in text
