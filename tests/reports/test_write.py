@@ -72,6 +72,26 @@ def test_no_half_file_is_left(tmp_path: Path) -> None:
     assert target.read_text() == "old"
 
 
+def test_the_old_report_is_there_until_the_new_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is removed before the new file takes its place, so a kill at any moment leaves one of them."""
+    target, rename, seen = tmp_path / "x", os.rename, []
+    target.write_text("old")
+
+    def watched(part: str, path: str) -> None:
+        seen.append((target.read_text(), Path(part).read_text()))
+        rename(part, path)
+
+    monkeypatch.setattr(os, "rename", watched)
+
+    def new(out: BinaryIO) -> None:
+        out.write(b"new")
+
+    place(str(target), new)
+    assert (seen, target.read_text()) == ([("old", "new")], "new")
+
+
 def test_links_are_not_followed(tmp_path: Path) -> None:
     """A link planted in place of a report is replaced; what it names is not touched."""
     (tmp_path / "precious").write_text("keep")
