@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 
+from planrun.source.budget import LIST_NODES, MAPPING_NODES, WORDS, Budget
 from planrun.source.file import read_source
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "read_tree"]
 
 MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
-MAX_NODES = 1_200_000  # keys and values as written: 100,000 steps with a dozen each
 MAX_ENTRIES = 120_000  # entries of one list or mapping
 MAX_EXPANDED = 400_000  # keys and values that aliases add: 10,000 steps may each merge twenty keys
 
@@ -86,6 +86,7 @@ class _Reading:
         self.anchors: dict[str, _Anchored] = {}
         self.root: Node | None = None
         self.expanded = 0
+        self.budget = Budget()
 
     def read(self) -> bool:
         """Read everything into `root` and `problems`; False if it had to stop before the end."""
@@ -128,6 +129,7 @@ class _Reading:
                 mark = event.start_mark
                 style = event.style
                 node = Node(SCALAR, event.value, mark.line + 1, mark.column + 1, not style)
+                count += 1
                 if event.anchor is not None or event.tag is not None:
                     self._properties(event, node)
                 if style == '"' and not node.value.isprintable():
@@ -137,8 +139,10 @@ class _Reading:
                 if kind is mapping:
                     node = Node(MAPPING, {}, mark.line + 1, mark.column + 1)
                     node.keys = {}
+                    count += MAPPING_NODES
                 else:
                     node = Node(SEQUENCE, [], mark.line + 1, mark.column + 1)
+                    count += LIST_NODES
             elif kind is alias:
                 node, size, levels = self._alias(event)
                 count += size
@@ -146,6 +150,8 @@ class _Reading:
                 if deepest > MAX_DEPTH:
                     raise self._too_deep(event)
             elif kind is mapping_end or kind is sequence_end:
+                if len(values) > MAX_ENTRIES:
+                    raise self._too_long(event)
                 if keys is not None and _MERGE in keys:
                     self._merge(current)
                 if anchor is not None:
@@ -156,11 +162,11 @@ class _Reading:
                 deepest = max(deepest, inner)
                 continue
             elif self._outside(event):
+                self._limits(count, [], event)
                 return
             else:
                 continue
 
-            count += 1
             if count >= checkpoint:
                 self._limits(count, [values, *(frame[1] for frame in stack)], event)
                 checkpoint = count + _STRIDE
@@ -195,19 +201,17 @@ class _Reading:
                 anchor = None
                 if event.anchor is not None or event.tag is not None:
                     anchored = self._properties(event, node)
-                    anchor = (anchored, count - 1) if anchored else None
+                    weight = MAPPING_NODES if kind is mapping else LIST_NODES
+                    anchor = (anchored, count - weight) if anchored else None
                 values = node.value
                 keys = node.keys if kind is mapping else None
 
     def _limits(self, count: int, open_values: list[Any], event: Any) -> None:
-        """Stop at a file with more values than any plan has; whether a list is too long is seen a little late."""
-        if count > MAX_NODES:
-            raise self._stop(
-                "E021", f"a plan has at most {MAX_NODES:,} keys and values, and this has more", event
-            )
+        """Stop at a file with more values than any plan has; looked at now and then, and at the end."""
+        if not self.budget.allows(count, self.root):
+            raise self._stop("E021", f"a plan has at most {WORDS[0]}", event, WORDS[1])
         if any(values and len(values) > MAX_ENTRIES for values in open_values):
-            message = f"a list or mapping has at most {MAX_ENTRIES:,} entries, and this has more"
-            raise self._stop("E021", message, event)
+            raise self._too_long(event)
 
     def _start(self, node: Node) -> None:
         """Take the outermost value; anything but a mapping is refused before the rest of it is read."""
@@ -344,6 +348,10 @@ class _Reading:
         mark = event.start_mark if event is not None else None
         line, col = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         return _StopError(Problem(code=code, message=message, file=self.file, line=line, col=col, hint=hint))
+
+    def _too_long(self, event: Any) -> _StopError:
+        message = f"a list or mapping has at most {MAX_ENTRIES:,} entries, and this has more"
+        return self._stop("E021", message, event)
 
     def _too_deep(self, event: Any) -> _StopError:
         return self._stop("E012", f"nested more than {MAX_DEPTH} levels deep", event)

@@ -20,6 +20,8 @@ OPEN = "${{"
 _OTHERS = frozenset(("condition", "exec", "env", "env_file", "workdir", "validate"))  # besides `run`
 BARE = ("condition", "that")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
+MAX_PARSED = 600_000  # characters of all different expressions of a plan: a second and a half
+PLACE = 40  # characters that each expression counts besides its own
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 
 
@@ -47,6 +49,7 @@ class Formulas:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.listed: list[Formula] = []
+        self._parsed = 0  # characters that were parsed, and what each expression adds
         self._values: dict[tuple[str, str], Text] = {}  # by what was written, and in which grammar
         for node, kind in _of_plan(outline.root):
             self._read(node, kind, None)
@@ -89,7 +92,7 @@ class Formulas:
         read = {"bare": parse, "script": parse_script, "text": parse_template}[grammar]
         text: str | None = node.value
         for _ in range(MAX_BROKEN):
-            if text is None:
+            if text is None or not self._affords(node, text):
                 break
             try:
                 value: Text = read(text)
@@ -101,6 +104,25 @@ class Formulas:
                 self._values[key] = value
             return value
         return None
+
+    def _affords(self, node: Node, text: str) -> bool:
+        """Say whether a text can still be parsed; the first that cannot is reported."""
+        if self._parsed > MAX_PARSED or self.outline.is_full:
+            return False
+        self._parsed += _length(text) + PLACE * max(text.count(OPEN), 1)
+        if self._parsed > MAX_PARSED:
+            message = f"the expressions of the plan have more than {MAX_PARSED:,} characters"
+            hint = f"each counts {PLACE} besides its own; equal texts count once"
+            self.outline.report("E241", message, node, hint)
+            return False
+        return True
+
+
+def _length(text: str) -> int:
+    """Return how many characters of a text can belong to expressions, those of each up to its first `}}`."""
+    if OPEN not in text:
+        return len(text)
+    return sum(len(part.partition("}}")[0]) for part in text.split(OPEN)[1:])
 
 
 def _without(text: str, offset: int) -> str | None:

@@ -7,13 +7,15 @@ from time import process_time
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.outline import Outline, members
 from planrun.source.shape import to_data
-from planrun.values import TYPES, check_value, fits, pattern_problem, schema_problem, type_of
+from planrun.values import PLAIN_KEYS, TYPES, check_value, fits, pattern_problem, schema_problem, type_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MAX_MATCHING = 1.0  # seconds of processor time for the patterns of all defaults together
+MAX_MATCHING = 0.5  # seconds of processor time after which no further default is checked that may take long
+MAX_SCHEMAS = 4000  # fragments inside each other, of the whole plan, that are more than plain: a second
+_QUICK = PLAIN_KEYS - {"pattern"}
 _VALUES = ("default", "const")
 _LISTS = ("enum", "examples")
 _TEXTS = ("pattern", "title", "description")
@@ -72,6 +74,35 @@ def check_fragments(outline: Outline, node: Node | None, what: str) -> dict[str,
     return found
 
 
+def _affords(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) -> bool:
+    """Say whether a fragment can still be checked; the first that cannot is reported."""
+    if outline.schemas > MAX_SCHEMAS:
+        return False
+    outline.schemas += _schemas(fragment)
+    if outline.schemas > MAX_SCHEMAS:
+        outline.report(
+            "E241", f"{what}: the plan has more than {MAX_SCHEMAS:,} schemas inside of schemas", node
+        )
+        return False
+    return True
+
+
+def _schemas(fragment: dict[str, Any]) -> int:
+    """Count the mappings in a fragment that says more than a plain one: each may be a schema."""
+    if fragment.keys() <= PLAIN_KEYS:
+        return 0
+    count = 1
+    waiting: list[Any] = [part for key, part in fragment.items() if key not in (*_VALUES, *_LISTS)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            count += 1
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return count
+
+
 def _check(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) -> None:
     pattern = node.get("pattern")
     if pattern is not None and pattern.kind == SCALAR:
@@ -79,6 +110,8 @@ def _check(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) ->
         if problem:
             outline.report("E221", f"{what}: {problem}", pattern)
             return
+    if not _affords(outline, what, node, fragment):
+        return
     problem = schema_problem(fragment)
     if problem:
         if outline.sound:  # else that is what was wrong with its shape
@@ -99,11 +132,11 @@ def _check(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) ->
 
 
 def _check_default(outline: Outline, fragment: dict[str, Any]) -> str | None:
-    """Check a default as long as patterns have not used up their time."""
-    if "pattern" not in fragment:
+    """Check a default as long as others have not used up their time."""
+    if fragment.keys() <= _QUICK:
         return check_value(fragment, fragment["default"])
     if outline.matching > MAX_MATCHING:
-        return "was not checked: the patterns before it took too long"
+        return "was not checked: those before it took too long"
     began = process_time()  # the plan's own: a busy machine does not make a plan wrong
     problem = check_value(fragment, fragment["default"])
     outline.matching += process_time() - began

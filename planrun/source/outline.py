@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planrun.expressions.errors import ExpressionError
     from planrun.expressions.tree import Tree
 
-MAX_COMPARED = 30_000  # ids that are compared with misspelt ones: a second at most
+MAX_COMPARED = 10_000  # ids that are compared with misspelt ones: a third of a second
 EDGE_KINDS = ("ok", "completed", "failed", "done")
 
 
@@ -85,12 +85,18 @@ class Outline:
         self.by_id: dict[str, Draft] = {}
         for draft in self.drafts:
             self.by_id.setdefault(draft.id, draft)
-        self.matching = 0.0  # seconds spent on patterns
+        self.matching = 0.0  # seconds spent on defaults that may take long
+        self.schemas = 0  # fragments counted, with those inside them
         self.tangled = False  # too many steps recover the same one
         self.unique = list(self.by_id.values())  # of steps with the same id, the first
         self._lines = _Lines(source)
         self._compared = 0
         self._told: set[tuple[int, int, str]] = set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody will read another problem."""
+        return len(self.problems) >= MAX_PROBLEMS
 
     def suggest(self, name: str) -> str:
         """Return a hint with the id that was probably meant, as long as looking for it costs little."""

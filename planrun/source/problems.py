@@ -78,6 +78,7 @@ CODES: dict[str, str] = {
     "E233": "a secret that `env` sets",
     "E234": "a secret listed twice",
     "E240": "more steps than allowed",
+    "E241": "too much to check",
     "W301": "nothing is filled in here",
     "W302": "quoting that may not protect",
 }

@@ -8,6 +8,7 @@ a substitution, whose brackets do not match), what is found is a doubt and no mo
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 from planrun.expressions.errors import ExpressionError
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"))
 
 _HINT = "write the interpolation outside of quotes, or pass the value in `env:`"
+MAX_LOOKED_AT = 300_000  # places of all scripts of a plan where quotes could begin or end: half a second
 _HOLE = "\0"  # stands for an interpolation; no script contains it
+_SPECIAL = "\n#<()\"'$`{}\\\0c"  # the only characters that can mean something; c: `case`
+_DULL = re.compile(f"[^{re.escape(_SPECIAL)}]+")
 _BLANK = " \t\n"
 _BREAK = _BLANK + ";&|()"  # after one of them a word begins
 # What a frame is called in a message; the other two, `command` and `brace`, are places where quotes are quotes.
@@ -44,6 +48,7 @@ _WHERE = {
 def check_quoting(outline: Outline, formulas: Iterable[Formula]) -> None:
     """Report every `| sh` that protects nothing (E218), and those of which that is not certain (W302)."""
     seen: set[tuple[int, bool]] = set()
+    left = MAX_LOOKED_AT
     for formula in formulas:
         if formula.kind != "script" or formula.owner is None:
             continue
@@ -51,6 +56,14 @@ def check_quoting(outline: Outline, formulas: Iterable[Formula]) -> None:
         if (id(formula.node), known) in seen:  # an alias: scanned once, however often it is used
             continue
         seen.add((id(formula.node), known))
+        if known:
+            left -= costs(formula.value)
+            if left < 0:
+                message = (
+                    f"scripts with `| sh` have more than {MAX_LOOKED_AT:,} quotes, brackets and the like"
+                )
+                outline.report("E241", message, formula.node, "pass values in `env:`")
+                return
         for tree, where, sure in misplaced(formula.value) if known else _all(formula.value):
             if sure:
                 place = ExpressionError(f"`| sh` {where} does not protect the value", tree[1], tree[2])
@@ -74,6 +87,14 @@ def _all(template: Template) -> Iterator[tuple[Tree, str, bool]]:
     for part in template[1]:
         if not isinstance(part, str) and part[0][0] == "sh":
             yield part[0], "quotes for sh and bash, and `shell` may read quotes differently", False
+
+
+def costs(template: Template) -> int:
+    """Return at how many places `misplaced` will have to stop in a script."""
+    parts = template[1]
+    if all(part[0][0] != "sh" for part in parts if not isinstance(part, str)):
+        return 0
+    return sum(sum(map(part.count, _SPECIAL)) for part in parts if isinstance(part, str))
 
 
 def misplaced(template: Template) -> Iterator[tuple[Tree, str, bool]]:
@@ -107,7 +128,9 @@ class _Scan:
         """Return for each interpolation the frame that it stands in, and whether that is certain."""
         while self.at < len(self.text):
             char = self.text[self.at]
-            if char == _HOLE:
+            if dull := _DULL.match(self.text, self.at):
+                self.at = dull.end()
+            elif char == _HOLE:
                 self.found.append((self.frames[-1], self.sure))
                 self.at += 1
             else:

@@ -114,7 +114,7 @@ def test_the_default_shells_are_those_of_the_page() -> None:
 def test_limits_are_those_of_the_code() -> None:
     """Each number in the tables of limits is the constant that is held."""
     from planrun.expressions import files, tree
-    from planrun.source import document, file, problems
+    from planrun.source import budget, document, file, formulas, fragments, problems, quoting
 
     def number(label: str) -> int:
         (found,) = re.findall(rf"^\| {re.escape(label)} \| ([\d,]+)", text_of(PAGE), re.MULTILINE)
@@ -122,7 +122,12 @@ def test_limits_are_those_of_the_code() -> None:
 
     assert number("size of the file") << 20 == file.MAX_BYTES
     assert number("levels of lists and mappings inside each other") == document.MAX_DEPTH
-    assert number("keys and values in the file") == document.MAX_NODES
+    assert number("keys and values in the file; a list counts as 2, a mapping as 3") == budget.FREE_NODES
+    assert number("more of them for each step") == budget.STEP_NODES
+    assert number("and never more than") == budget.MAX_NODES
+    assert number("all different expressions, each with 40 besides its own") == formulas.MAX_PARSED
+    assert number("quotes, brackets and the like in scripts with `\\| sh`") == quoting.MAX_LOOKED_AT
+    assert number("schemas inside of schemas, in all parameters and outputs") == fragments.MAX_SCHEMAS
     assert number("entries of one list or mapping") == document.MAX_ENTRIES
     assert number("values that aliases add") == document.MAX_EXPANDED
     assert number("problems reported for one file") == problems.MAX_PROBLEMS

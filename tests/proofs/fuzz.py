@@ -101,7 +101,7 @@ def _name(code: int) -> str:
     if code >= 0:
         return f"exit {code}"
     name = signal.Signals(-code).name
-    return f"{name} (more than two seconds)" if -code == signal.SIGXCPU else name
+    return f"{name} (it never ends)" if -code == signal.SIGXCPU else name
 
 
 def _smallest(orders: dict[str, Any], code: int, data: bytes, how: tuple[str, str]) -> bytes:

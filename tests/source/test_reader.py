@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.source import document, shape
+from planrun.source import budget, shape
 from planrun.source.document import MAPPING, SCALAR, SEQUENCE, Node, parse
 from planrun.source.file import MAX_BYTES
 from tests.source.corpus import bad_plans, good_plans
@@ -114,7 +114,7 @@ def test_depth_limit() -> None:
 
 def test_expansion_limit() -> None:
     """Aliases may add 400,000 values to what is written, and not one more."""
-    anchored = "x: &x [" + "a," * 3999 + "]\n"  # 4,000 with the list itself
+    anchored = "x: &x [" + "a," * 3998 + "]\n"  # 4,000 with the list itself, which counts as two
     hundred = "a: [" + "*x," * 100 + "]\n"
     assert codes(anchored + hundred) == []
     assert codes(anchored + hundred + "b: &y 1\nc: *y\n") == ["E017"]
@@ -132,7 +132,8 @@ def test_entries_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     many = STEPS + b"- {id: a, run: b}\n" * 100_000
     assert codes(many) == []
     assert codes(STEPS + b"- a\n" * 140_000) == ["E021"]
-    monkeypatch.setattr(document, "MAX_NODES", 400_000)
+    monkeypatch.setattr(budget, "MAX_NODES", 400_000)
+    monkeypatch.setattr(budget, "FREE_NODES", 400_000)
     assert codes(many) == ["E021"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import marshal
 import re
+import time
 import traceback
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ NAMES = (
     "é/\u202e.yml",
 )
 """Names that a file may have."""
+SECONDS = 2.0
+"""Of processor time, for the check of a file."""
 _COMMAND = re.compile(
     r"::(error|warning) file=[^:,]*,line=[0-9]+,col=[0-9]+(,endColumn=[0-9]+)?,title=planrun [EW][0-9]{3}::[^\n]*"
 )
@@ -97,7 +100,10 @@ def holds(fact: object, what: str, detail: object = "") -> None:
 
 
 def _plan(data: bytes, name: str) -> Verdict:
+    began = time.process_time()
     findings = load.check_bytes(data, name)
+    spent = time.process_time() - began
+    holds(spent <= SECONDS, "slow", f"{spent:.1f} s")
     again = load.check_bytes(data, name)
     problems = findings.problems
     written = render_json(problems)
