@@ -7,7 +7,7 @@ from planrun.source.node import MAPPING, SEQUENCE, Node
 MAX_NODES = 1_800_000  # keys and values: 100,000 steps with a dozen each, a list and themselves
 FREE_NODES = 600_000  # so many may a file of any form have: a second and 100 MiB
 STEP_NODES = 60  # and so many more for each step
-LIST_NODES, MAPPING_NODES = 2, 3  # what a list and a mapping count as, by the time and memory that they cost
+LIST_NODES, MAPPING_NODES = 2, 5  # what a list and a mapping count as, by the time and memory that they cost
 WORDS = (
     f"{FREE_NODES:,} keys and values, {STEP_NODES} more for each step, and never more than {MAX_NODES:,}",
     f"a list counts as {LIST_NODES}, a mapping as {MAPPING_NODES}",

@@ -25,7 +25,7 @@ __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "rea
 
 MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
 MAX_ENTRIES = 120_000  # entries of one list or mapping
-MAX_EXPANDED = 400_000  # keys and values that aliases add: 10,000 steps may each merge twenty keys
+MAX_EXPANDED = 400_000  # keys and values that aliases add: 10,000 steps may each merge fifteen keys
 
 _STRIDE = 10_000  # how many values are read between two looks at the limits
 _MERGE = "<<"

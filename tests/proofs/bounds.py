@@ -72,8 +72,8 @@ def _padded(size: int) -> bytes:
 
 
 def _many(size: int) -> bytes:
-    """Return a file with so many keys and values, as they are counted: 13 are those of the head, and a step."""
-    rest = size - 13 - 3
+    """Return a file with so many keys and values, as they are counted: 17 are those of the head."""
+    rest = size - 17 - 3
     rows = [b"- [" + b"a," * (min(rest - at, 50_000) - 2) + b"]\n" for at in range(0, rest, 50_000)]
     return HEAD + b"x-a:\n" + b"".join(rows)
 
@@ -179,7 +179,7 @@ BOUNDS: tuple[Bound, ...] = (
         "keys and values with one step more",
         "budget:STEP_NODES",
         "60 more for each step",
-        lambda n: _many(n - 5).replace(b"{run: x}", b"{run: x}, {run: y}"),
+        lambda n: _many(n - 7).replace(b"{run: x}", b"{run: x}, {run: y}"),
         600_000 + STEP_NODES,
     ),
     Bound(
