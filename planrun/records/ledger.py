@@ -156,7 +156,10 @@ class Ledger:
 
 def sync_path(path: str) -> None:
     """Make a file, or the names in a folder, survive a power cut; raises OSError that names it."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:  # a folder that may be used and not listed: the workspace of somebody else
+        return
     try:
         os.fsync(fd)
     except OSError as error:

@@ -92,14 +92,16 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
     """Open the ledger of the run in the folder `path`, with the workspace lock held; raises RecordsLost.
 
     With its first events everything is synced that a resume needs: the copy of the plan, and the names of the
-    folders up to the workspace.
+    folders, in the first run of a workspace up to that one.
     """
     if seq:
         _restore(path)
     above = os.path.dirname(path)
     home = os.path.dirname(above)
     reserve = os.path.join(home, RESERVE)
+    beside = (os.path.join(path, PLAN), path, above)
     if not os.path.exists(reserve):
+        beside += (home, os.path.dirname(home))
         from planrun.records.reserve import fill  # only in the first run of a folder, and after a full disk
 
         fill(reserve)
@@ -108,7 +110,7 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
         seq=seq,
         head=head,
         reserve=reserve,
-        beside=(os.path.join(path, PLAN), path, above, home, os.path.dirname(home)),
+        beside=beside,
     )
 
 
