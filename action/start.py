@@ -35,7 +35,16 @@ class Inputs:
 
     def lines(self, name: str) -> list[str]:
         """Return the lines of an input that are not empty, without surrounding white space."""
-        return [line.strip() for line in self.text(name).splitlines() if line.strip()]
+        return [line.strip() for line in self._rows(name)]
+
+    def values(self, name: str) -> list[str]:
+        """Return the lines of an input that are not empty, each from its first character to its end."""
+        return [line.removesuffix("\r").lstrip(" \t") for line in self._rows(name)]
+
+    def _rows(self, name: str) -> list[str]:
+        # Not splitlines(): a value from elsewhere may hold other characters that Python takes for line ends.
+        text = self._environment.get(PREFIX + name.upper().replace("-", "_"), "")
+        return [line for line in text.split("\n") if line.strip()]
 
     def words(self, name: str) -> list[str]:
         """Return the words of an input, quoted as in a shell, with nothing expanded."""
@@ -61,8 +70,9 @@ def command(inputs: Inputs) -> list[str]:
     for name in ("jobs", "report-dir", "junit-dialect"):
         if value := inputs.text(name):
             words += [f"--{name}={value}"]
-    for name, option in (("params", "param"), ("only", "only"), ("skip", "skip")):
-        words += [f"--{option}={line}" for line in inputs.lines(name)]
+    words += [f"--param={value}" for value in inputs.values("params")]
+    for name in ("only", "skip"):
+        words += [f"--{name}={line}" for line in inputs.lines(name)]
     if inputs.flag("strict"):
         words.append("--strict")
     return [*words, *inputs.words("args"), "--", plan]

@@ -250,6 +250,13 @@ def _span(where: str, value: str) -> str:
     return value
 
 
+def _several(option: Option, text: str) -> list[str]:
+    """Return the values in a variable; what stands on a line is data, blanks at its end included."""
+    if option.kind == "list":
+        return [value.strip() for value in text.split(",") if value.strip()]
+    return [row.removesuffix("\r").lstrip(" \t") for row in text.split("\n") if row.strip()]
+
+
 def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for option in options:
@@ -260,9 +267,8 @@ def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> di
             if _is_on(option, text):
                 values[option.name] = True
         elif option.repeatable:
-            for value in text.split("," if option.kind == "list" else "\n"):
-                if value.strip():
-                    _take(option, option.variable, value.strip(), values)
+            for value in _several(option, text):
+                _take(option, option.variable, value, values)
         else:
             _take(option, option.variable, text, values)
     return values

@@ -67,15 +67,16 @@ def parse_env_file(text: str) -> dict[str, str]:
     Values are data: nothing in them is expanded. Raises ValueError naming the line.
     """
     found: dict[str, str] = {}
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
+    # Not splitlines(): a value may hold other characters that Python takes for line ends.
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.strip(" \t\r")
         if not line or line.startswith("#"):
             continue
         name, equals, value = line.removeprefix("export ").partition("=")
         name = name.strip()
         if not equals or not is_name(name):
             raise ValueError(f"line {number} is not NAME=value")
-        found[name] = _unquote(value.strip(), number)
+        found[name] = _unquote(value.strip(" \t"), number)
     return found
 
 

@@ -69,6 +69,15 @@ def test_no_value_becomes_anything_but_itself(text: str) -> None:
     assert words(plan=text)[-2:] == ["--", text]
 
 
+def test_a_value_is_one_parameter_whatever_it_holds() -> None:
+    """Only a line end begins the next parameter, and blanks at the end of a value belong to it."""
+    given = "title=a\u2028release=true\x85b=c\x0bd=e\x1cf  \r\n  second=x\ty \n"
+    assert [word for word in words(params=given) if word.startswith("--param")] == [
+        "--param=title=a\u2028release=true\x85b=c\x0bd=e\x1cf  ",
+        "--param=second=x\ty ",
+    ]
+
+
 def test_args_expand_nothing() -> None:
     """More arguments are split as a shell would, and nothing in them is looked up or run."""
     assert words(args="$HOME '$(id)' *")[1:-2] == ["$HOME", "$(id)", "*"]

@@ -44,6 +44,7 @@ def test_json_is_one_document_and_all_of_stdout(planrun: Command) -> None:
         ({"PLANRUN_STRICT": "On", "PLANRUN_QUIET": "off", "PLANRUN_JSON": ""}, [], {"strict": True}),
         ({"PLANRUN_PARAM": "t=hello, world"}, [], {"params": ("t=hello, world",)}),
         ({"PLANRUN_PARAM": 't=a\nl=["x","y"]\n'}, [], {"params": ("t=a", 'l=["x","y"]')}),
+        ({"PLANRUN_PARAM": "  t= a\u2028u=b \r\nv=\x85 "}, [], {"params": ("t= a\u2028u=b ", "v=\x85 ")}),
         ({}, ["-qj2"], {"quiet": True, "jobs": 2}),
         ({}, ["-qj", "2"], {"quiet": True, "jobs": 2}),
         ({}, ["-qj=2"], {"quiet": True, "jobs": 2}),

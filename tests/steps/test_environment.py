@@ -65,6 +65,8 @@ def test_all_and_none_do_what_they_say() -> None:
 
 def test_env_files_are_data() -> None:
     """Comments, quotes and export are read; nothing is expanded."""
+    odd = "a\u2028B=b\x85C=c\x0bD=d"
+    assert parse_env_file(f"A={odd}\r\nE='{odd} '\n") == {"A": odd, "E": f"{odd} "}
     text = "# c\nA=1\nexport B='x y' # c\nC=\"l1\\nl2\"\nD=$HOME\nE=a # c\n\nF=\n"
     assert parse_env_file(text) == {"A": "1", "B": "x y", "C": "l1\nl2", "D": "$HOME", "E": "a", "F": ""}
 

@@ -1,0 +1,459 @@
+"""Hostile values through every place that takes one: each arrives byte for byte or is refused, and none is code.
+
+Real runs of real shells and programs. Each value tries to create a canary; each planted fault lets one sing, or
+changes a word on its way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 600
+BARE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/@:+=,-")
+"""What an interpolation without `| sh` may consist of, as the documents have it."""
+LARGEST = 24_000
+"""Bytes of a value up to which nothing may be too long for the system, quotes for a shell included."""
+CANARY = "canary"
+SING = f"touch {CANARY}"
+PIECES = (
+    *(
+        f"$({SING})",
+        f"`{SING}`",
+        f"; {SING};",
+        f"&& {SING}",
+        f"| {SING}",
+        f"\n{SING}\n",
+        f"'; {SING}; '",
+        f'"; {SING}; "',
+    ),
+    *(
+        f"' $({SING}) '",
+        f'" $({SING}) "',
+        f"\\'; {SING}; \\'",
+        f"'\"'\"'; {SING}; '\"'\"'",
+        f"<({SING})",
+        f">{CANARY}",
+    ),
+    *(
+        f">>{CANARY} x",
+        f"& {SING} &",
+        f"\r\n{SING}\r\n",
+        f")); {SING}; ((",
+        f"}}; {SING}; {{",
+        f"EOF\n{SING}\n",
+    ),
+    *(
+        f"$'\\n{SING}\\n'",
+        f"#\n{SING}",
+        f"\\\n{SING}",
+        f"x=$({SING})",
+        f"${{x:-$({SING})}}",
+        f"a[$({SING})]=1",
+    ),
+    *(
+        f"\u2028{SING}\u2028",
+        f"\x85{SING}",
+        f"\u201d; {SING}; \u201d",
+        f"\uff07; {SING}",
+        f"`{SING}\\`",
+        f"!{SING}",
+    ),
+    *(
+        "${IFS}",
+        "$IFS",
+        "$HOME",
+        "$0",
+        "$$",
+        "$@",
+        "$*",
+        "${x}",
+        "~",
+        "~root",
+        "*",
+        "?",
+        "[a-z]",
+        "{a,b}",
+        "!!",
+        "!$",
+    ),
+    *(
+        "-n",
+        "-e",
+        "--",
+        "-",
+        "--version",
+        "-rf",
+        "-c",
+        f"-c {SING}",
+        "=",
+        "a=b",
+        "%s%n",
+        "\\",
+        "\\\\",
+        "\\n",
+        "\\0",
+    ),
+    *(
+        "'",
+        '"',
+        "''",
+        '""',
+        "'\"'",
+        '"\'"',
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "",
+        "  a  b  ",
+        "\n\na\n\n",
+        "a\n",
+        "\na",
+        "\v\f",
+    ),
+    *(
+        "#",
+        "# x",
+        ";",
+        "&",
+        "|",
+        "<",
+        ">",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[",
+        "]",
+        "`",
+        "$",
+        "!",
+        "^",
+        "%",
+        "+",
+        ",",
+        ":",
+        "@",
+    ),
+    *(
+        "${{ params.x }}",
+        "$${{ x }}",
+        "${{",
+        "}}",
+        "{{ x }}",
+        "{% x %}",
+        "${{ '}}' }}",
+        "| sh",
+        "x | sh",
+        "null",
+        "true",
+    ),
+    *(
+        "\x01",
+        "\x1b[31m",
+        "\x7f",
+        "\x08",
+        "\u00e9",
+        "e\u0301",
+        "\u202e",
+        "\u200b",
+        "\U0001f600",
+        "\ufeff",
+        "\ufffd",
+    ),
+    *(
+        "\udcff",
+        "a\udc80b",
+        "\udce9; " + SING,
+        "/",
+        "//",
+        "..",
+        "../..",
+        "/etc/passwd",
+        "./x",
+        "a/b",
+        "file:///x",
+        "\\\\x",
+    ),
+    *(
+        "1",
+        "-1",
+        "1e3",
+        "01",
+        "0x10",
+        "1_000",
+        "NaN",
+        "yes",
+        "[1]",
+        '{"a": 1}',
+        "2026-01-01",
+        "1:30",
+        "!!python/x",
+    ),
+    *(
+        "a" * 3000,
+        "'" * 3000,
+        "$(" * 1500,
+        "\n" * 3000,
+        "\\" * 3000,
+        "\U0001f600" * 3000,
+        f"{'a' * 2000}; {SING}",
+    ),
+    *("a" * 120_000, "'" * 100_000, "a\0b", f"\0; {SING}", "\0"),
+)
+"""Pieces of hostility; those of no text are bytes as file names and arguments have them."""
+
+
+class Place(NamedTuple):
+    """A place that takes a value: the step that has it, and the words that must arrive, `@` standing for the value."""
+
+    name: str
+    step: str
+    words: tuple[str, ...] = ("@",)
+    bare: bool = False
+    text: bool = False
+    json: bool = False
+
+
+_SHOW = 'sh "$PLANRUN_WORKSPACE/show"'
+_X = "${{ params.x }}"
+_X_SH = "${{ params.x | sh }}"
+
+
+def _run(name: str, script: str, *words: str, more: str = "", **how: bool) -> Place:
+    return Place(name, f"run: {json.dumps(f'{_SHOW} {name} {script}')}{more}", words or ("@",), **how)
+
+
+def _exec(name: str, given: Sequence[str], *words: str, more: str = "", **how: bool) -> Place:
+    argv = json.dumps(["sh", "show", name, *given])
+    return Place(name, f"exec: {argv}{more}", words or ("@",), **how)
+
+
+_GIVE = "{ echo 'x<<end of it'; printf '%s\\n' \"$X\"; echo 'end of it'; } >> \"$PLANRUN_OUTPUT\""
+PLACES = (
+    _run("bare", f"{_X} end", "@", "end", bare=True),
+    _run("bare_inside", f"a{_X}b", "a@b", bare=True),
+    _run("quoted", f"{_X_SH} end", "@", "end"),
+    _run("quoted_inside", f"'it'a{_X_SH}\"b\"", "ita@b"),
+    _run("quoted_in_bash", f"{_X_SH} end", "@", "end", more=", shell: bash"),
+    _run("in_a_command", f'"$(printf "%s." {_X_SH})"', "@."),
+    _run("twice", f"{_X_SH} {_X_SH}", "@", "@"),
+    _exec("exec", [_X, f"a{_X}b", "end"], "@", "a@b", "end"),
+    _run("env", '"$X" "$Y"', "@", "a@b", more=', env: {X: "' + _X + '", Y: "a' + _X + 'b"}'),
+    _run("env_of_the_plan", '"$TOP"'),
+    _run("list", "${{ params.list | sh }} end", "@", "a", "@", "end"),
+    _exec("from_json", ["${{ fromjson(params.json) }}"], json=True),
+    _run("from_json_quoted", "${{ fromjson(params.json) | sh }}", json=True),
+    _exec("output", ["${{ steps.give.outputs.x }}"], more=", depends_on: [give]", text=True),
+    _run("output_quoted", "${{ steps.give.outputs.x | sh }}", more=", depends_on: [give]", text=True),
+    _run(
+        "output_bare",
+        "${{ steps.give.outputs.x }} end",
+        "@",
+        "end",
+        more=", depends_on: [give]",
+        text=True,
+        bare=True,
+    ),
+    _exec("condition", ["${{ params.x }}"], more=', condition: "params.x == default(params.none, params.x)"'),
+    _exec("default", ["${{ default(params.none, params.x) }}"]),
+)
+"""Where a value arrives in a program. In the others it names something that is not there, and must do nothing else."""
+NAMES = {
+    "as_program": 'exec: ["${{ params.x }}"]',
+    "as_folder": 'exec: ["true"], workdir: "${{ params.x }}"',
+    "as_env_file": 'exec: ["true"], env_file: "${{ params.x }}"',
+    "as_file": 'validate: [{files_exist: "none/${{ params.x }}"}]',
+    "as_glob": 'exec: [echo, "${{ hash_files(params.x) }}"]',
+}
+_PLAN = """\
+version: 1
+name: values
+params: {x: {type: string, required: true}, json: {type: string, required: true}, list: {type: array, required: true},
+         none: {type: string}}
+env: {TOP: "${{ params.x }}"}
+defaults: {shell: sh, on_failure: continue}
+steps:
+  - {id: give, run: %s, env: {X: "${{ params.x }}"}, outputs: {x: string}, on_failure: block}
+%s
+finally:
+  - {id: at_last, exec: [sh, show, at_last, "${{ params.x }}"]}
+"""
+_SHOW_FILE = """\
+name=$1
+shift
+for word do printf '%s\\0' "$word"; done > "$PLANRUN_WORKSPACE/shown/$name"
+"""
+
+FAULTS = {
+    "": "",
+    "nothing is quoted": "from planrun.expressions import render as r\nr.quoted = str\n",
+    "double quotes": "from planrun.expressions import render as r\n"
+    "r.quoted = lambda t: '\"' + t.replace('\"', '\\\\\"') + '\"'\n",
+    "quotes forgotten inside": 'from planrun.expressions import render as r\nr.quoted = lambda t: "\'" + t + "\'"\n',
+    "anything goes bare": "from planrun.expressions import render as r\n"
+    "r._SAFE = type('All', (), {'issuperset': lambda self, _text: True})()\n",
+    "values are looked at twice": "from planrun.expressions import render as r\n_joined = r._joined\n"
+    "r._joined = lambda parts, scope, write: _joined(parts, scope, write).replace('${x}', scope['params']['json'])\n",
+    "outputs lose their blanks": "from planrun.steps import outputs as o\n_parse = o.parse_outputs\n"
+    "o.parse_outputs = lambda text: {k: v.strip() for k, v in _parse(text).items()}\n",
+    "a NUL ends a word": "from planrun.steps import render as s\n_argument = s._argument\n"
+    "s._argument = lambda value, scope: value if isinstance(value, str) else "
+    "__import__('planrun.expressions.render', fromlist=['x']).render_text(value, scope).partition('\\0')[0]\n",
+}
+"""Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
+_DRIVER = "{fault}from planrun.cli import run\nrun()\n"
+
+
+def hostile_values(count: int, seed: int) -> list[str]:
+    """Return all pieces, and as many made of several as are missing."""
+    chance = random.Random(seed)
+    made = [
+        "".join(chance.choice(PIECES[:-5]) for _ in range(chance.randrange(2, 5)))
+        for _ in range(max(0, count - len(PIECES)))
+    ]
+    return [*PIECES, *[value[:LARGEST] for value in made]]
+
+
+def wrong_with(value: str, fault: str = "") -> list[str]:
+    """Run a plan with a value in every place; return where it did not arrive as it was, or sang."""
+    with tempfile.TemporaryDirectory(prefix="values-") as name:
+        folder = Path(name)
+        (folder / "shown").mkdir()
+        (folder / "show").write_text(_SHOW_FILE)
+        rows = [f"  - {{id: {place.name}, {place.step}}}" for place in PLACES]
+        rows += [f"  - {{id: {name}, {step}}}" for name, step in NAMES.items()]
+        (folder / "plan.yml").write_text(_PLAN % (json.dumps(_GIVE), "\n".join(rows)), "utf-8")
+        done = _execute(folder, value, fault)
+        if any(CANARY in path.name for path in folder.rglob(f"*{CANARY}*") if "shown" not in path.parts):
+            return [f"{value[:60]!r}: the canary sings"]
+        ledger = folder / "planrun-out" / "ledger.json"
+        said = (done.stdout + done.stderr).decode("utf-8", "backslashreplace")
+        if not ledger.exists():
+            return [f"{value[:60]!r}: exit {done.returncode}: {said[-200:]}"]
+        steps = {step["id"]: step for step in json.loads(ledger.read_bytes())["steps"]}
+        return [f"{value[:60]!r}: {problem}" for problem in _wrong(folder, value, steps)]
+
+
+def _execute(folder: Path, value: str, fault: str) -> subprocess.CompletedProcess[bytes]:
+    # An argument of the command line ends at a NUL: such a value comes as JSON alone.
+    given = value.replace("\0", "0")
+    words = [f"x={given}", f"json={json.dumps(value)}", f"list={json.dumps([given, 'a', given])}"]
+    if "\n" in value or value.endswith("\r") or len(value) > LARGEST:
+        options = [word for each in words for word in ("--param", each)]
+        variables: dict[str, str] = {}
+    else:
+        options, variables = [], {"PLANRUN_PARAM": "\n".join(words)}
+    kept = {"PATH": os.environ["PATH"], "HOME": str(folder), "PLANRUN_CACHE_DIR": str(folder / "cache")}
+    return subprocess.run(
+        [sys.executable, "-c", _DRIVER.format(fault=FAULTS[fault]), "execute", "plan.yml", *options],
+        cwd=folder,
+        env=kept | {"PYTHONPATH": str(ROOT)} | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=LIMIT,
+        check=False,
+    )
+
+
+def _wrong(folder: Path, value: str, steps: dict[str, Any]) -> Iterator[str]:
+    for place in (*PLACES, Place("at_last", "")):
+        step = steps[place.name]
+        came = (folder / "shown" / place.name).read_bytes() if step["status"] == "completed" else None
+        given = value if place.json else value.replace("\0", "0")
+        problem = _wrong_in(place, os.fsencode(given) if _is_bytes(given) else given.encode(), step, came)
+        if problem:
+            yield f"{place.name}: {problem}"
+    for name in NAMES:
+        if steps[name]["status"] not in ("failed", "completed", "blocked"):
+            yield f"{name}: {steps[name]['status']}"
+
+
+def _is_bytes(value: str) -> bool:
+    return any("\udc80" <= char <= "\udcff" for char in value)
+
+
+def _wrong_in(place: Place, value: bytes, step: dict[str, Any], came: bytes | None) -> str:
+    """Return what is wrong with what came of a value in a place; None came when the step did not run."""
+    if came is None:
+        reason = f"{step['status']}({step['reason']})"
+        return "" if _may_refuse(place, value, reason) else reason
+    if place.bare and not BARE.issuperset(value):
+        return f"accepted, and became {came[:60]!r}"
+    expected = [word.encode().replace(b"@", value) for word in place.words]
+    if place.bare and not value:  # nothing, and so no word
+        expected = [word for word in expected if word]
+    wanted = b"".join([word + b"\0" for word in expected])
+    return "" if came == wanted else f"became {came[:80]!r}"
+
+
+def _may_refuse(place: Place, value: bytes, reason: str) -> bool:
+    if reason == "failed(refused)":
+        return (place.bare and not BARE.issuperset(value)) or (
+            # JSON has no bytes that are no text, and arguments have no NUL
+            place.json and (b"\0" in value or not _is_utf8(value))
+        )
+    if reason in ("failed(spawn)", "failed(outputs)", "blocked(upstream)") and len(value) > LARGEST:
+        return True  # longer than the system takes, which is an error and no other word
+    return reason == "blocked(upstream)" and place.text and not _is_utf8(value)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def prove(values: Sequence[str], fault: str = "", *, enough: int = 20) -> list[str]:
+    """Try values, some at once, until there are enough problems; return them."""
+    found: list[str] = []
+    with ThreadPoolExecutor(2) as pool:
+        for at in range(0, len(values), 8):
+            for problems in pool.map(lambda value: wrong_with(value, fault), values[at : at + 8]):
+                found += problems
+            if len(found) >= enough:
+                break
+    return found
+
+
+TELLING = ("'; touch canary; '", "$(touch canary)", "\n\na\n\n", "a\0b", "${x}", "${{ params.x }}")
+"""Values that show every planted fault."""
+
+
+def is_caught(fault: str) -> bool:
+    """Plant a fault; return whether the values that show it are found."""
+    found = prove(TELLING, fault, enough=1)
+    print(f"planted fault: {fault}: {found[0][:150] if found else 'NOT CAUGHT'}")
+    return bool(found)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the proof; 1 when a value changed, was taken for code or wrongly refused, or a fault was not caught."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proofs values", description=__doc__)
+    parser.add_argument("--values", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--fault", choices=[name for name in FAULTS if name], default="", help="plant one")
+    chosen = parser.parse_args(words)
+    if chosen.fault:
+        return int(is_caught(chosen.fault))
+    values = hostile_values(chosen.values, chosen.seed)
+    print(f"{len(values)} values in {len(PLACES) + len(NAMES) + 1} places, seed {chosen.seed}")
+    found = prove(values)
+    print(*found[:20], f"{len(found)} problems", sep="\n")
+    missed = [fault for fault in FAULTS if fault and not is_caught(fault)]
+    return int(bool(found or missed))
