@@ -18,6 +18,7 @@ from tests.proofs import (
     starts,
     surfaces,
     tamper,
+    values,
 )
 
 PROOFS = {
@@ -33,6 +34,7 @@ PROOFS = {
     "reports": reports.main,
     "starts": starts.main,
     "surfaces": surfaces.main,
+    "values": values.main,
     "tamper": tamper.main,
 }
 
