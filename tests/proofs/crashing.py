@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COMMAND = Path(sys.executable).with_name("planrun")
 LIMIT = 120.0
 """Seconds after which a planrun that should have ended is said to hang."""
-GONE = 3.0
+GONE = 10.0
 """Seconds in which nobody may be left once planrun has ended."""
 _ENDS = ("completed", "failed", "skipped", "blocked", "cancelled")
 
@@ -28,7 +28,7 @@ _ENDS = ("completed", "failed", "skipped", "blocked", "cancelled")
 class Kill:
     """When planrun is killed: before its `n`-th system call of a kind, after so many seconds, or when a step runs.
 
-    `seen`: what a step says of itself in the effects. `guardian`: the guardian is killed first.
+    `seen`: the step, which is held until then. `guardian`: the guardian is killed first.
     """
 
     call: str = ""
@@ -134,6 +134,9 @@ class Scene:
         elif kill and kill.call:
             fate = f"inject={kill.call}:signal=KILL:when={kill.n}"
             line = ["strace", "-qq", "-o", os.devnull, "-e", f"trace={kill.call}", "-e", fate, *line]
+        hold = self.folder / f"hold-{kill.seen}" if kill and kill.seen else None
+        if hold:
+            hold.touch()
         with (self.folder / "said").open("w+b") as said:
             process = subprocess.Popen(
                 line,
@@ -147,6 +150,8 @@ class Scene:
             try:
                 if kill and not kill.call:
                     self._strike(kill, process)
+                if hold:
+                    hold.unlink()
                 code = process.wait(LIMIT)
             except subprocess.TimeoutExpired:
                 process.kill()

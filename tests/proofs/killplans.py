@@ -1,4 +1,7 @@
-"""The plans that are killed; every step writes its name and the number of its attempt into a file outside."""
+"""The plans that are killed; every step writes its name and the number of its attempt into a file outside.
+
+As long as there is a file that holds it, a step does not end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ name: kills
 defaults: {shell: sh, timeout: 2m}
 steps:
 """
-_EFFECT = 'echo "{id} $PLANRUN_ATTEMPT" >> ../effects'
+_EFFECT = """\
+echo "{id} $PLANRUN_ATTEMPT" >> ../effects
+while test -e ../hold-{id}; do sleep 0.01; done"""
 
 
 def _step(name: str, then: str = "", **keys: str) -> str:
