@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,6 +95,14 @@ class Bench:
         """A tool on a graph."""
         workspace = self.workspace({tool.file: tool.write(dag)})
         return Contender(name or tool.name, tool.command(), workspace, self.environment())
+
+    def masked(self, dag: Dag, secrets: Mapping[str, str], *, name: str) -> Contender:
+        """Planrun on a graph with these secrets declared, so that all output passes through the masks."""
+        contender = self.contender(self.planrun, dag, name=name)
+        plan = contender.workspace.folder / self.planrun.file
+        plan.write_text(f"secrets: [{', '.join(secrets)}]\n{plan.read_text('utf-8')}", "utf-8")
+        contender.env.update(secrets)
+        return contender
 
     def new_plan(self, dag: Dag) -> Contender:
         """Planrun on a plan that it has never seen."""

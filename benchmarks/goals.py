@@ -11,10 +11,13 @@ from pathlib import Path
 from benchmarks import dags, dialects, peers, verify
 from benchmarks.bench import NO_SYNC, Bench
 from benchmarks.figures import Figure, Row
+from benchmarks.masks import secrets
 from benchmarks.measure import Contender, run_once
 
 SEEN, NEW = "planrun", "planrun, new plan"
 PEERS = (peers.C_LOOP, "make", "ninja", "task", "doit")
+SECRET = "c1f5be2d0a7741e09b38"
+FASTEST = 150e6  # bytes a second that masks have to let through
 LARGEST_PLAN = 8 * 2**20  # bytes; planrun refuses more
 
 
@@ -24,9 +27,12 @@ def start(bench: Bench) -> Row:
     dag = dags.one("true")
     bare = bench.program("python -c pass", [sys.executable, "-c", "pass"])
     mine = bench.contender(bench.planrun, dag)
-    ran = bench.compare([bare, mine, *bench.against(dag, PEERS)], bench.size.rounds)
+    hiding = bench.contender(bench.planrun, dag, name="planrun, a credential around")
+    hiding.env["DEPLOY_TOKEN"] = SECRET
+    ran = bench.compare([bare, mine, hiding, *bench.against(dag, PEERS)], bench.size.rounds)
     row.ratio("one step, seen before", ran[SEEN], ran.get("task"), 0.8)
     row.ratio("one step, seen before", ran[SEEN], bare, 2.0)
+    row.ratio("one step, a credential around", hiding, mine, None)
     row.memory("one step, seen before", ran[SEEN], 20)
     row.keep("one step", ran.values(), bare)
     return row
@@ -72,7 +78,18 @@ def graphs(bench: Bench) -> Row:
     for label, command, limit in works:
         for dag in _usual(bench, command):
             _graph(bench, row, dag, f"{dag.name} {label}", limit)
+    for label, command in (("silent", dags.silent), ("printing", dags.printing)):
+        for dag in _usual(bench, command):
+            _masked_graph(bench, row, dag, f"{dag.name} {label}, masked")
     return row
+
+
+def _masked_graph(bench: Bench, row: Row, dag: dags.Dag, work: str) -> None:
+    plain = bench.contender(bench.planrun, dag)
+    masked = bench.masked(dag, {"DEPLOY_TOKEN": SECRET}, name="planrun, one secret")
+    bench.compare([plain, masked], bench.size.long_rounds)
+    row.ratio(work, masked, plain, 1.1)
+    row.keep(work, [plain, masked], plain)
 
 
 def _usual(bench: Bench, command: dags.Command) -> tuple[dags.Dag, dags.Dag]:
@@ -158,7 +175,7 @@ def output(bench: Bench) -> Row:
     amount = f"{bench.size.printed / 1e6:g} MB"
     row.ratio(f"one step prints {amount}", mine, other, 1.15)
     row.keep(amount, [other, mine], other)
-    row.notes.append("the figure with 20 secrets is missing: planrun has no masking yet")
+    _masked_printer(bench, row, amount)
     if bench.size.flooded is None:
         row.notes.append("10 GB are printed with --full only")
     else:
@@ -170,9 +187,24 @@ def output(bench: Bench) -> Row:
     return row
 
 
-def _printers(bench: Bench, amount: int) -> tuple[Contender, Contender]:
+def _masked_printer(bench: Bench, row: Row, amount: str) -> None:
+    tokens = {f"SECRET_{n}": value for n, value in enumerate(secrets()["tokens of 20 and more"])}
+    masked = bench.masked(dags.one(_much(bench.size.printed)), tokens, name="planrun, 20 secrets")
+    masked.before = bench.purge
+    bench.compare([masked], bench.size.long_rounds)
+    time = masked.median().wall / (bench.size.printed / FASTEST)
+    row.figures.append(Figure(f"one step prints {amount}, 20 secrets", time, "x its time at 150 MB/s", 1.0))
+    row.memory(f"one step prints {amount}, 20 secrets", masked, 64)
+    row.keep(f"{amount}, 20 secrets", [masked], masked)
+
+
+def _much(amount: int) -> str:
     line = "one line of the kind that a compiler or a test runner prints, over and over again"
-    command = f"yes '{line}' | head -c {amount}"
+    return f"yes '{line}' | head -c {amount}"
+
+
+def _printers(bench: Bench, amount: int) -> tuple[Contender, Contender]:
+    command = _much(amount)
     shell = ["/bin/sh", "-c", dialects.into_file(command, "output.log")]
     mine = bench.contender(bench.planrun, dags.one(command))
     other = Contender("sh > file", shell, bench.workspace({}), bench.environment())
