@@ -273,7 +273,7 @@ PLACES = (
 )
 """Where a value arrives in a program. In the others it names something that is not there, and must do nothing else."""
 NAMES = {
-    "as_program": 'exec: ["${{ params.x }}"]',
+    "as_program": 'exec: ["none/${{ params.x }}"]',  # `yes` is a value, too
     "as_folder": 'exec: ["true"], workdir: "${{ params.x }}"',
     "as_env_file": 'exec: ["true"], env_file: "${{ params.x }}"',
     "as_file": 'validate: [{files_exist: "none/${{ params.x }}"}]',
@@ -285,7 +285,7 @@ name: values
 params: {x: {type: string, required: true}, json: {type: string, required: true}, list: {type: array, required: true},
          none: {type: string}}
 env: {TOP: "${{ params.x }}"}
-defaults: {shell: sh, on_failure: continue}
+defaults: {shell: sh, on_failure: continue, timeout: 2m}
 steps:
   - {id: give, run: %s, env: {X: "${{ params.x }}"}, outputs: {x: string}, on_failure: block}
 %s
