@@ -42,12 +42,14 @@ def home(workspace: str) -> str:
 
 
 def _keep_out(folder: str) -> None:
-    """Keep a folder out of version control."""
+    """Keep a folder out of version control; several starts at once may do so, since all write the same."""
     path = os.path.join(folder, ".gitignore")
     try:
-        if os.path.lexists(path):
-            os.unlink(path)
-        _write(path, b"*\n")
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, b"*\n")
+        finally:
+            os.close(fd)
     except OSError as error:
         raise RecordsLost(f"cannot write to {folder}: {error.strerror}") from None
 

@@ -7,6 +7,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,3 +149,14 @@ def test_a_workspace_of_somebody_else_is_told_as_such(tmp_path: Path) -> None:
             WorkspaceLock(folder).acquire("run")
     finally:
         os.seteuid(0)
+
+
+def test_many_may_make_the_folder_at_once(tmp_path: Path) -> None:
+    """Whoever comes while another start makes the folder finds or makes the same, and fails in no case."""
+    for number in range(20):
+        workspace = tmp_path / str(number)
+        workspace.mkdir()
+        with ThreadPoolExecutor(4) as pool:
+            folders = set(pool.map(home, [str(workspace)] * 8))
+        assert folders == {str(workspace / ".planrun")}
+        assert (workspace / ".planrun" / ".gitignore").read_bytes() == b"*\n"
