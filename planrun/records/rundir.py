@@ -101,7 +101,7 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
     above = os.path.dirname(path)
     home = os.path.dirname(above)
     reserve = os.path.join(home, RESERVE)
-    beside = (os.path.join(path, PLAN), path, above)
+    beside: tuple[str, ...] = (os.path.join(path, PLAN), path, above)
     if not os.path.exists(reserve):
         beside += (home, os.path.dirname(home))
         from planrun.records.reserve import fill  # only in the first run of a folder, and after a full disk
