@@ -20,7 +20,9 @@ OPEN = "${{"
 _OTHERS = frozenset(("condition", "exec", "env", "env_file", "workdir", "validate"))  # besides `run`
 BARE = ("condition", "that")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
-MAX_PARSED = 600_000  # characters of all different expressions of a plan: a second and a half
+MAX_PARSED = (
+    800_000  # characters of all different expressions of a plan: a second and a half; 12,000 short ones
+)
 PLACE = 40  # characters that each expression counts besides its own
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 

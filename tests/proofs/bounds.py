@@ -103,8 +103,8 @@ def _handlers(count: int) -> bytes:
 
 def _parsed(size: int) -> bytes:
     """Return a file whose expressions have so many characters, with the 40 that each counts besides."""
-    rows = [b'  A%d: "${{%s}}"\n' % (n, f" '{n:03}{'a' * 5953}' ".encode()) for n in range(100)]
-    rows[0] = rows[0].replace(b"}}", b" " * (size - 600_000) + b"}}")
+    rows = [b'  A%d: "${{%s}}"\n' % (n, f" '{n:03}{'a' * 7953}' ".encode()) for n in range(100)]
+    rows[0] = rows[0].replace(b"}}", b" " * (size - 800_000) + b"}}")
     return HEAD + b"env:\n" + b"".join(rows)
 
 
@@ -198,7 +198,7 @@ BOUNDS: tuple[Bound, ...] = (
         999,
     ),
     _file("handlers of a step", "edges:MAX_HANDLERS", "more than 50 steps recover", _handlers, 50),
-    _file("a plan's expressions", "formulas:MAX_PARSED", "more than 600,000 characters", _parsed, 600_000),
+    _file("a plan's expressions", "formulas:MAX_PARSED", "more than 800,000 characters", _parsed, 800_000),
     _file(
         "places to look for quotes at",
         "quoting:MAX_LOOKED_AT",

@@ -66,7 +66,11 @@ def _keep_working(orders: dict[str, Any], found: Sum) -> None:
             code, said = _run(orders, folder, found)
             if code == 0 and not said:
                 return
-            kind, name, data = read_input(orders["progress"])
+            try:
+                kind, name, data = read_input(orders["progress"])
+            except (OSError, ValueError):  # it did not even begin: no disk, no memory
+                found.findings["no worker"] = (said[-300:], "", b"")
+                return
             mark = f"ended by {_name(code)}" if code else f"wrote to stderr: {said.splitlines()[-1][:100]}"
             if mark not in found.findings:
                 if code and orders["most"] > 1:
