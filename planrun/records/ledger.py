@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from planrun.model.events import Event
 
 GENESIS = "0" * 64
+NEW = ".new"
+"""What a reserve's name ends with until the names of the folders above the run are on the disk."""
 _GONE, _REMOVED = errno.ENOENT, "it was removed or replaced while the run went on"
 
 
@@ -145,6 +147,13 @@ class Ledger:
         if self._durable:
             for path in self._beside:
                 sync_path(path)
+        if self._reserve.endswith(NEW):
+            name = self._reserve.removesuffix(NEW)
+            try:
+                os.rename(self._reserve, name)
+            except OSError:  # there was no room for it; the next run tries again
+                return
+            self._reserve = name
 
     def _lose(self, error: OSError) -> None:
         self.lost = self.lost or self._told(error)

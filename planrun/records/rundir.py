@@ -6,7 +6,7 @@ import os
 import time
 
 from planrun.errors import InvalidInput, RecordsLost
-from planrun.records.ledger import GENESIS, Ledger
+from planrun.records.ledger import GENESIS, NEW, Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
     beside: tuple[str, ...] = (os.path.join(path, PLAN), path, above)
     if not os.path.exists(reserve):
         beside += (home, os.path.dirname(home))
+        reserve += NEW
         from planrun.records.reserve import fill  # only in the first run of a folder, and after a full disk
 
         fill(reserve)

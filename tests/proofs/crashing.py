@@ -221,7 +221,7 @@ class Scene:
             "LC_ALL": "C.UTF-8",
             "PLANRUN_CACHE_DIR": str(self.shared / "plans"),
             "PYTHONPYCACHEPREFIX": str(self.shared / "code"),
-            "PYTHONPATH": str(self.folder) if self.patch else "",
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(self.folder), os.environ.get("PYTHONPATH", "")])),
         }
 
     def _strike(self, kill: Kill, process: subprocess.Popen[bytes]) -> None:

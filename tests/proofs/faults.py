@@ -253,7 +253,7 @@ def _judge_end(disk: Disk, code: int, hit: tuple[str, ...]) -> Iterator[str]:
 
 def _harmless(hit: Sequence[str]) -> bool:
     """Whether all that failed was to make the reserve or a folder that was there already, or to read a log."""
-    return all(path.endswith(("/reserve", ".log", "/planrun-out")) for path in hit)
+    return all(path.endswith(("/reserve", "/reserve.new", ".log", "/planrun-out")) for path in hit)
 
 
 def _output(hit: Sequence[str]) -> bool:

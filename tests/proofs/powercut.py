@@ -45,6 +45,7 @@ FAULTS = {
     "nothing-synced": _ASLEEP % "True",
     "plan-not-synced": _ASLEEP % 'path.endswith("plan.yml")',
     "names-not-synced": _ASLEEP % "os.path.isdir(path)",
+    "reserve-too-early": "from planrun.records import rundir\nrundir.NEW = ''\n",
     "start-not-synced": "from planrun.engine.scheduler import Scheduler\nScheduler._sync = lambda self: None\n",
     "torn-end-kept": """\
 from planrun.app import resuming
@@ -63,6 +64,8 @@ reading.verify = strictly
 """,
 }
 """Faults as what is run when planrun starts, in the run that is traced and in what comes after the power cut."""
+RUN, RESUME, SECOND = "a run", "the resume of a torn run", "a run after one that was killed"
+"""What it is whose power is cut."""
 _JOBS = "2"
 _STRACE = ("-y", "-xx", "-s", "1000000")
 
@@ -93,18 +96,26 @@ class Verdict:
 class Cut:
     """A run, or a resume, whose power may be cut at any moment."""
 
-    def __init__(self, folder: Path, fault: str = "", *, resumed: bool = False) -> None:
+    def __init__(self, folder: Path, fault: str = "", kind: str = RUN) -> None:
         self.scene = Scene(folder, folder / "shared", CUT, FAULTS[fault])
+        self._trace = ""
+        strace = (*_STRACE, "-e", f"trace={','.join(known(TRACED))}")
         words = ("execute", "plan.yml", "--jobs", _JOBS)
-        if resumed:
+        if kind == RESUME:
             self.scene.planrun(*words, kill=Kill(seen=ONCE))
             self._tear()
             words = ("resume", "last", "--jobs", _JOBS)
         self._before = held(self.scene.workspace)
-        what = ",".join(known(TRACED))
-        if self.scene.planrun(*words, trace=(*_STRACE, "-e", f"trace={what}")):
+        if kind == SECOND:  # killed before anything of it is sure to be on the disk
+            self.scene.planrun(*words, trace=(*strace, "-e", "inject=fsync:signal=KILL:when=1"))
+            self._trace = self._traced()
+        if self.scene.planrun(*words, trace=strace):
             raise RuntimeError(f"an undisturbed run does not end well:\n{''.join(self.scene.said)}")
+        self._trace += self._traced()
         self._ledger = str(self.scene.ledger().relative_to(self.scene.workspace))
+
+    def _traced(self) -> str:
+        return (self.scene.folder / "trace").read_text("ascii")
 
     def _tear(self) -> None:
         """Leave half a line at the end, as a power cut before would have."""
@@ -114,10 +125,9 @@ class Cut:
     def states(self) -> Iterator[State]:
         """Yield every state that the disk may be in after one of the system calls, each once."""
         disk = Disk.holding(self._before, held(self.scene.workspace))
-        trace = (self.scene.folder / "trace").read_text("ascii")
         told: set[int] = set()
         sure, once = b"", False
-        made = calls(trace, str(self.scene.workspace))
+        made = calls(self._trace, str(self.scene.workspace))
         for place, call in enumerate(made):
             if call.name not in (
                 "fsync",
@@ -227,15 +237,15 @@ def _wrong(state: State, condition: str, refusal: str, done: set[str], workspace
         yield f"{sorted(again)} had ended and ran again"
     if state.once and ONCE in done:
         yield f"{ONCE} may have run before and ran again"
-    ledgers = list(workspace.glob(".planrun/runs/*/ledger.jsonl"))
-    data = ledgers[0].read_bytes()
+    ledgers = sorted(workspace.glob(".planrun/runs/*/ledger.jsonl"))
+    data = ledgers[-1].read_bytes()
     if not data.startswith(state.sure):
         yield "events that were synced are gone"
     if b'"type":"run_ended"' not in data.splitlines()[-1] or _verified() != "intact":
         yield "the resumed run has no end"
-    left = [
-        path.name for path in workspace.rglob(".*") if path.name.endswith(".part") or path.name == ".slots"
-    ]
+    places = (ledgers[-1].parent, workspace / "planrun-out")
+    hidden = [path.name for place in places for path in place.rglob(".*")]
+    left = [name for name in hidden if name.endswith(".part") or name == ".slots"]
     if left:
         yield f"left behind: {left}"
 
@@ -265,11 +275,11 @@ class Report:
     problems: list[str]
 
 
-def prove(fault: str = "", *, resumed: bool = False, every: int = 1) -> Report:
+def prove(kind: str = RUN, fault: str = "", every: int = 1) -> Report:
     """Try so manyth state of a run, or of the resume of one, and print what they came to."""
     with tempfile.TemporaryDirectory(prefix="powercut-") as name:
         folder = Path(name).resolve()
-        cut = Cut(folder / "traced", fault, resumed=resumed)
+        cut = Cut(folder / "traced", fault, kind)
         states = [state for state in cut.states() if state.number % every == 0]
         with multiprocessing.get_context("spawn").Pool(2, _begin, (folder, fault)) as pool:
             verdicts = list(pool.imap_unordered(_judge, states, 8))
@@ -279,28 +289,28 @@ def prove(fault: str = "", *, resumed: bool = False, every: int = 1) -> Report:
         dict(Counter(re.sub(r"\S*/\S*", "PATH", verdict.refusal) for verdict in verdicts if verdict.refusal)),
         [f"state {verdict.number}: {verdict.problem}" for verdict in verdicts if verdict.problem],
     )
-    what = "the resume of a torn run" if resumed else "a run"
-    print(f"{what}: {report.states} states, {report.conditions}, {len(report.problems)} wrong")
+    print(f"{kind}: {report.states} states, {report.conditions}, {len(report.problems)} wrong")
     for refusal, count in report.refusals.items():
         print(f"  {count} refused: {refusal}")
     return report
 
 
 CAUGHT_BY = {
-    "nothing-synced": (False, 30),
-    "plan-not-synced": (False, 30),
-    "names-not-synced": (False, 15),
-    "start-not-synced": (False, 15),
-    "torn-end-kept": (True, 15),
-    "zeros-altered": (False, 30),
+    "nothing-synced": (RUN, 30),
+    "plan-not-synced": (RUN, 30),
+    "names-not-synced": (RUN, 15),
+    "start-not-synced": (RUN, 15),
+    "reserve-too-early": (SECOND, 13),
+    "torn-end-kept": (RESUME, 15),
+    "zeros-altered": (RUN, 30),
 }
-"""Whether each fault shows in a resume or in a run, and which states of it are enough."""
+"""Where each fault shows, and which states of it are enough."""
 
 
 def is_caught(fault: str) -> bool:
     """Plant a fault and say whether the proof finds something wrong."""
-    resumed, every = CAUGHT_BY[fault]
-    report = prove(fault, resumed=resumed, every=every)
+    kind, every = CAUGHT_BY[fault]
+    report = prove(kind, fault, every)
     print(f"planted fault {fault}: {(*report.problems, 'NOT CAUGHT')[0]}")
     return bool(report.problems)
 
@@ -313,8 +323,8 @@ def main(words: Sequence[str]) -> int:
     chosen = parser.parse_args(words)
     began = time.monotonic()
     problems = []
-    for resumed in (False, True):
-        problems += prove(chosen.fault, resumed=resumed, every=chosen.every).problems
+    for kind in (RUN, RESUME, SECOND):
+        problems += prove(kind, chosen.fault, chosen.every).problems
     print(*problems[:20], sep="\n")
     missed = [] if chosen.fault else [fault for fault in CAUGHT_BY if not is_caught(fault)]
     print(f"{time.monotonic() - began:.0f} s")

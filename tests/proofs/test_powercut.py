@@ -16,10 +16,10 @@ pytestmark = [
 
 
 @pytest.mark.shows("R5")
-@pytest.mark.parametrize("resumed", [False, True], ids=["run", "resume"])
-def test_every_state_of_the_disk_is_handled(resumed: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+@pytest.mark.parametrize("kind", [powercut.RUN, powercut.RESUME, powercut.SECOND])
+def test_every_state_of_the_disk_is_handled(kind: str) -> None:
     """Some of the states in which the disk may be after a power cut: verified, resumed, nothing repeated."""
-    report = powercut.prove(resumed=resumed, every=15)
+    report = powercut.prove(kind, every=90 if kind == powercut.SECOND else 15)
     assert report.problems == []
     assert {"unfinished", "torn", "intact"} <= set(report.conditions)
 
