@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent / "cases"
 SCRIPTS = sysconfig.get_path("scripts")
 DEFAULT = "planrun execute plan.yml"
+CALLER = {"PLANRUN_JOBS": "2"}  # else it is the number of processors, and a machine may have one
 NOT_COPIED = ("commands", "expected.txt", "expected")
 EXECUTES = re.compile(r"\bplanrun\S? (?:execute|resume|retry)\b")
 SHOWS = re.compile(r"^# shows: (.+)$", re.MULTILINE)
@@ -117,7 +118,7 @@ def shell(line: str, folder: Path) -> tuple[int, str, str]:
     with subprocess.Popen(
         ["sh", "-c", line],
         cwd=folder,
-        env=os.environ | {"PATH": SCRIPTS + os.pathsep + os.environ["PATH"], "HOME": str(folder)},
+        env=os.environ | CALLER | {"PATH": SCRIPTS + os.pathsep + os.environ["PATH"], "HOME": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
