@@ -25,6 +25,7 @@ __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "rea
 
 MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
 MAX_ENTRIES = 120_000  # entries of one list or mapping
+MAX_ANCHORS = 10_000  # of one file: each is kept to its end, and costs as much as three values
 MAX_EXPANDED = 400_000  # keys and values that aliases add: 10,000 steps may each merge fifteen keys
 
 _STRIDE = 10_000  # how many values are read between two looks at the limits
@@ -264,6 +265,8 @@ class _Reading:
         earlier = self.anchors.get(event.anchor)
         if earlier is not None:
             self._duplicate(earlier.node, node, "anchor")
+        elif len(self.anchors) >= MAX_ANCHORS:
+            raise self._stop("E021", f"a plan has at most {MAX_ANCHORS:,} anchors", event)
         anchored = self.anchors[event.anchor] = _Anchored(node)
         anchored.size = 1 if node.kind == SCALAR else 0
         return anchored

@@ -21,9 +21,9 @@ _OTHERS = frozenset(("condition", "exec", "env", "env_file", "workdir", "validat
 BARE = ("condition", "that")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
 MAX_PARSED = (
-    800_000  # characters of all different expressions of a plan: a second and a half; 12,000 short ones
+    800_000  # characters of all different expressions of a plan: a second and a half; 10,000 short ones
 )
-PLACE = 40  # characters that each expression counts besides its own
+PLACE = 55  # characters that each expression counts besides its own
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 
 

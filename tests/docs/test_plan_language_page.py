@@ -125,10 +125,11 @@ def test_limits_are_those_of_the_code() -> None:
     assert number("keys and values in the file; a list counts as 2, a mapping as 5") == budget.FREE_NODES
     assert number("more of them for each step") == budget.STEP_NODES
     assert number("and never more than") == budget.MAX_NODES
-    assert number("all different expressions, each with 40 besides its own") == formulas.MAX_PARSED
+    assert number("all different expressions, each with 55 besides its own") == formulas.MAX_PARSED
     assert number("quotes, brackets and the like in scripts with `\\| sh`") == quoting.MAX_LOOKED_AT
     assert number("schemas inside of schemas, in all parameters and outputs") == fragments.MAX_SCHEMAS
     assert number("entries of one list or mapping") == document.MAX_ENTRIES
+    assert number("anchors in the file") == document.MAX_ANCHORS
     assert number("values that aliases add") == document.MAX_EXPANDED
     assert number("problems reported for one file") == problems.MAX_PROBLEMS
     assert number("one expression") == tree.MAX_TEXT

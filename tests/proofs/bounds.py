@@ -102,8 +102,8 @@ def _handlers(count: int) -> bytes:
 
 
 def _parsed(size: int) -> bytes:
-    """Return a file whose expressions have so many characters, with the 40 that each counts besides."""
-    rows = [b'  A%d: "${{%s}}"\n' % (n, f" '{n:03}{'a' * 7953}' ".encode()) for n in range(100)]
+    """Return a file whose expressions have so many characters, with the 55 that each counts besides."""
+    rows = [b'  A%d: "${{%s}}"\n' % (n, f" '{n:03}{'a' * 7938}' ".encode()) for n in range(100)]
     rows[0] = rows[0].replace(b"}}", b" " * (size - 800_000) + b"}}")
     return HEAD + b"env:\n" + b"".join(rows)
 
@@ -188,6 +188,13 @@ BOUNDS: tuple[Bound, ...] = (
         lambda: _enough(MAX_NODES),
         lambda: _enough(MAX_NODES + 1),
         "never more than 1,800,000",
+    ),
+    _file(
+        "anchors of a file",
+        "document:MAX_ANCHORS",
+        "at most 10,000 anchors",
+        lambda n: HEAD + b"x-a: [" + b"".join(b"&a%d 1," % k for k in range(n)) + b"]",
+        10_000,
     ),
     _file("values that aliases add", "document:MAX_EXPANDED", "more than 400,000 values", _aliases, 400_000),
     _file(

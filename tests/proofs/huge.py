@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planrun.source.file import MAX_BYTES
 from tests.proofs.fuzzing.corpus import ROOT
+from tests.proofs.fuzzing.memory import most_memory
 from tests.source.hostile import HOSTILE, special_files
 
 if TYPE_CHECKING:
@@ -103,6 +103,12 @@ FILES: dict[str, Callable[[], bytes]] = {
     "1,000 long conditions": _rows(
         1000, lambda n: b"- {run: x, condition: '%s or %d == 1'}\n" % (b" or ".join([b"true"] * 900), n)
     ),
+    "one deep expression": _rows(
+        1, lambda _: b"- {run: x, condition: '%s1%s'}\n" % (b"(" * 4_000_000, b")" * 4_000_000)
+    ),
+    "one expression as deep as its length allows": _rows(
+        1, lambda _: b"- {run: x, condition: '%s1%s'}\n" % (b"(" * 4000, b")" * 4000)
+    ),
     "100 scripts of 1,000 interpolations": _rows(
         100, lambda n: b"- run: '%s%d'\n" % (b"${{ run.id }} " * 1000, n)
     ),
@@ -157,30 +163,33 @@ def report() -> int:
     for name in (*PLANS, *FILES):
         taken = take(name)
         failed += bool(taken.problem)
-        print(
-            f"{name:40} {taken.seconds:6.2f} s {taken.mebibytes:6.0f} MiB  {taken.said[:90]} {taken.problem}"
-        )
+        _print(name, taken, taken.said, taken.problem)
     with tempfile.TemporaryDirectory(prefix="huge-") as folder:
-        for kind, (path, code) in special_files(Path(folder)).items():
-            taken = take(path.replace("\0", ""), "path") if "\0" not in path else Taken(kind, 0, 0, code)
-            wrong = taken.problem or ("" if taken.said.startswith(code) else "WRONG")
-            failed += bool(wrong)
-            _print(kind, taken, taken.said.replace(folder, ""), wrong)
+        for kind, (path, code) in {**special_files(Path(folder)), **_real(folder)}.items():
+            failed += bool(_report_path(kind, path, code, folder))
     print(f"{failed} too much, or answered wrongly")
     return failed
 
 
+def _real(folder: str) -> dict[str, tuple[str, str]]:
+    """Write a file of 100 MB that is a plan but for its size; returns it as `special_files` does."""
+    row = b"- {run: echo hello, title: a step of a plan}\n"
+    with open(f"{folder}/real.yml", "wb") as file:
+        file.write(b"version: 1\nsteps:\n")
+        file.writelines(row * (1_000_000 // len(row) + 1) for _ in range(100))
+    return {"a real file of 100 MB": (f"{folder}/real.yml", "E003")}
+
+
+def _report_path(kind: str, path: str, code: str, folder: str) -> str:
+    """Print what reading a path takes; returns what is wrong, or nothing. No argument can hold a NUL."""
+    taken = Taken(kind, 0, 0, code) if "\0" in path else take(path, "path")
+    wrong = taken.problem or ("" if taken.said.startswith(code) else "WRONG")
+    _print(kind, taken, taken.said.replace(folder, ""), wrong)
+    return wrong
+
+
 def _print(name: str, taken: Taken, said: str, wrong: str) -> None:
     print(f"{name:40} {taken.seconds:6.2f} s {taken.mebibytes:6.0f} MiB  {said[:90]} {wrong}")
-
-
-def _most_memory() -> float:
-    """Return the most MiB that this process held; what its parent held before counts in `getrusage`."""
-    try:
-        status = Path("/proc/self/status").read_text("ascii")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)  # macOS counts bytes
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def _read(name: str, kind: str) -> Taken:
@@ -194,12 +203,9 @@ def _read(name: str, kind: str) -> Taken:
     problems = check(name).problems if kind else check_bytes(data, "plan.yml").problems
     text = render_text(problems, {"plan.yml": data})
     seconds = time.process_time() - before
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1024 if sys.platform == "linux" else MAX_BYTES / 8
-    )
     first = f"{problems[0].code} {problems[0].message}" if problems else "accepted"
     assert bool(text) == bool(problems)
-    return Taken(name, seconds, used, first)
+    return Taken(name, seconds, most_memory() / (1 << 20), first)
 
 
 if __name__ == "__main__":

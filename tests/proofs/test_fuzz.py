@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.proofs import fuzz
+from tests.proofs.fuzzing.faults import FAULTS
 
-QUICK = ("equal-keys", "raw-excerpts", "forgetful-cache", "places-off", "moody", "crash")
-"""The faults that some hundred inputs show; the long form plants the others too."""
+QUICK = [fault for fault in FAULTS if fault not in ("", "endless")]
+"""What is found at once; an endless loop takes eight seconds of processor time, and is planted in the long form."""
 
 
 @pytest.mark.shows("R9")
@@ -20,5 +21,5 @@ def test_nothing_is_found() -> None:
 
 @pytest.mark.parametrize("fault", QUICK)
 def test_the_proof_can_fail(fault: str) -> None:
-    """Each planted fault is found within some hundred inputs."""
+    """Each planted fault is found by one of the inputs that always come first."""
     assert fuzz.prove_fault(fault)

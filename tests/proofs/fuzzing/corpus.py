@@ -7,17 +7,19 @@ from typing import Any
 
 import yaml
 
+from tests.proofs.fuzzing.witnesses import WITNESSES
+
 ROOT = Path(__file__).parents[3]
 LARGEST = 20_000
 """Bytes: of a larger file every mutation costs more and says no more."""
 
 
 def seeds() -> list[bytes]:
-    """Return the bytes of all plans, in the order of their names."""
+    """Return the bytes of all plans, in the order of their names, behind what the fuzzer would find late."""
     folders = ("tests/cases", "plans", "tests/source/bad", "tests/source/good", "tests/data")
     paths = sorted(path for folder in folders for path in ROOT.joinpath(folder).rglob("*.yml"))
     found = [path.read_bytes() for path in paths]
-    return [data for data in found if len(data) <= LARGEST]
+    return [*WITNESSES.values(), *[data for data in found if len(data) <= LARGEST]]
 
 
 def documents(files: list[bytes]) -> list[dict[str, Any]]:

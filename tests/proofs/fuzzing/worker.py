@@ -21,6 +21,7 @@ from planrun import values
 from planrun.source import fragments
 from tests.proofs.fuzzing import agreement, corpus, faults, formulas, mutations, oracle, structures
 from tests.proofs.fuzzing.lines import Lines, missing
+from tests.proofs.fuzzing.memory import most_memory
 
 SECONDS = 8
 """Of processor time for one input, which is read five times; one reading has two, says the oracle."""
@@ -82,7 +83,7 @@ class _Worker:
             done += 1
             if verdict.complaint:
                 self.complain(kind, name, data, verdict)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        memory = most_memory()
         lines = {"reached": self.lines.reached, "lines": self.lines.total, "missing": missing(self.lines)}
         end_of_it = {
             "done": done,
@@ -124,7 +125,7 @@ class _Worker:
         self.slowest = max(self.slowest, spent)
         if verdict.complaint:
             return verdict
-        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
+        used = most_memory()
         if used > MEMORY:
             return oracle.Verdict(complaint=f"{used >> 20} MiB of memory", mark="large")
         return verdict
