@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.proofs import faults
+from tests.proofs.refusing import FAULTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ def test_a_write_that_is_cut_short_ends_the_run_in_order(tmp_path: Path, room: i
     assert (finding.code, finding.problems) == (74, ())
 
 
-@pytest.mark.parametrize("fault", [fault for fault in faults.FAULTS if fault])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault])
 def test_a_planted_fault_of_the_ledger_is_found(tmp_path: Path, fault: str) -> None:
     """Whoever trusts a short write, leaves half a line, hears no error or goes on all the same is found out."""
     assert faults.prove_fault(tmp_path.resolve(), fault)

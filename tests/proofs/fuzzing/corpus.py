@@ -15,11 +15,16 @@ LARGEST = 20_000
 
 
 def seeds() -> list[bytes]:
-    """Return the bytes of all plans, in the order of their names, behind what the fuzzer would find late."""
+    """Return what is tried as it is: what the fuzzer would find late, then all plans."""
+    return [*WITNESSES.values(), *plans()]
+
+
+def plans() -> list[bytes]:
+    """Return the bytes of all plans of the project, in the order of their names."""
     folders = ("tests/cases", "plans", "tests/source/bad", "tests/source/good", "tests/data")
     paths = sorted(path for folder in folders for path in ROOT.joinpath(folder).rglob("*.yml"))
     found = [path.read_bytes() for path in paths]
-    return [*WITNESSES.values(), *[data for data in found if len(data) <= LARGEST]]
+    return [data for data in found if len(data) <= LARGEST]
 
 
 def documents(files: list[bytes]) -> list[dict[str, Any]]:

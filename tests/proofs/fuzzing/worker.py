@@ -61,7 +61,7 @@ class _Worker:
         """Make and judge inputs until enough were made, or the time is over."""
         seeds = corpus.seeds()
         self.seeds = seeds
-        self.documents = corpus.documents(seeds)
+        self.documents = corpus.documents(corpus.plans())
         self.found: list[bytes] = []
         accepted = done = agreed = 0
         codes: set[str] = set()

@@ -1,0 +1,35 @@
+"""A story as a console shows it."""
+
+from __future__ import annotations
+
+import io
+from typing import Literal
+
+from planrun.model.record import Record
+from planrun.model.state import RunState
+from planrun.reports.console import Console, Look
+from planrun.reports.screen import Screen
+from tests.reports.runs import Story
+
+
+class Wishes(Record):
+    """What the command line would pass."""
+
+    color: Literal["auto", "always", "never"] = "auto"
+    logs: Literal["auto", "all", "failed", "none"] = "auto"
+    quiet: bool = False
+    json: bool = False
+
+
+def shown(story: Story, look: Look, *, turn: float = 0.05) -> str:
+    """Tell the story to a console again, event by event, and return what it wrote; a turn takes `turn` s."""
+    out, now = io.StringIO(), [100.0]
+    state = RunState(story.plan)
+    state.apply(story.events[0])
+    watching = Console(Screen(out, lambda: now[0]), look, state, str(story.rundir))
+    for event in story.events[1:]:
+        state.apply(event)
+        watching.on_event(event, state)
+        watching.tick()
+        now[0] += turn
+    return out.getvalue()

@@ -1,0 +1,355 @@
+"""One small plan a rule of the plan language: those with one mistake, and those that a strict reader could doubt."""
+
+from __future__ import annotations
+
+HEAD = "version: 1\n"
+
+
+def steps(*lines: str) -> str:
+    """Make a plan of lines under `steps:`; the first of them is line 3."""
+    return HEAD + "steps:\n" + "".join(f"  {line}\n" for line in lines)
+
+
+BAD = {
+    # Ids
+    "duplicate id": (
+        steps("- id: a", "  run: x", "- id: a", "  run: y"),
+        ("E201", 5, 9, 'duplicate step id "a", first on line 3'),
+    ),
+    "ids that differ in capitals": (
+        steps("- id: Build", "  run: x", "- id: build", "  run: y"),
+        ("E201", 5, 9, 'the step ids "build" and "Build" (line 3) differ in capitals only'),
+    ),
+    "position taken as id": (
+        steps("- id: 2", "  run: x", "- run: y"),
+        (
+            "E201",
+            5,
+            5,
+            'duplicate step id "2", first on line 3; a step without an id is called by its position',
+        ),
+    ),
+    "the same id under finally": (
+        steps("- id: a", "  run: x") + "finally:\n  - {id: a, run: y}\n",
+        ("E201", 6, 10, 'duplicate step id "a"'),
+    ),
+    # References
+    "unknown step": (
+        steps("- id: build", "  run: x", "- id: test", "  run: x", "  depends_on: [biuld]"),
+        ("E202", 7, 18, 'step "test" depends on "biuld", and there is no such step; did you mean "build"?'),
+    ),
+    "unknown step in a mapping": (
+        steps("- id: build", "  run: x", "- id: test", "  run: x", "  depends_on: {built: done}"),
+        ("E202", 7, 18, 'depends on "built", and there is no such step; did you mean "build"?'),
+    ),
+    "unknown step recovered": (
+        steps("- id: build", "  run: x", "  recovers: [tset]"),
+        ("E202", 5, 16, 'step "build" recovers "tset", and there is no such step'),
+    ),
+    "itself": (
+        steps("- id: a", "  run: x", "  depends_on: [a]"),
+        ("E203", 5, 18, 'step "a" depends on itself'),
+    ),
+    "recovers itself": (
+        steps("- id: a", "  run: x", "  recovers: [a]"),
+        ("E203", 5, 16, 'step "a" recovers itself'),
+    ),
+    "depends on a finally step": (
+        steps("- id: a", "  run: x", "  depends_on: [z]") + "finally:\n  - {id: z, run: y}\n",
+        ("E205", 5, 18, 'step "a" depends on "z" under `finally:`; those run after everything else'),
+    ),
+    "a finally step depends on a main one": (
+        steps("- id: a", "  run: x") + "finally:\n  - {id: z, run: y, depends_on: [a]}\n",
+        (
+            "E205",
+            6,
+            34,
+            'step "z" under `finally:` depends on "a"; all other steps have ended when it starts',
+        ),
+    ),
+    "recovers and a plain edge": (
+        steps("- id: a", "  run: x", "- id: b", "  run: x", "  depends_on: [a]", "  recovers: [a]"),
+        ("E206", 7, 18, 'step "b" recovers "a" and wants it `ok` at the same time'),
+    ),
+    "recovers and an edge that wants success": (
+        steps(
+            "- id: a", "  run: x", "- id: b", "  run: x", "  depends_on: {a: completed}", "  recovers: [a]"
+        ),
+        ("E206", 7, 18, "wants it `completed`"),
+    ),
+    "more handlers than anybody needs": (
+        steps("- {id: a, run: x}", *[f"- {{id: h{at}, run: x, recovers: [a]}}" for at in range(51)]),
+        ("E207", 54, 34, 'more than 50 steps recover "a"'),
+    ),
+    # Cycles
+    "cycle": (
+        steps(
+            "- {id: a, run: x, depends_on: [c]}",
+            "- {id: b, run: x, depends_on: [a]}",
+            "- {id: c, run: x, depends_on: [b]}",
+        ),
+        ("E204", 3, 34, "steps wait for each other: a → c → b → a"),
+    ),
+    "cycle through a condition": (
+        steps("- {id: a, run: x, condition: step_b_failed}", "- {id: b, run: x, depends_on: [a]}"),
+        ("E204", 3, 32, "steps wait for each other: a → b → a"),
+    ),
+    "cycle through recovery": (
+        steps(
+            "- {id: test, run: x}",
+            "- {id: ship, run: x, depends_on: [test]}",
+            "- {id: fix, run: x, recovers: [test], depends_on: {ship: done}}",
+        ),
+        ("E204", 5, 34, 'ship → fix → ship; "ship" waits for "fix" because that recovers "test"'),
+    ),
+    "cycle under finally": (
+        steps("- run: x")
+        + "finally:\n  - {id: y, run: x, depends_on: [z]}\n  - {id: z, run: x, depends_on: [y]}\n",
+        ("E204", 5, 34, "steps wait for each other: y → z → y"),
+    ),
+    # Expressions
+    "broken expression": (
+        steps("- id: a", "  run: x", "  condition: params.x =="),
+        ("E210", 5, 16, "the expression ends too early"),
+    ),
+    "unknown root": (
+        steps("- id: a", "  run: echo ${{ github.sha }}"),
+        ("E210", 4, 19, "there is no `github`"),
+    ),
+    "a parameter nobody declared": (
+        HEAD + "params: {target: string}\nsteps:\n  - run: echo ${{ params.traget }}\n",
+        ("E211", 4, 19, 'there is no parameter "traget"; did you mean "target"?'),
+    ),
+    "no params at all": (
+        steps("- run: echo ${{ params.x }}"),
+        ("E211", 3, 19, 'there is no parameter "x"; params are not declared'),
+    ),
+    "unknown field of the run": (
+        steps("- run: echo ${{ run.shaa }}"),
+        ("E211", 3, 19, '`run` has no "shaa"; did you mean "sha"?'),
+    ),
+    "unknown field of a step": (
+        steps("- {id: a, run: x}", "- {id: b, run: x, condition: steps.a.staus == 'failed'}"),
+        ("E211", 4, 32, 'steps.a has no "staus"; did you mean "status"?'),
+    ),
+    "parts of a text": (
+        steps("- run: echo ${{ run.sha.short }}"),
+        ("E211", 3, 19, "run.sha is of type string and has no parts"),
+    ),
+    "unknown step in an expression": (
+        steps("- {id: abc, run: x}", "- {id: b, run: x, condition: step_abd_failed}"),
+        ("E202", 4, 32, 'there is no step "abd"; did you mean "abc"?'),
+    ),
+    "its own status": (
+        steps("- {id: a, run: x, condition: step_a_failed}"),
+        ("E203", 3, 32, 'step "a" reads its own status'),
+    ),
+    "a status that is none": (
+        steps("- {id: a, run: x}", "- {id: b, run: x, condition: steps.a.status == 'success'}"),
+        ("E216", 4, 50, 'no step ever ends as "success"; statuses are completed, failed'),
+    ),
+    "a status in a list": (
+        steps(
+            "- {id: a, run: x}", "- {id: b, run: x, condition: \"steps.a.status in ['failed', 'skiped']\"}"
+        ),
+        ("E216", 4, 62, 'no step ever ends as "skiped"; did you mean "skipped"?'),
+    ),
+    "matrix without one": (
+        steps("- run: echo ${{ matrix.python }}"),
+        ("E217", 3, 19, "`matrix` cannot be used here: the step has no `matrix:`"),
+    ),
+    "a folder before the step": (
+        steps("- {id: a, run: x, condition: step.dir == '/'}"),
+        ("E217", 3, 32, "`step` cannot be used here"),
+    ),
+    "a step in the plan's env": (
+        HEAD + "env: {A: '${{ steps.a.outputs.x }}'}\nsteps:\n  - {id: a, run: x, outputs: {x: string}}\n",
+        ("E217", 2, 15, "`steps` cannot be used here: what the plan gives to all its steps"),
+    ),
+    "types that do not fit": (
+        HEAD
+        + "params: {n: {type: integer, default: 3}}\nsteps:\n  - {id: a, run: x, condition: params.n == '3'}\n",
+        ("E212", 4, 32, "is never equal to"),
+    ),
+    "a condition that is no condition": (
+        steps("- {id: a, run: x, condition: run.sha}"),
+        ("E212", 3, 32, "a condition is true or false"),
+    ),
+    "a check that is no condition": (
+        steps("- validate:", "    - that: run.sha"),
+        ("E212", 4, 15, "a condition is true or false"),
+    ),
+    "the type of an output": (
+        steps(
+            "- {id: a, run: x, outputs: {n: integer}}",
+            "- {id: b, run: x, depends_on: [a], condition: steps.a.outputs.n == 'x'}",
+        ),
+        ("E212", 4, 49, "is never equal to"),
+    ),
+    # Reading other steps
+    "reading without an edge": (
+        steps("- {id: a, run: x, outputs: {n: string}}", "- {id: b, run: 'echo ${{ steps.a.outputs.n }}'}"),
+        ("E213", 4, 28, 'step "b" reads outputs of "a" and does not depend on it; add `depends_on: [a]`'),
+    ),
+    "a status outside a condition": (
+        steps("- {id: a, run: x}", "- {id: b, run: 'echo ${{ steps.a.status }}'}"),
+        ("E213", 4, 28, 'step "b" reads status of "a" and does not depend on it'),
+    ),
+    "reading forwards": (
+        steps("- {id: a, run: x, condition: steps.z.status == 'failed'}") + "finally:\n  - {id: z, run: x}\n",
+        ("E213", 3, 32, 'step "a" reads status of "z"; nothing under `steps:` can read what comes after it'),
+    ),
+    "outputs in finally": (
+        steps("- {id: a, run: x, outputs: {n: string}}")
+        + "finally:\n  - {id: z, run: \"echo ${{ default(steps.a.outputs.n, '') }}\"}\n",
+        ("E213", 5, 36, "can read the status of other steps, and nothing else of them"),
+    ),
+    "an output nobody declared": (
+        steps(
+            "- {id: a, run: x, outputs: {sha: string}}",
+            "- {id: b, depends_on: [a], run: 'echo ${{ steps.a.outputs.sah }}'}",
+        ),
+        ("E214", 4, 45, 'step "a" declares no output "sah"; did you mean "sha"?'),
+    ),
+    "an output of a step that may be skipped": (
+        steps(
+            "- {id: a, run: x, condition: run.ci, outputs: {n: string}}",
+            "- {id: b, depends_on: [a], run: 'echo ${{ steps.a.outputs.n }}'}",
+        ),
+        ("E215", 4, 45, 'the output "n" of step "a" may be absent here'),
+    ),
+    "an output of a step that may have failed": (
+        steps(
+            "- {id: a, run: x, on_failure: continue, outputs: {n: string}}",
+            "- {id: b, depends_on: [a], run: 'echo ${{ steps.a.outputs.n }}'}",
+        ),
+        ("E215", 4, 45, "write default(…, otherwise), or depend on it by `completed`"),
+    ),
+    "an output of the plan that may be absent": (
+        HEAD + "outputs: {n: '${{ steps.a.outputs.n }}'}\n"
+        "steps:\n  - {id: a, run: x, condition: run.ci, outputs: {n: string}}\n",
+        ("E215", 2, 19, "may be absent here"),
+    ),
+    "a parameter that need not be given": (
+        HEAD + "params: {n: integer}\nsteps:\n  - {id: b, run: 'echo ${{ params.n }}'}\n",
+        (
+            "E219",
+            4,
+            28,
+            'the parameter "n" may be absent: it has no default and need not be given; give it a `default`',
+        ),
+    ),
+    "an empty interpolation": (
+        steps("- {id: a, run: 'echo ${{ }}'}"),
+        ("E210", 3, 24, "the expression is empty"),
+    ),
+    # Params and outputs
+    "a pattern that is none": (
+        HEAD + "params: {v: {type: string, pattern: '(a'}}\nsteps: [run: x]\n",
+        ("E221", 2, 37, 'parameter "v": the pattern is no regular expression'),
+    ),
+    "a default of another type": (
+        HEAD + "params: {n: {type: integer, default: three}}\nsteps: [run: x]\n",
+        ("E222", 2, 38, 'parameter "n": its default is "three", not an integer'),
+    ),
+    "a default outside the enum": (
+        HEAD + "params: {t: {enum: [a, b], default: c}}\nsteps: [run: x]\n",
+        ("E222", 2, 37, 'its default is "c", not one of "a", "b"'),
+    ),
+    "an enum of another type": (
+        HEAD + "params: {t: {type: integer, enum: [1, two]}}\nsteps: [run: x]\n",
+        ("E222", 2, 39, 'parameter "t": this value is "two", not an integer'),
+    ),
+    "an output's default": (
+        steps("- {run: x, outputs: {n: {type: boolean, default: 3}}}"),
+        ("E222", 3, 52, 'output "n": its default is 3, not true or false'),
+    ),
+    "a default beyond a limit that is rarely used": (
+        HEAD + "params: {t: {type: string, maxLength: 2, default: abc}}\nsteps: [run: x]\n",
+        ("E222", 2, 51, "'abc' is too long"),
+    ),
+    # The rest
+    "a reserved variable": (
+        HEAD + "env: {PLANRUN_RUN: x}\nsteps: [run: x]\n",
+        ("E230", 2, 7, "the environment variable PLANRUN_RUN is set by planrun itself"),
+    ),
+    "a reserved variable of a step": (
+        steps("- run: x", "  env: {PLANRUN_STEP: x}"),
+        ("E230", 4, 11, "PLANRUN_STEP"),
+    ),
+    "an empty workdir": (steps("- run: x", "  workdir: ''"), ("E113", 4, 14, "`workdir` is empty")),
+    "a shell that is no command": (
+        steps("- run: x", "  shell: bash 'a"),
+        ("E231", 4, 12, "`shell` cannot be split into words: no closing quotation"),
+    ),
+    "too many steps": (
+        HEAD + "limits: {max_steps: 1}\nsteps:\n  - run: x\nfinally:\n  - run: y\n",
+        ("E240", 2, 21, "the plan has 2 steps, more than `max_steps` allows"),
+    ),
+    "a title that is no template": (
+        steps("- run: x", "  title: Version ${{ run.sha }}"),
+        ("W301", 4, 12, "`title` is shown as it is"),
+    ),
+}
+"""By name: the plan, and code, line, column and words of its finding."""
+
+GOOD = {
+    "the seeds' form": steps(
+        "- id: 1",
+        "  run: make",
+        "- id: 2",
+        "  run: make test",
+        "  depends_on: [1]",
+        "- id: 3",
+        "  run: fix",
+        "  depends_on: [2]",
+        "  condition: step_2_failed",
+    ),
+    "positions as ids": steps("- run: a", "- run: b", "  depends_on: [1]") + "finally:\n  - run: c\n",
+    "finally depends on finally": steps("- run: a")
+    + "finally:\n  - {id: y, run: x}\n  - {id: z, run: x, depends_on: {y: done}}\n",
+    "finally reads every status": steps("- {id: a, run: x}")
+    + "finally:\n  - {run: 'echo ${{ steps.a.status }}', condition: \"steps.a.status != 'completed'\"}\n",
+    "a sure output": steps(
+        "- {id: a, run: x, outputs: {n: string}}",
+        "- {id: b, depends_on: [a], run: 'echo ${{ steps.a.outputs.n }}'}",
+    ),
+    "a sure output through others": steps(
+        "- {id: a, run: x, outputs: {n: string}}",
+        "- {id: b, depends_on: [a], run: x}",
+        "- {id: c, depends_on: {b: failed}, run: 'echo ${{ steps.a.outputs.n }}'}",
+    ),
+    "an output over completed": steps(
+        "- {id: a, run: x, condition: run.ci, on_failure: continue, outputs: {n: string}}",
+        "- {id: b, depends_on: {a: completed}, run: 'echo ${{ steps.a.outputs.n }}'}",
+    ),
+    "an output with a default": steps(
+        "- {id: a, run: x, outputs: {n: string}}",
+        "- {id: b, depends_on: {a: done}, run: \"echo ${{ default(steps.a.outputs.n, '') }}\"}",
+    ),
+    "an output after its step is known to have succeeded": steps(
+        "- {id: a, run: x, outputs: {n: integer}}",
+        "- id: b",
+        "  depends_on: [a]",
+        "  condition: step_a_succeeded and steps.a.outputs.n > 3",
+        "  run: echo ${{ steps.a.outputs.n }}",
+    ),
+    "the exit code of a failed step": steps(
+        "- {id: a, run: x}", "- {id: b, depends_on: {a: failed}, condition: steps.a.exit_code == 75, run: x}"
+    ),
+    "an abstract step": steps("- {id: a, title: Think}", "- {id: b, depends_on: [a], run: x}"),
+    "recovers and an edge that only waits": steps(
+        "- {id: a, run: x, on_failure: continue}", "- {id: b, depends_on: {a: done}, recovers: [a], run: x}"
+    ),
+    "text where text is wanted": HEAD
+    + "params: {v: {type: string, enum: [3.10, no, 0755], default: 3.10}}\nsteps: [run: x]\n",
+    "all names": HEAD + "params: {o: {type: object, default: {}}}\nsteps:\n  - id: a\n"
+    "    env: {HERE: '${{ step.dir }}'}\n"
+    "    run: echo ${{ env.HOME | sh }} ${{ run.id }} ${{ default(params.o.x, 1) }} $${{ no }}\n",
+    "parameters that are given or not needed": HEAD
+    + "params: {a: {type: string, required: true}, b: integer}\n"
+    "steps:\n  - run: echo ${{ params.a }} ${{ default(params.b, 1) }} ${{ params.b | default(2) }}\n",
+    "outputs of the plan": HEAD
+    + "outputs: {n: '${{ steps.a.outputs.n }}'}\nsteps:\n  - {id: a, run: x, outputs: {n: string}}\n",
+}
+"""By name; nothing is wrong with them."""
