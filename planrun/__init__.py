@@ -53,7 +53,10 @@ def execute(
     vault = vault_of(plan)
     if vault:
         vault.refuse_given(given)
-    return run(plan, settings, resolve_params(plan, texts), workspace, vault=vault).state
+    result = run(plan, settings, resolve_params(plan, texts), workspace, vault=vault)
+    if result.lost:
+        raise result.lost
+    return result.state
 
 
 def replay(ledger: str) -> RunState:

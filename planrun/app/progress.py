@@ -74,7 +74,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
         "run": found.run,
         "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
         "status": status_of(found),
-        "exit_code": state.ended.exit_code if state.ended else None,
+        "exit_code": state.exit_status,
         "started_at": state.started.at if state.started else None,
         "elapsed_s": round(elapsed(found), 3),
         "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},

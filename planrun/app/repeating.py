@@ -72,11 +72,12 @@ class Repetition:
     def of_wishes(self, wanted: Iterable[str]) -> dict[str, str]:
         """Return the `wanted` steps and all that depend on them, and what has no end; each with the reason."""
         asked = frozenset(wanted)
-        return self._walk(
+        again = self._walk(
             lambda found: (
                 ASKED if found.step.id in asked else self._interruption(found) or self._dependence(found.step)
             )
         )
+        return {name: ASKED if name in asked else why for name, why in again.items()}
 
     def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
         after = self._after

@@ -10,6 +10,7 @@ from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts
 from planrun.app.running import Session, condition, refuse_abstract, scheduler_options, vault_of
 from planrun.app.selection import select
+from planrun.app.settings import current_folder
 from planrun.errors import InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
@@ -57,7 +58,7 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
     What the run was started with stays in force: its parameters, its selection, --strict and --fail-on-flaky.
     Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
     """
-    with Session(settings, wish.workspace or os.getcwd()) as session:
+    with Session(settings, wish.workspace or current_folder()) as session:
         rundir, reading, state = reopen(session, run, wish.plan)
         course = Course(session, rundir, state, wish)
         session.prepare_reports()
@@ -121,8 +122,8 @@ class Course:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run completed and nothing but its cleanup would run."""
-        if self._before.status != "completed":
+        """Whether the run completed and nothing but its cleanup would run, which nobody asked for."""
+        if self._before.status != "completed" or self._wish.steps:
             return False
         main = self._after.plan.main()
         return all(step.id not in self._again and self._after.steps[step.id].ended for step in main)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun import __version__
-from planrun.app.settings import ci_context, default_jobs
+from planrun.app.settings import ci_context, current_folder, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.errors import EvaluationError, InvalidInput, RecordsLost
@@ -44,6 +44,7 @@ class Result(Record):
     rundir: str
     head: str  # hash of the ledger's last line
     reports: Mapping[str, str]  # format to path
+    lost: RecordsLost | None = None  # what could not be written; to be raised when all else was done
 
 
 class Session:
@@ -190,10 +191,7 @@ class Session:
         return hide(names)
 
     def drive(self, state: RunState, ledger: Ledger, steps: Steps, options: Options) -> Result:
-        """Run what is pending, write the reports and say how it ended.
-
-        Raises RecordsLost when something could not be written, after everything else was.
-        """
+        """Run what is pending, write the reports and say how it ended and what could not be written."""
         rundir = steps.place.rundir
         screen = console(state, rundir, self.settings, masks=self.masks)
         owner = Owner(run=steps.place.run, workspace=self.workspace)
@@ -220,9 +218,9 @@ class Session:
             screen.close(state, paths, ledger.head)
         except RecordsLost as error:
             lost = lost or error
-        if lost:
-            raise lost
-        return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths)
+        if lost and self.vault and self.vault.veil:
+            self.vault.veil.mask_error(lost)
+        return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
 
 
 def vault_of(plan: Plan) -> Vault | None:
@@ -256,7 +254,7 @@ def execute(
         from planrun.app.selection import select  # few runs are about a part of their plan
 
         selected = select(plan, wanted)
-    with Session(settings, workspace or os.getcwd()) as session:
+    with Session(settings, workspace or current_folder()) as session:
         session.vault = vault
         run = records.new_run_id()
         session.claim(run)

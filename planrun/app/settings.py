@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from planrun.errors import InvalidInput
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -66,6 +67,14 @@ def ci_context(environ: Mapping[str, str]) -> dict[str, Any]:
 
     ci = environ.get("CI", "").lower() not in ("", "0", "false", "no")
     return {"ci": ci, "ref": first(_REFS), "sha": first(_SHAS), "event": first(_EVENTS)}
+
+
+def current_folder() -> str:
+    """Return the folder that planrun stands in; raises InvalidInput when it was removed or may not be read."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise InvalidInput(f"the current folder cannot be used: {error.strerror}") from None
 
 
 def default_jobs() -> int:

@@ -11,6 +11,7 @@ from planrun.app.holding import holder
 from planrun.app.inspecting import find
 from planrun.app.resuming import reopen
 from planrun.app.running import Session
+from planrun.app.settings import current_folder
 from planrun.errors import InvalidInput
 from planrun.executors.signals import PAUSING
 from planrun.executors.tree import signal_exactly, start_time
@@ -138,7 +139,7 @@ def _idle(run: str, status: str) -> str:
 
 
 def _cancel_paused(run: str, settings: Settings) -> Ended:
-    with Session(settings, os.getcwd()) as session:
+    with Session(settings, current_folder()) as session:
         rundir, reading, state = reopen(session, run)
         if state.status != "paused":
             raise InvalidInput(_idle(run, _status(rundir)))

@@ -130,6 +130,17 @@ def _finish(result: Result, settings: Settings) -> int:
     if settings.json:
         from planrun.cli.printing import say_bytes
 
-        with open(result.reports["json"], "rb") as file:
-            say_bytes(file.read())
+        say_bytes(_ledger(result))
+    if result.lost:
+        raise result.lost
     return result.exit_code
+
+
+def _ledger(result: Result) -> bytes:
+    """`ledger.json` as it was written, or as it would have been where nothing can be written."""
+    if result.lost:
+        from planrun.reports.write import render
+
+        return render(result.state, result.rundir, "json", head=result.head)
+    with open(result.reports["json"], "rb") as file:
+        return file.read()

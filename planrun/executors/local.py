@@ -101,8 +101,7 @@ class LocalExecutor:
         try:
             log = self._logs.open(job.log)
         except RecordsLost as error:
-            self._lose(error)
-            self._over.append((job, Outcome(status="cancelled", reason="records")))
+            self._give_up(job, error)
             return
         except OSError as error:
             self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}")
@@ -113,8 +112,14 @@ class LocalExecutor:
         try:
             pid = self._launcher.spawn(job, log.opening, mark)
         except SpawnFailed as error:
+            refusal = (
+                log.refusal()
+            )  # the child opens it, so what looks like the program's fault may be the log's
             self._settle(log)
-            self._fail(job, str(error))
+            if refusal:
+                self._give_up(job, refusal)
+            else:
+                self._fail(job, str(error))
             return
         try:
             self._watch.add(pid)
@@ -239,6 +244,10 @@ class LocalExecutor:
         from planrun.executors.leftovers import kill_leftovers  # few runs have any
 
         kill_leftovers(self._marks, owner, earlier=earlier)
+
+    def _give_up(self, job: Job, error: RecordsLost) -> None:
+        self._lose(error)
+        self._over.append((job, Outcome(status="cancelled", reason="records")))
 
     def _fail(self, job: Job, message: str) -> None:
         self._over.append((job, Outcome(status="failed", reason="spawn", message=message)))

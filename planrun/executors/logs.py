@@ -59,6 +59,14 @@ class Log:
         """Whether it is in its place."""
         return self._slot is None
 
+    def refusal(self) -> RecordsLost | None:
+        """Why a child cannot open it, when that is so: a step may have removed its folder or taken its rights."""
+        try:
+            os.close(os.open(self._where, _CHILD_OPENS))
+        except OSError as error:
+            return None if error.errno in _PASSING else lost(self.path, error)
+        return None
+
     def begin(self) -> None:
         """Do nothing: the child has opened the file itself."""
 

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from planrun.errors import RecordsLost
     from planrun.executors.spawn import FileAction
 
     class Output(Protocol):
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
         @property
         def shown(self) -> bool:
             """Whether the log needs no show() to be followed."""
+
+        def refusal(self) -> RecordsLost | None:
+            """Why a child could not take it for its output, when that is so."""
 
         def begin(self) -> None:
             """Take note that the child has started."""

@@ -61,6 +61,9 @@ class PipedLog:
         self._size = 0  # bytes in the log
         self._broken = False  # the log cannot be written, which was said
 
+    def refusal(self) -> None:
+        """None: the child opens nothing."""
+
     def begin(self) -> None:
         """Leave the pipe to the child: when its processes have closed it, it ends."""
         os.close(self._write_end)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from planrun.errors import EXIT_DEADLINE, EXIT_DENIED, EXIT_FAILED, EXIT_OK, EXIT_RECORDS, InternalError
+from planrun.errors import (
+    EXIT_DEADLINE,
+    EXIT_DENIED,
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_RECORDS,
+    EXIT_WAITING,
+    InternalError,
+)
 from planrun.model import events as ev
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
 
@@ -182,6 +190,13 @@ class RunState:
         if fail_on_flaky and any(step.flaky for step in self.steps.values()):
             return EXIT_FAILED
         return EXIT_OK
+
+    @property
+    def exit_status(self) -> int | None:
+        """What planrun ended with: 5 where the run is paused; None while it goes on and when it was killed."""
+        if self.ended is not None:
+            return self.ended.exit_code
+        return EXIT_WAITING if self.status == "paused" else None
 
     def summary(self) -> dict[str, int]:
         """How many steps ended how; the parts add up to `total` once every step has ended."""

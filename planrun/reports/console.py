@@ -297,7 +297,8 @@ class Console:
     def _take_leave(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
         if not self.look.quiet:
             files = ", ".join([os.path.basename(path) for path in paths.values()])
-            self._say(f"  reports in {_folder(paths)}: {files}; ledger head {head}\n")
+            reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
+            self._say(f"  {reports}; ledger head {head}\n")
             if state.started and state.status in ("failed", "cancelled", "paused"):
                 self._say(f"  planrun resume {state.started.run} goes on from here\n")
         self._flush()

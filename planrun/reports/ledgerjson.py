@@ -47,7 +47,7 @@ def _run(state: RunState) -> dict[str, Any]:
         "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
         "status": state.status,
         "verdict": ended.verdict if ended else None,
-        "exit_code": ended.exit_code if ended else None,
+        "exit_code": state.exit_status,
         "started_at": started.at if started else None,
         "ended_at": ended.at if ended else None,
         "duration_s": ended.duration if ended else None,
