@@ -113,6 +113,15 @@ def play(folder: Path, count: int, fault: str = "") -> Round:
             start.process.wait()
 
 
+def is_caught(top: Path, fault: str) -> bool:
+    """Plant a fault in a few starts, in a folder of its own below `top`; return whether they show it."""
+    folder = top / fault
+    folder.mkdir()
+    problems = play(folder, 4, fault).problems
+    print(f"planted fault {fault}: {(*problems, 'NOT CAUGHT')[0][:150]}")
+    return bool(problems)
+
+
 def _judge(ended: list[Start], running: list[Start]) -> list[str]:
     problems = [] if len(running) == 1 else [f"{len(running)} run"]
     names = {str(start.process.pid) for start in running}
@@ -175,6 +184,7 @@ def main(words: Sequence[str]) -> int:
             print(f"round {number}: slowest refusal {slowest:.2f} s, lock free after {free:.1f} ms")
             for problem in found[-1].problems[:3]:
                 print(f"  {problem}")
+        missed = [fault for fault in FAULTS if fault and not chosen.fault and not is_caught(Path(top), fault)]
     wrong = sum(bool(one.problems) or one.late for one in found)
     print(f"{chosen.rounds} rounds of {chosen.starts} starts; {wrong} of them wrong")
-    return int(bool(wrong))
+    return int(bool(wrong or missed))

