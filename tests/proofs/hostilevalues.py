@@ -1,0 +1,211 @@
+"""Values that try to be more than values, in shells, in expressions and in what reads them."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
+LARGEST = 24_000
+"""Bytes of a value up to which nothing may be too long for the system, quotes for a shell included."""
+CANARY = "canary"
+SING = f"touch {CANARY}"
+PIECES = (
+    *(
+        f"$({SING})",
+        f"`{SING}`",
+        f"; {SING};",
+        f"&& {SING}",
+        f"| {SING}",
+        f"\n{SING}\n",
+        f"'; {SING}; '",
+        f'"; {SING}; "',
+    ),
+    *(
+        f"' $({SING}) '",
+        f'" $({SING}) "',
+        f"\\'; {SING}; \\'",
+        f"'\"'\"'; {SING}; '\"'\"'",
+        f"<({SING})",
+        f">{CANARY}",
+    ),
+    *(
+        f">>{CANARY} x",
+        f"& {SING} &",
+        f"\r\n{SING}\r\n",
+        f")); {SING}; ((",
+        f"}}; {SING}; {{",
+        f"EOF\n{SING}\n",
+    ),
+    *(
+        f"$'\\n{SING}\\n'",
+        f"#\n{SING}",
+        f"\\\n{SING}",
+        f"x=$({SING})",
+        f"${{x:-$({SING})}}",
+        f"a[$({SING})]=1",
+    ),
+    *(
+        f"\u2028{SING}\u2028",
+        f"\x85{SING}",
+        f"\u201d; {SING}; \u201d",
+        f"\uff07; {SING}",
+        f"`{SING}\\`",
+        f"!{SING}",
+    ),
+    *(
+        "${IFS}",
+        "$IFS",
+        "$HOME",
+        "$0",
+        "$$",
+        "$@",
+        "$*",
+        "${x}",
+        "~",
+        "~root",
+        "*",
+        "?",
+        "[a-z]",
+        "{a,b}",
+        "!!",
+        "!$",
+    ),
+    *(
+        "-n",
+        "-e",
+        "--",
+        "-",
+        "--version",
+        "-rf",
+        "-c",
+        f"-c {SING}",
+        "=",
+        "a=b",
+        "%s%n",
+        "\\",
+        "\\\\",
+        "\\n",
+        "\\0",
+    ),
+    *(
+        "'",
+        '"',
+        "''",
+        '""',
+        "'\"'",
+        '"\'"',
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "",
+        "  a  b  ",
+        "\n\na\n\n",
+        "a\n",
+        "\na",
+        "\v\f",
+    ),
+    *(
+        "#",
+        "# x",
+        ";",
+        "&",
+        "|",
+        "<",
+        ">",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[",
+        "]",
+        "`",
+        "$",
+        "!",
+        "^",
+        "%",
+        "+",
+        ",",
+        ":",
+        "@",
+    ),
+    *(
+        "${{ params.x }}",
+        "$${{ x }}",
+        "${{",
+        "}}",
+        "{{ x }}",
+        "{% x %}",
+        "${{ '}}' }}",
+        "| sh",
+        "x | sh",
+        "null",
+        "true",
+    ),
+    *(
+        "\x01",
+        "\x1b[31m",
+        "\x7f",
+        "\x08",
+        "\u00e9",
+        "e\u0301",
+        "\u202e",
+        "\u200b",
+        "\U0001f600",
+        "\ufeff",
+        "\ufffd",
+    ),
+    *(
+        "\udcff",
+        "a\udc80b",
+        "\udce9; " + SING,
+        "/",
+        "//",
+        "..",
+        "../..",
+        "/etc/passwd",
+        "./x",
+        "a/b",
+        "file:///x",
+        "\\\\x",
+    ),
+    *(
+        "1",
+        "-1",
+        "1e3",
+        "01",
+        "0x10",
+        "1_000",
+        "NaN",
+        "yes",
+        "[1]",
+        '{"a": 1}',
+        "2026-01-01",
+        "1:30",
+        "!!python/x",
+    ),
+    *(
+        "a" * 3000,
+        "'" * 3000,
+        "$(" * 1500,
+        "\n" * 3000,
+        "\\" * 3000,
+        "\U0001f600" * 3000,
+        f"{'a' * 2000}; {SING}",
+    ),
+    *("a" * 120_000, "'" * 100_000, "a\0b", f"\0; {SING}", "\0"),
+)
+"""Pieces of hostility; those of no text are bytes as file names and arguments have them."""
+
+
+def hostile_values(count: int, seed: int) -> list[str]:
+    """Return all pieces, and as many made of several as are missing."""
+    chance = random.Random(seed)
+    made = [
+        "".join(chance.choice(PIECES[:-5]) for _ in range(chance.randrange(2, 5)))
+        for _ in range(max(0, count - len(PIECES)))
+    ]
+    return [*PIECES, *[value[:LARGEST] for value in made]]
