@@ -8,6 +8,7 @@ import time
 
 from planrun.errors import Interrupted, InvalidInput
 from planrun.executors.ending import signal_name
+from planrun.executors.signals import PAUSING
 from planrun.records.lock import WorkspaceHeld
 from planrun.reports.screen import Screen
 from planrun.source.forms import as_duration
@@ -36,6 +37,8 @@ def wait(acquire: Callable[[], object], held: WorkspaceHeld, patience: str, inbo
             raise InvalidInput(f"another run has held this workspace for {patience}: {held.holder}")
         select.select([inbox.fd], [], [], min(PAUSE, left))
         for signum in inbox.take():
+            if signum == PAUSING:  # there is no run yet that could be paused
+                continue
             message = f"ended by {signal_name(signum)} while it waited for this workspace; nothing ran"
             raise Interrupted(signum, message)
         try:

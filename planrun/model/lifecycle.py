@@ -110,12 +110,13 @@ def verdict(ends: Iterable[tuple[str, Tolerance]], ending: str | None) -> Verdic
     """Return the verdict of a run from the end statuses of its steps and what ended it early.
 
     `ends` holds status and tolerance of every step; `ending` is None, "abort", "deadline", "cancel" or "records".
+    Where nothing ended the run early, a step is cancelled since before somebody had others run again.
     """
     if ending in ("abort", "deadline", "records"):
         return "failed"
     tolerated = False
     for status, tolerance in ends:
-        if status == "blocked" or (status == "failed" and tolerance is None):
+        if status in ("blocked", "cancelled") or (status == "failed" and tolerance is None):
             return "failed" if ending is None else "cancelled"
         tolerated = tolerated or status == "failed"
     if ending == "cancel":

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # What looks like a credential stays with planrun unless a step asks for it by name.
-_ENDINGS = ("_TOKEN", "_KEY", "_PAT", "_CREDENTIALS", "_DSN", "_APIKEY")
+_ENDINGS = (
+    *("_TOKEN", "_KEY", "_PAT", "_CREDENTIALS", "_DSN", "_APIKEY"),
+    *("_AUTH", "_AUTH_CONFIG", "_JWT", "_PASS", "_PWD"),
+)
 _PARTS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PRIVATE_KEY")
 _STARTS = ("AWS_", "ACTIONS_", "ANTHROPIC_", "OPENAI_", "AZURE_CLIENT_", "GOOGLE_APPLICATION_")
 _NAMES = frozenset({"TOKEN", "KEY", "APIKEY", "API_KEY"})

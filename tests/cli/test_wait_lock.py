@@ -104,6 +104,18 @@ def test_a_signal_ends_the_wait(tmp_path: Path, signum: signal.Signals) -> None:
         assert len(list((tmp_path / ".planrun" / "runs").iterdir())) == 1
 
 
+def test_a_pause_does_not_end_the_wait(tmp_path: Path) -> None:
+    """There is no run yet that could be paused: the signal means nothing, and the wait goes on to its end."""
+    with holding(tmp_path):
+        waiter = start(tmp_path, "--wait-lock", "5m")
+        assert waiter.stderr is not None
+        assert waiter.stderr.readline().startswith("planrun: waiting")
+        waiter.send_signal(signal.SIGUSR1)
+        (tmp_path / "go").touch()
+        _, errors = waiter.communicate(timeout=LIMIT)
+    assert (waiter.returncode, "SIGUSR1" in errors) == (0, False)
+
+
 def test_a_wait_needs_a_unit(tmp_path: Path) -> None:
     """What is no duration is refused before anything is looked at."""
     waiter = start(tmp_path, "--wait-lock", "10")

@@ -34,6 +34,11 @@ CALLER = {
         "SSH_PRIVATE_KEY",
         "TOKEN",
         "github_token",
+        "DOCKER_AUTH_CONFIG",
+        "npm_config__auth",
+        "CI_JOB_JWT",
+        "DB_PASS",
+        "MYSQL_PWD",
     ],
 )
 def test_credentials_are_known_by_their_names(name: str) -> None:
@@ -42,7 +47,19 @@ def test_credentials_are_known_by_their_names(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["PATH", "HOME", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "CI", "LANG"]
+    "name",
+    [
+        "PATH",
+        "HOME",
+        "KEYBOARD",
+        "MONKEY",
+        "TOKENIZERS_PARALLELISM",
+        "CI",
+        "LANG",
+        "PWD",
+        "OLDPWD",
+        "GIT_ASKPASS",
+    ],
 )
 def test_ordinary_names_are_no_credentials(name: str) -> None:
     """A part of a word is not enough."""
