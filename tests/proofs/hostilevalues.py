@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST = 24_000
 """Bytes of a value up to which nothing may be too long for the system, quotes for a shell included."""

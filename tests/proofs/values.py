@@ -69,7 +69,7 @@ def _execute(folder: Path, value: str, fault: str) -> subprocess.CompletedProces
     # An argument of the command line ends at a NUL: such a value comes as JSON alone.
     given = value.replace("\0", "0")
     several = [given, "a", given] if len(given) <= LARGEST else ["too", "long", "twice"]
-    words = [f"x={given}", f"json={json.dumps(value)}", f"list={json.dumps(several)}"]
+    words = [f"x={given}", f"json={_json(value)}", f"list={_json(several)}"]
     if "\n" in value or value.endswith("\r") or len(value) > LARGEST:
         options = [word for each in words for word in ("--param", each)]
         variables: dict[str, str] = {}
@@ -85,6 +85,11 @@ def _execute(folder: Path, value: str, fault: str) -> subprocess.CompletedProces
         timeout=LIMIT,
         check=False,
     )
+
+
+def _json(value: object) -> str:
+    """Write JSON in as few bytes as an argument may have; what is no text needs to be escaped."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def _wrong(folder: Path, value: str, steps: dict[str, Any]) -> Iterator[str]:
