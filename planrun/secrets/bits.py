@@ -21,8 +21,8 @@ def base64s(data: bytes) -> Iterator[bytes]:
         yield word
         yield word.translate(_URL_SAFE)
     for word in inner_base64s(data):
-        yield from _after_break(word)
-        yield from _after_break(word.translate(_URL_SAFE))
+        yield from after_break(word)
+        yield from after_break(word.translate(_URL_SAFE))
 
 
 def inner_base64s(data: bytes) -> Iterator[bytes]:
@@ -46,9 +46,12 @@ def _first(before: int) -> int:
     return (8 * before + 5) // 6
 
 
-def _after_break(word: bytes) -> Iterator[bytes]:
-    """Yield what must be found of a word when its line breaks too near to its beginning to be overlooked."""
-    if len(word) >= _WRAPPED:
+def after_break(word: bytes, shortest: int = _WRAPPED) -> Iterator[bytes]:
+    """Yield what must be found of a word when its line breaks too near to its beginning to be overlooked.
+
+    Nothing of words of less than `shortest` characters.
+    """
+    if len(word) >= shortest:
         yield word[GRACE - 1 :]
 
 
@@ -58,7 +61,7 @@ def numbers(data: bytes) -> Iterator[bytes]:
     upper = lower.upper()
     for digits in (lower, upper):
         yield digits
-        yield from _after_break(digits)
+        yield from after_break(digits)
         yield b":".join(_cut(digits, 2))
     for apart in (b" ", b"\\x", b", 0x"):
         yield apart.join(_cut(lower, 2))

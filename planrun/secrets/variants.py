@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from binascii import hexlify
 
-from planrun.secrets.bits import base64s, dumps, inner_base64s, numbers
+from planrun.secrets.bits import after_break, base64s, dumps, inner_base64s, numbers
 from planrun.secrets.escapes import addresses, is_inert, texts
 from planrun.secrets.plain import SHORTEST, is_plain
 from planrun.secrets.text import to_bytes
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _QUOTES = ('"', "'")
+_FOLDED = 14  # bytes; what is left of a shorter value behind a break is slow to look for, see needles.py
+_MOST_BLANKS = 12
 
 
 def variants(value: str) -> frozenset[bytes]:
@@ -49,12 +51,23 @@ def _bare(text: str) -> str:
 def _encodings(text: str) -> Iterator[bytes]:
     data = to_bytes(text)
     yield data
+    yield from after_break(data, _FOLDED)
+    yield from _wrapped(data)
     yield from inner_base64s(data)
     yield hexlify(data)
     if not is_inert(text):
         yield from addresses(data)
         for escaped in texts(text):
             yield to_bytes(escaped)
+
+
+def _wrapped(data: bytes) -> Iterator[bytes]:
+    """Yield a line of several words as text wrapped to a width has it: breaks in place of one blank, or of all."""
+    words = data.split(b" ")
+    if 1 < len(words) <= _MOST_BLANKS + 1 and len(data) >= _FOLDED and b"\n" not in data:
+        for at in range(1, len(words)):
+            yield b" ".join(words[:at]) + b" ".join(words[at:])
+        yield b"".join(words)
 
 
 def _wide_encodings(text: str) -> Iterator[bytes]:

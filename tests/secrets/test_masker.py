@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -184,3 +185,19 @@ def test_plain_data_is_masked_throughout() -> None:
         "****": "second key",
         "number": "***",
     }
+
+
+@pytest.mark.parametrize("value", ["gt_Zx9+k=8q@Val/w", "correct horse battery staple"])
+@pytest.mark.parametrize("width", range(1, 40))
+def test_a_value_that_was_wrapped_into_lines_is_masked_from_its_fourth_byte_on(
+    value: str, width: int
+) -> None:
+    """Wherever a line broke first, nothing of the value but fewer than four bytes before that break is to be seen."""
+    masker = Masker({"A": value})
+    begun = "x" * (40 - width)
+    lines = textwrap.wrap(f"{begun}={value} and more", 40)
+    cut = [f"{begun}={value}"[at : at + 40] for at in range(0, 80, 40)]
+    for text in ("\n".join(lines), "\n".join(cut)):
+        shown = masker.mask_text(text)
+        seen = [value[at : at + 4] for at in range(len(value) - 3) if value[at : at + 4] in shown]
+        assert not seen, shown
