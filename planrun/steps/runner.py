@@ -186,8 +186,8 @@ class Steps:
         """Put a script that may be too long for one argument into a file; `-c` and its like go away."""
         path = f"{self._output_file(step.id, attempt)}{SCRIPT}"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(recipe.script or "")
+        with os.fdopen(fd, "wb") as file:
+            file.write(os.fsencode(recipe.script or ""))  # bytes that are no text stay what they were
         return (*recipe.argv[:-2], path)
 
     def _output_file(self, step: str, attempt: int) -> str:

@@ -215,3 +215,14 @@ def test_a_home_that_was_made_and_nothing_more_is_kept_out_of_version_control(
     (tmp_path / ".planrun").mkdir(0o700)
     assert run("execute", "plan.yml", plan="version: 1\nsteps: [{id: a, run: 'true'}]\n").returncode == 0
     assert (tmp_path / ".planrun" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_long_script_keeps_bytes_that_are_no_text(tmp_path: Path) -> None:
+    """A script that goes through a file holds a parameter byte for byte, as a short one does."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nparams: {x: {type: string, required: true}}\nsteps:\n  - id: a\n    run: |\n"
+        f"      # {'x' * 30_000}\n      printf %s ${{{{ params.x | sh }}}} >came\n"
+    )
+    words = [*COMMAND, "execute", "plan.yml", "--param", b"x=a\xe9b"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=LIMIT, check=False)
+    assert (done.returncode, (tmp_path / "came").read_bytes()) == (0, b"a\xe9b"), done.stderr
