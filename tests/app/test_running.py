@@ -223,6 +223,6 @@ def test_a_long_script_keeps_bytes_that_are_no_text(tmp_path: Path) -> None:
         "version: 1\nparams: {x: {type: string, required: true}}\nsteps:\n  - id: a\n    run: |\n"
         f"      # {'x' * 30_000}\n      printf %s ${{{{ params.x | sh }}}} >came\n"
     )
-    words = [*COMMAND, "execute", "plan.yml", "--param", b"x=a\xe9b"]
+    words = [*map(os.fsencode, COMMAND), b"execute", b"plan.yml", b"--param", b"x=a\xe9b"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=LIMIT, check=False)
     assert (done.returncode, (tmp_path / "came").read_bytes()) == (0, b"a\xe9b"), done.stderr
