@@ -30,6 +30,7 @@ def home(workspace: str) -> str:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         if os.path.isdir(folder) and not os.path.islink(folder):
+            _close_off(folder)
             if not os.path.exists(os.path.join(folder, _RUNS)):  # whoever made it died at once
                 _keep_out(folder)
             return folder
@@ -39,6 +40,16 @@ def home(workspace: str) -> str:
         raise RecordsLost(f"cannot make {folder}: {error.strerror}") from None
     _keep_out(folder)
     return folder
+
+
+def _close_off(folder: str) -> None:
+    """Take the rights of others from a folder of ours: one that was unpacked from an archive or a cache has them."""
+    try:
+        status = os.stat(folder, follow_symlinks=False)
+        if status.st_mode & 0o077 and status.st_uid == os.geteuid():
+            os.chmod(folder, 0o700)
+    except OSError:  # on a disk that cannot be written to; whoever wants to write to it will be told
+        return
 
 
 def _keep_out(folder: str) -> None:

@@ -151,6 +151,13 @@ def test_a_workspace_of_somebody_else_is_told_as_such(tmp_path: Path) -> None:
         os.seteuid(0)
 
 
+def test_a_folder_that_others_may_enter_is_closed(tmp_path: Path) -> None:
+    """Records that an archive or a cache brought have its modes: what is new in them is for the owner alone."""
+    (tmp_path / ".planrun").mkdir()
+    (tmp_path / ".planrun").chmod(0o777)
+    assert os.stat(home(str(tmp_path))).st_mode & 0o777 == 0o700
+
+
 def test_many_may_make_the_folder_at_once(tmp_path: Path) -> None:
     """Whoever comes while another start makes the folder finds or makes the same, and fails in no case."""
     for number in range(20):
