@@ -104,7 +104,7 @@ class _NoCollection:
 
 def _check(data: bytes, file: str) -> tuple[Checked | None, list[Problem]]:
     from planrun.source import shape
-    from planrun.source.problems import MAX_PROBLEMS, in_order
+    from planrun.source.problems import in_order, limited
     from planrun.source.validate import validate
 
     root, problems = shape.read(data, file)
@@ -116,4 +116,4 @@ def _check(data: bytes, file: str) -> tuple[Checked | None, list[Problem]]:
     # What is misshapen is often misunderstood as well: one finding for one place is enough.
     told = {(problem.line, problem.col) for problem in problems}
     added = [problem for problem in checked.problems if (problem.line, problem.col) not in told]
-    return checked, in_order([*problems, *added])[:MAX_PROBLEMS]
+    return checked, limited(in_order([*problems, *added]))

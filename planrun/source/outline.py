@@ -92,11 +92,12 @@ class Outline:
         self._lines = _Lines(source)
         self._compared = 0
         self._told: set[tuple[int, int, str]] = set()
+        self._errors = self._warnings = 0  # among the problems
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody will read another problem."""
-        return len(self.problems) >= MAX_PROBLEMS
+        """Whether nobody will read another problem, so that nothing more needs to be checked."""
+        return self._errors >= MAX_PROBLEMS
 
     def suggest(self, name: str) -> str:
         """Return a hint with the id that was probably meant, as long as looking for it costs little."""
@@ -116,12 +117,17 @@ class Outline:
     def add(self, problem: Problem) -> None:
         """Add a problem unless it was told already, of another step that an alias made of the same lines.
 
-        Those beyond MAX_PROBLEMS are dropped, since nobody reads them.
+        Those beyond MAX_PROBLEMS are dropped, since nobody reads them. Errors and warnings are counted apart: no
+        number of warnings may hide what keeps a plan from being valid.
         """
         told = (problem.line, problem.col, problem.message)
-        if len(self.problems) < MAX_PROBLEMS and told not in self._told:
-            self._told.add(told)
-            self.problems.append(problem)
+        is_error = problem.severity == "error"
+        if (self._errors if is_error else self._warnings) >= MAX_PROBLEMS or told in self._told:
+            return
+        self._told.add(told)
+        self.problems.append(problem)
+        self._errors += is_error
+        self._warnings += not is_error
 
 
 class _Lines:

@@ -114,6 +114,15 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: (problem.line, problem.col))
 
 
+def limited(problems: list[Problem]) -> list[Problem]:
+    """Return at most MAX_PROBLEMS of problems in file order; warnings have the room that errors leave."""
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    errors = [problem for problem in problems if problem.severity == "error"][:MAX_PROBLEMS]
+    warnings = [problem for problem in problems if problem.severity != "error"]
+    return in_order([*errors, *warnings[: MAX_PROBLEMS - len(errors)]])
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that was probably meant, or None: same letters, few typing errors, or a unique start."""
     if not 1 < len(word) <= 40:  # longer than any key: no typing error, and costly to compare

@@ -119,6 +119,20 @@ def test_thousands_of_unknown_steps_are_told_quickly_and_without_end() -> None:
     assert "did you mean" not in problems[-1][3]
 
 
+def test_no_number_of_warnings_hides_an_error() -> None:
+    """Behind more warnings than are told, whatever is wrong is found, whichever part of the check finds it."""
+    warned = "- {run: x, title: 'v${{ x }}'}"
+    warnings = [warned.replace("}}'", f"}} {n}'") for n in range(1100)]
+    for head, last, code in (
+        ("limits: {max_steps: 1}\n", [], "E240"),
+        ("", ["- {run: x, title: [a]}"], "E101"),
+        ("", ["- {run: 'echo \"${{ run.id | sh }}\"'}"], "E218"),
+    ):
+        problems = check_bytes((steps(*warnings, *last) + head).encode(), "plan.yml").problems
+        assert [each.code for each in problems if each.severity == "error"] == [code]
+        assert len(problems) == 1000
+
+
 def test_slow_patterns_share_their_time() -> None:
     """A plan full of exponential patterns is refused after a second or two, not after an hour."""
     params = "".join(f"  p{at}: {{pattern: '^(a+)+$', default: '{'a' * 40}!'}}\n" for at in range(1000))
