@@ -98,7 +98,10 @@ def play(folder: Path, count: int, fault: str = "") -> Round:
     starts = [Start(folder, number, fault) for number in range(count)]
     try:
         limit = time.monotonic() + LIMIT
-        while sum(start.ended() for start in starts) < count - 1 and time.monotonic() < limit:
+        # Once two steps run nothing needs to be waited for: more than one got in.
+        while sum(start.ended() for start in starts) < count - 1 and _ran(folder) < 2:
+            if time.monotonic() > limit:
+                break
             time.sleep(0.005)
         running = [start for start in starts if not start.ended()]
         problems = _judge([start for start in starts if start.ended()], running)
@@ -133,6 +136,12 @@ def _judge(ended: list[Start], running: list[Start]) -> list[str]:
         elif not found or found.group(2) not in names:
             problems.append(f"a refusal that does not name the holder: {said.strip()[-200:]}")
     return problems
+
+
+def _ran(folder: Path) -> int:
+    """Return how many steps have begun."""
+    ran = folder / "ran"
+    return ran.read_bytes().count(b"\n") if ran.exists() else 0
 
 
 def _appears(path: Path) -> bool:
