@@ -58,6 +58,7 @@ def fuzz(*, seed: int, files: int, jobs: int = 1, **orders: Any) -> Sum:
 
 def _keep_working(orders: dict[str, Any], found: Sum) -> None:
     """Run a worker; after one that was ended by its input, run another that makes other inputs."""
+    end = _now() + orders["seconds"]
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         orders["progress"] = f"{folder}/input"
         while True:
@@ -78,6 +79,7 @@ def _keep_working(orders: dict[str, Any], found: Sum) -> None:
                 return
             found.restarts += 1
             orders |= {"seed": orders["seed"] + 1000, "whole": False, "files": orders["files"] // 2}
+            orders["seconds"] = max(0.0, end - _now())
 
 
 def _run(orders: dict[str, Any], folder: str, found: Sum) -> tuple[int, str]:

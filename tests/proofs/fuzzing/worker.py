@@ -73,7 +73,8 @@ class _Worker:
             name = self.chance.choice(oracle.NAMES)
             before = self.lines.reached
             verdict = self.judged(kind, data, name)
-            if self.lines.reached > before and kind == "plan":
+            # What has grown would grow on, until to watch its lines takes longer than an input may take.
+            if self.lines.reached > before and kind == "plan" and len(data) <= corpus.LARGEST:
                 self.found.append(data)
             if not verdict.complaint and kind == "plan" and self.chance.random() < self.orders["agree"]:
                 agreed += 1
