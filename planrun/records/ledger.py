@@ -26,6 +26,7 @@ GENESIS = "0" * 64
 NEW = ".new"
 """What a reserve's name ends with until the names of the folders above the run are on the disk."""
 _GONE, _REMOVED = errno.ENOENT, "it was removed or replaced while the run went on"
+_CHANGED = "something else wrote into it while the run went on"
 
 
 class Ledger:
@@ -87,12 +88,19 @@ class Ledger:
                 self._found()
             if self._durable:
                 _sync(self._fd)
-            if not os.path.samestat(os.fstat(self._fd), os.stat(self.path, follow_symlinks=False)):
-                raise FileNotFoundError(_GONE, _REMOVED)
+            self._look_after()
         except OSError as error:
             # The kernel tells once that it could not write; asked again it would say that all is well.
             self._durable = False
             self._lose(error)
+
+    def _look_after(self) -> None:
+        """Raise OSError when the file is not what was written: found here, and not by whoever needs it later."""
+        ours = os.fstat(self._fd)
+        if not os.path.samestat(ours, os.stat(self.path, follow_symlinks=False)):
+            raise FileNotFoundError(_GONE, _REMOVED)
+        if ours.st_size != self._size:
+            raise OSError(errno.EIO, _CHANGED)
 
     def close(self) -> None:
         """Sync and close."""

@@ -214,6 +214,19 @@ def test_a_ledger_that_a_step_removed_is_missed(tmp_path: Path) -> None:
         assert "removed or replaced while the run went on" in str(ledger.lost)
 
 
+@pytest.mark.parametrize("mode", ["ab", "wb"])
+def test_a_ledger_that_something_else_wrote_into_is_found_out(tmp_path: Path, mode: str) -> None:
+    """What was added or cut away in place is told by the next sync, not only by `verify`."""
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(str(path))
+    ledger.append(ev.PlanMoved(at=AT, status="approved"))
+    with path.open(mode) as file:
+        file.write(b"x\n")
+    ledger.append(ev.PlanMoved(at=AT, status="approved"))
+    ledger.close()
+    assert "something else wrote into it while the run went on" in str(ledger.lost)
+
+
 @pytest.mark.shows("V-51", "V-52", "D-54")
 def test_runs_are_found_by_id_by_its_beginning_and_as_the_last(tmp_path: Path) -> None:
     """Run folders are private, sort by time, and an ambiguous or unknown name is an error."""
