@@ -110,16 +110,27 @@ def _refused(path: str, error: OSError) -> RecordsLost:
 
 
 def _holder(fd: int, *, last: bool) -> str:
-    """Say who holds the lock; empty when that is not known yet, unless this is the `last` time to ask.
+    """Say who holds the lock; empty when that is not known yet or about to change, unless this is the `last` time.
 
     The text may still be that of the run before, so it has to name the process that the kernel names. Where the
     kernel does not say (not Linux, another process namespace), the text is all there is.
     """
     text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
     pid = locking(os.fstat(fd).st_ino)
+    if pid and not last and not _lives(pid):
+        return ""  # a step that was being born when its planrun died has the lock until it begins its program
     if not pid or f"process {pid} " in text:
         return text or ("it has not said which it is" if last else "")
     return f"process {pid}" if last else ""
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process is there and not merely waiting to be reaped."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def locking(inode: int) -> int | None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.users import NOBODY, admitted
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such thing")
 VALUE = "wonderland-4711"
-NOBODY = 65534
 # Stands for planrun; what it starts stands for a step and says what it got.
 PROGRAM = """
 import json, os, subprocess, sys
@@ -62,6 +63,8 @@ def user(request: pytest.FixtureRequest) -> int:
     own = os.getuid()
     if request.param == "root" and own:
         pytest.skip("only root can be root")
+    if request.param != "root" and not own and not admitted(NOBODY):
+        pytest.skip("an ordinary user may not read this folder or this Python")
     return 0 if request.param == "root" else own or NOBODY
 
 

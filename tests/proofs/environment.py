@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.proofs.trials import living
+from tests.users import NOBODY, admitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,6 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LIMIT = 300.0
 """Seconds after which a planrun that should have ended is said to hang."""
-NOBODY = 65534
 LISTED = ("PYPI_TOKEN", "RELEASE_WORD")
 """What the plan declares and the second step lists; the second has a name like any other."""
 NAMES = (
@@ -88,7 +88,7 @@ class Sight:
 def users() -> list[int]:
     """As whom steps can be run here: this user, and an ordinary one where this one is root and lets him in."""
     own = os.getuid()
-    if own or not _admitted(NOBODY):
+    if own or not admitted(NOBODY):
         return [own]
     return [0, NOBODY]
 
@@ -225,13 +225,6 @@ def _execute(user: int, folder: Path, planted: Mapping[str, str], fault: str) ->
 
 def _as(user: int) -> dict[str, Any]:
     return {} if user == os.getuid() else {"user": user, "group": user, "extra_groups": []}
-
-
-def _admitted(user: int) -> bool:
-    words = [sys.executable, "-c", "import planrun"]
-    env = {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, env=env, cwd="/", check=False, capture_output=True, **_as(user))
-    return not done.returncode
 
 
 def _loot(

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import RecordsLost
+from planrun.records import lock as lock_module
 from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.records.rundir import home
+from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +25,14 @@ HOLD = (
     "import os, sys, time; from planrun.records.lock import WorkspaceLock;"
     "WorkspaceLock(sys.argv[1]).acquire(f'run 1, process {os.getpid()} on here, since noon');"
     "print('ready', flush=True); time.sleep(60)"
+)
+
+
+# Dies while a child of its own has the lock as well, until somebody closes the child's input.
+LEAVE = (
+    "import os, sys, signal; from planrun.records.lock import WorkspaceLock;"
+    "lock = WorkspaceLock(sys.argv[1]); lock.acquire(f'run 1, process {os.getpid()} on here, since noon');"
+    "os.fork() or (os.read(0, 1), os._exit(0)); os.kill(os.getpid(), signal.SIGKILL)"
 )
 
 
@@ -51,6 +61,24 @@ def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceHeld, match="run 3"):
         WorkspaceLock(folder).acquire(owner(4))
     lock.release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not say who has a lock")
+def test_what_a_dead_holder_leaves_for_a_moment_refuses_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that is being born when its planrun is killed has the lock until it begins its program."""
+    folder = home(str(tmp_path))
+    monkeypatch.setattr(lock_module, "_NAMED_BY", LIMIT)
+    holder = subprocess.Popen([sys.executable, "-c", LEAVE, folder], stdin=subprocess.PIPE)
+    assert holder.stdin is not None
+    holder.wait()
+    with ThreadPoolExecutor(1) as pool, WorkspaceLock(folder) as lock:
+        taken = pool.submit(lock.acquire, owner(2))
+        with pytest.raises(TimeoutError):
+            taken.result(0.2)
+        holder.stdin.close()
+        taken.result(LIMIT)
 
 
 def test_the_name_of_an_earlier_holder_is_not_told(tmp_path: Path) -> None:
