@@ -63,9 +63,11 @@ def test_a_run_that_goes_on_is_running(say: Say, going: subprocess.Popen[bytes])
 
 
 def test_half_a_line_of_a_run_that_goes_on_is_being_written(
-    say: Say, kill: Callable[[], None], tmp_path: Path
+    say: Say, going: subprocess.Popen[bytes], kill: Callable[[], None], tmp_path: Path
 ) -> None:
     """Who reads a ledger beside its writer may see half of its last line: it is torn only once nobody writes it."""
+    going.send_signal(signal.SIGSTOP)  # else it may notice that somebody else wrote into its ledger, and end
+    os.waitpid(going.pid, os.WUNTRACED)
     (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
     with ledger.open("ab") as file:
         file.write(b'{"seq":7,"type":"att')
