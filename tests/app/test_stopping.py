@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -35,7 +37,7 @@ COMMAND = (sys.executable, "-m", "planrun")
 
 def until(fact: Callable[[], bool]) -> None:
     """Wait for a fact."""
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + LIMIT
     while not fact():
         assert time.monotonic() < limit
         time.sleep(0.02)
@@ -81,7 +83,7 @@ class Going:
 
     def end(self) -> tuple[int, str]:
         """Return exit code and stderr of the run."""
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, said
 
 
@@ -110,7 +112,7 @@ def test_pause_waits_for_what_runs(start: Callable[..., Going], planrun: Command
         assert pause.poll() is None
         assert "[Running]" in planrun("status").stdout
         going.open()
-        out, _ = pause.communicate(timeout=60)
+        out, _ = pause.communicate(timeout=LIMIT)
     assert pause.returncode == 0
     assert ": paused; planrun resume " in out
     code, said = going.end()
@@ -151,7 +153,7 @@ def test_a_run_that_comes_to_rest_can_still_be_cancelled(
     with going.start("pause", "last") as pause:
         until(lambda: going.asked("pause"))
         assert planrun("cancel", "last").returncode == 0
-        out, _ = pause.communicate(timeout=60)
+        out, _ = pause.communicate(timeout=LIMIT)
     assert (pause.returncode, out.endswith(": cancelled\n")) == (1, True)
     assert going.end()[0] == 143
     assert going.ran() == ["before", "gate", "tidy"]
