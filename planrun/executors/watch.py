@@ -43,16 +43,33 @@ if TYPE_CHECKING:
 _TICK = 0.02
 
 
-class PidfdWatch:
-    """One descriptor per process; Linux 5.3 and newer."""
+class Listening:
+    """What both ways of waiting share: one `poll`, and descriptors whose output ends it."""
 
-    def __init__(self, inbox: SignalInbox | None) -> None:
+    def __init__(self) -> None:
         self.woken = False
         self.readable: list[int] = []
         self._sources: set[int] = set()
+        self._poll = select.poll()
+
+    def listen(self, descriptor: int) -> None:
+        """Have a descriptor end the wait."""
+        self._sources.add(descriptor)
+        self._poll.register(descriptor, select.POLLIN)
+
+    def ignore(self, descriptor: int) -> None:
+        """Take that back."""
+        self._sources.discard(descriptor)
+        self._poll.unregister(descriptor)
+
+
+class PidfdWatch(Listening):
+    """One descriptor per process; Linux 5.3 and newer."""
+
+    def __init__(self, inbox: SignalInbox | None) -> None:
+        super().__init__()
         self._inbox = inbox
         self._pids: dict[int, int] = {}
-        self._poll = select.poll()
         if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
             # Whoever started us ignores it, and with that the kernel throws away how our children end.
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
@@ -91,16 +108,6 @@ class PidfdWatch:
         self.woken = self._inbox is not None and self._inbox.drain()
         return ended
 
-    def listen(self, descriptor: int) -> None:
-        """Have a descriptor end the wait."""
-        self._sources.add(descriptor)
-        self._poll.register(descriptor, select.POLLIN)
-
-    def ignore(self, descriptor: int) -> None:
-        """Take that back."""
-        self._sources.discard(descriptor)
-        self._poll.unregister(descriptor)
-
     def close(self) -> None:
         """Give the descriptors back."""
         for descriptor in self._pids:
@@ -108,17 +115,14 @@ class PidfdWatch:
         self._pids.clear()
 
 
-class ChildSignalWatch:
+class ChildSignalWatch(Listening):
     """SIGCHLD in the inbox, then one look at each child; for macOS and for kernels without pidfds."""
 
     def __init__(self, inbox: SignalInbox) -> None:
-        self.woken = False
-        self.readable: list[int] = []
-        self._sources: set[int] = set()
+        super().__init__()
         self._inbox = inbox
         self._pids: set[int] = set()
         self._signalled = inbox.catch_children()
-        self._poll = select.poll()
         self._poll.register(inbox.fd, select.POLLIN)
 
     def add(self, pid: int) -> None:
@@ -141,16 +145,6 @@ class ChildSignalWatch:
         ended = [(pid, status) for pid, reaped, status in looks if reaped]
         self._pids.difference_update(pid for pid, _ in ended)
         return ended
-
-    def listen(self, descriptor: int) -> None:
-        """Have a descriptor end the wait."""
-        self._sources.add(descriptor)
-        self._poll.register(descriptor, select.POLLIN)
-
-    def ignore(self, descriptor: int) -> None:
-        """Take that back."""
-        self._sources.discard(descriptor)
-        self._poll.unregister(descriptor)
 
     def close(self) -> None:
         """Forget the children."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import LIMIT
+from tests.gated import PLAN, Going
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,57 +17,15 @@ if TYPE_CHECKING:
 
     from tests.conftest import Command
 
-# The step `gate` runs until there is a file `go`, or a signal comes.
-PLAN = """\
-version: 1
-name: gated
-steps:
-  - {id: before, run: echo before >> ran}
-  - {id: gate, depends_on: [before], run: "echo gate >> ran; until test -e go; do sleep 0.02; done"}
-  - {id: after, depends_on: [gate], run: echo after >> ran}
-finally:
-  - {id: tidy, run: echo tidy >> ran}
-"""
-
-
-class Going:
-    """A run whose step `gate` runs."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "plan.yml").write_text(PLAN)
-        self.folder = folder
-        words = [sys.executable, "-m", "planrun", "execute", "plan.yml"]
-        self.process = subprocess.Popen(
-            words, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        until = time.monotonic() + LIMIT
-        while "gate" not in self.ran():
-            assert self.process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.02)
-
-    def ran(self) -> list[str]:
-        """Return the steps that began, in their order."""
-        path = self.folder / "ran"
-        return path.read_text().split() if path.exists() else []
-
-    def end(self, signum: int = 0) -> int:
-        """Open the gate or send a signal, and return the exit code."""
-        if signum:
-            self.process.send_signal(signum)
-        else:
-            (self.folder / "go").touch()
-        return self.process.wait(LIMIT)
-
 
 @pytest.fixture
 def going(tmp_path: Path) -> Iterator[Going]:
     """Start the plan and wait until its second step runs; open the gate at the end."""
-    found = Going(tmp_path)
+    found = Going(tmp_path, PLAN)
     yield found
-    (tmp_path / "go").touch()
+    found.open()
     found.process.kill()
-    found.process.wait()
+    found.process.communicate()
 
 
 @pytest.fixture
@@ -101,7 +56,8 @@ def test_status_tells_what_runs_and_what_is_to_come(
     assert (found["status"], found["progress"]) == ("running", {"ended": 1, "completed": 1, "total": 4})
     assert found["next"][0] == "after"
     assert json_of("report")["status"] == "executing"
-    assert going.end() == 0
+    going.open()
+    assert going.end()[0] == 0
 
 
 @pytest.mark.shows("N-07")
@@ -122,7 +78,8 @@ def test_a_result_is_there_before_anything_ended(
 @pytest.mark.shows("GP-08", "V-15", "N-65", "V-05", "D-32", "V-79")
 def test_sigterm_cancels_cleans_up_and_reports(going: Going) -> None:
     """SIGTERM ends what runs, `finally` still runs, and reports say cancelled; exit code 143."""
-    assert going.end(signal.SIGTERM) == 143
+    going.process.send_signal(signal.SIGTERM)
+    assert going.end()[0] == 143
     assert going.ran() == ["before", "gate", "tidy"]
     ledger = json.loads((going.folder / "planrun-out" / "ledger.json").read_text())
     assert (ledger["status"], ledger["verdict"]) == ("cancelled", "cancelled")
@@ -133,7 +90,8 @@ def test_sigterm_cancels_cleans_up_and_reports(going: Going) -> None:
 @pytest.mark.shows("GP-75", "V-79", "D-54", "V-04", "D-31", "GP-76")
 def test_a_killed_run_is_listed_reported_and_resumed(going: Going, planrun: Command) -> None:
     """After kill -9 the run is listed as unfinished, has reports, and `resume` does what is left."""
-    going.end(signal.SIGKILL)
+    going.process.kill()
+    going.end()
     assert " unfinished " in planrun("runs").stdout
     assert 'Plan v1: "gated"' in planrun("report", "last", "--format", "markdown").stdout
     (going.folder / "go").touch()
@@ -145,7 +103,8 @@ def test_a_killed_run_is_listed_reported_and_resumed(going: Going, planrun: Comm
 @pytest.mark.shows("V-54")
 def test_nothing_is_resumed_unasked(going: Going, planrun: Command) -> None:
     """`execute` after a run that was killed begins anew: another run, every step again."""
-    going.end(signal.SIGKILL)
+    going.process.kill()
+    going.end()
     (going.folder / "go").touch()
     assert planrun("execute", "plan.yml").returncode == 0
     assert going.ran() == ["before", "gate", "before", "gate", "after", "tidy"]
@@ -155,7 +114,8 @@ def test_nothing_is_resumed_unasked(going: Going, planrun: Command) -> None:
 @pytest.mark.shows("V-55")
 def test_a_broken_ledger_is_never_resumed(going: Going, planrun: Command) -> None:
     """A ledger that was changed is exit code 2 with its line; nothing runs, and the file stays as it is."""
-    going.end(signal.SIGKILL)
+    going.process.kill()
+    going.end()
     (ledger,) = going.folder.glob(".planrun/runs/*/ledger.jsonl")
     broken = ledger.read_bytes().replace(b'"step":"before"', b'"step":"after"', 1)
     ledger.write_bytes(broken)
