@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol
 
     from planrun.errors import RecordsLost
-    from planrun.model.events import Event
-    from planrun.model.job import Job, Outcome, Prepared
+    from planrun.model.events import Event, GateAnswered
+    from planrun.model.job import Job, Outcome, Passage, Prepared
     from planrun.model.plan import Step
     from planrun.model.state import RunState
 
@@ -52,6 +52,15 @@ if TYPE_CHECKING:
 
         def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
             """Read the outputs of a completed attempt, or the last words of a failed one."""
+
+    class Gates(Protocol):
+        """Who may start: policy, approvals, and what people answer."""
+
+        def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
+            """Say whether a step may start as `job` says; None: it starts no process."""
+
+        def heard(self, state: RunState) -> list[GateAnswered]:
+            """Return what people answered since the last call, checked."""
 
     class MaskedStream(Protocol):
         """Output on its way to a log, in pieces of any size."""

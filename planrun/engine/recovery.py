@@ -72,6 +72,14 @@ _TEXTS: tuple[tuple[ErrorClass, str, str], ...] = (
 _LAST_LINES = 40
 
 
+def react(step: Step, tries: int, outcome: Outcome, *, repeat: bool) -> tuple[Failure, float | None]:
+    """Return why attempt number `tries` failed and, when it is to be repeated, after how many seconds."""
+    failure = classify(outcome)
+    if repeat and retries(step, tries, outcome, failure):
+        return failure, delay(step.retries, tries, chance())
+    return failure, None
+
+
 def classify(outcome: Outcome) -> Failure:
     """Say what kind of failure an outcome is, and which rule said so (`reason:`, `exit:` or `text:`)."""
     message = outcome.message

@@ -15,16 +15,16 @@ from planrun.model.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, Literal
+    from typing import Literal
 
     from planrun.errors import RecordsLost
-    from planrun.model.job import Failure, Job, Prepared
+    from planrun.model.job import Job, Prepared
     from planrun.model.plan import Schedule, Step
     from planrun.model.state import RunState
     from planrun.ports import Clock, Executor, Inbox, Journal, Masks, Sink, StepRunner
 
-# From the first signal to the last cleanup step; with reports written it has to be under 7 s, because
-# CI systems kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
+# Seconds from the first signal to the last cleanup step; with reports written it has to be under 7, since CI systems
+# kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
 CANCEL_BUDGET = 6.2
 # A sync takes as long as a short step. So steps that end one right after the other share one: it waits until nothing
 # has ended for LULL seconds, while steps go on ending for at most UNSYNCED seconds since the last one.
@@ -245,7 +245,10 @@ class Scheduler:
 
     def _launch(self, step: Step) -> None:
         attempt = len(self.state.steps[step.id].attempts) + 1
-        prepared: Prepared = self.rooms.steps.prepare(step, attempt, self.state)
+        self._begin(step, attempt, self.rooms.steps.prepare(step, attempt, self.state))
+
+    def _begin(self, step: Step, attempt: int, prepared: Prepared, **recorded: str) -> None:
+        """Start an attempt; `recorded` are more fields of the event that says so."""
         job = prepared.job
         self._emit(
             ev.AttemptStarted(
@@ -254,6 +257,7 @@ class Scheduler:
                 n=attempt,
                 fingerprint=prepared.fingerprint,
                 log=f"logs/{step.id}/{attempt}.log" if job else "",
+                **recorded,
             )
         )
         if job is not None and not step.idempotent:
@@ -276,33 +280,30 @@ class Scheduler:
             outcome = outcome.but(reason=ending.why)  # as for the steps that had not started
         self._queue.release(step.id)
         tries = len(self.state.steps[step.id].tries)
-        failure, seconds = self._react(step, tries, outcome) if outcome.status == "failed" else (None, None)
+        failure, seconds = None, None
+        if outcome.status == "failed":
+            from planrun.engine.recovery import react
+
+            failure, seconds = react(step, tries, outcome, repeat=ending is None)
         fields = as_fields(outcome, failure)
         if seconds is not None:
             fields |= {"step_status": "waiting", "delay": round(seconds, 3)}
-            self._record(step, attempt, fields)
+        else:
+            fields["step_status"] = outcome.status
+            if outcome.status == "completed":
+                fields["step_reason"] = "flaky" if tries > 1 else "ran"
+        self._emit(ev.AttemptEnded(at=self._clock.stamp(), step=step.id, n=attempt, **fields))
+        if seconds is not None:
             push(self._waiting, (self._clock.monotonic() + seconds, step.id))
             return
-        fields["step_status"] = outcome.status
-        if outcome.status == "completed":
-            fields["step_reason"] = "flaky" if tries > 1 else "ran"
-        self._record(step, attempt, fields)
         self._settle(step.id)
-        aborts = step.on_failure == "abort" and step.section == "steps"
-        if outcome.status == "failed" and aborts and self.state.ending is None:
+        if outcome.status == "failed":
+            self._abort(step)
+
+    def _abort(self, step: Step) -> None:
+        """End the run when that is what the failure of a step means."""
+        if step.on_failure == "abort" and step.section == "steps" and self.state.ending is None:
             self._stop_all("abort", "cancelled", step=step.id)
-
-    def _react(self, step: Step, tries: int, outcome: Outcome) -> tuple[Failure, float | None]:
-        """Return why an attempt failed and, when it is to be repeated, after how many seconds."""
-        from planrun.engine.recovery import chance, classify, delay, retries  # only failures pay for it
-
-        failure = classify(outcome)
-        if self.state.ending is None and retries(step, tries, outcome, failure):
-            return failure, delay(step.retries, tries, chance())
-        return failure, None
-
-    def _record(self, step: Step, attempt: int, fields: dict[str, Any]) -> None:
-        self._emit(ev.AttemptEnded(at=self._clock.stamp(), step=step.id, n=attempt, **fields))
 
     def _move(self, name: str, status: str, reason: str, message: str = "") -> None:
         self._emit(
@@ -368,7 +369,7 @@ class Scheduler:
     def _rest(self) -> int:
         """Record that the run is paused; steps between two attempts keep their place."""
         for name, state in self.state.steps.items():
-            if state.status == "waiting":
+            if state.status == "waiting" and not state.at_gate:
                 self._emit(ev.StepMoved(at=self._clock.stamp(), step=name, status="paused", reason="paused"))
         self._emit(ev.PlanMoved(at=self._clock.stamp(), status="paused"))
         self._sync()

@@ -61,6 +61,8 @@ class AttemptStarted(Record):
     n: int
     fingerprint: str = ""  # of what is about to run, in parts: `argv:… env:…`
     log: str = ""  # relative to the run directory; empty: the step has no process
+    risk: str = ""  # of what is about to run; empty: as the plan tells
+    rule: str = ""  # of the policy that let it run; empty: the run's level did
 
 
 class AttemptEnded(Record):
@@ -92,10 +94,41 @@ class StepMoved(Record):
     status: str
     reason: str
     message: str = ""
+    rule: str = ""  # of the policy that denied it
+
+
+class GateOpened(Record):
+    """A step, or the whole plan (`step` is empty), waits for somebody: for an approval, an answer or a decision."""
+
+    at: str
+    step: str
+    kind: str  # approval, ask, decide
+    question: str = ""
+    header: str = ""
+    options: tuple[dict[str, Any], ...] = ()  # of a decision: label, value, description
+    multi: bool = False  # several of them may be chosen
+    schema: dict[str, Any] | None = None  # of the value that is asked for; None: yes or no
+    default: tuple[Any, ...] = ()  # the answer when the time is over; empty: there is none
+    until: str = ""  # when the time is over
+    risk: str = ""  # of an approval: of what would run
+    rule: str = ""  # which rule or level asks for it
+    reason: str = ""
+
+
+class GateAnswered(Record):
+    """Somebody or something answered. An approval is `approved` or `rejected`, a question has the value itself."""
+
+    at: str
+    step: str
+    answer: Any
+    via: str  # command, option, file, policy, criteria, timeout, approval
+    by: str = ""  # who says so
+    approval: str = ""  # id of the approval file
+    digest: str = ""  # of what was approved
 
 
 class RunEnding(Record):
-    """The run is being ended early: `why` is abort, deadline, cancel, records or, for a while only, pause."""
+    """The run is being ended early: `why` is abort, deadline, cancel, records or, for a while only, pause or gates."""
 
     at: str
     why: str
@@ -116,7 +149,18 @@ class RunEnded(Record):
     events: int
 
 
-Event = RunStarted | RunResumed | PlanMoved | AttemptStarted | AttemptEnded | StepMoved | RunEnding | RunEnded
+Event = (
+    RunStarted
+    | RunResumed
+    | PlanMoved
+    | AttemptStarted
+    | AttemptEnded
+    | StepMoved
+    | GateOpened
+    | GateAnswered
+    | RunEnding
+    | RunEnded
+)
 
 EVENTS: dict[str, type[Event]] = {
     "run_started": RunStarted,
@@ -125,6 +169,8 @@ EVENTS: dict[str, type[Event]] = {
     "attempt_started": AttemptStarted,
     "attempt_ended": AttemptEnded,
     "step_moved": StepMoved,
+    "gate_opened": GateOpened,
+    "gate_answered": GateAnswered,
     "run_ending": RunEnding,
     "run_ended": RunEnded,
 }

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
+    from planrun.model.events import GateAnswered, GateOpened
+
     ErrorClass = Literal["transient", "logic", "fatal", "unknown"]
 
 
@@ -22,6 +24,15 @@ class Job(Record):
     log: str  # stdout and stderr go here; its folder is made by the executor when missing
     timeout: float
     idle_timeout: float | None = None
+    scripts: tuple[Script, ...] = ()  # put in place before it starts, and taken away when it ended
+
+
+class Script(Record):
+    """A reviewed script of the workspace, run from a copy that stands beside it; paths absolute."""
+
+    source: str  # the run's own copy of its bytes
+    sha256: str
+    place: str  # where the copy goes, and what the job runs
 
 
 class Outcome(Record):
@@ -42,6 +53,24 @@ class Outcome(Record):
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()  # of a validate step: name, ok, message
     tail: str = ""  # the last output of a failed attempt: what its error is classified by
+
+
+class Passage(Record):
+    """What a gate says to a step that wants to start, with the rule that said so.
+
+    `opened`: what is asked, for `ask`; `answered`: the answer, where one was known at once. `job`: what is to be
+    started instead of what was judged; None: that itself. `seconds`: how long an answer is waited for.
+    """
+
+    answer: Literal["allow", "ask", "deny"]
+    risk: str = ""
+    rule: str = ""
+    reason: str = ""
+    job: Job | None = None
+    opened: GateOpened | None = None
+    answered: GateAnswered | None = None
+    seconds: float | None = None
+    is_late: bool = False  # denied since nobody answered in time
 
 
 class Failure(Record):

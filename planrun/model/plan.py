@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     EdgeKind = Literal["ok", "completed", "failed", "done"]
     Schedule = Literal["dag", "levels", "batches", "sequential"]
     OnFailure = Literal["block", "abort", "continue", "skip"]
-    Kind = Literal["run", "exec", "validate", "abstract"]
+    from planrun.model.policy import Origin, Policy
+
+    Kind = Literal["run", "exec", "validate", "ask", "decide", "abstract"]
     Section = Literal["steps", "finally"]
     # An expression tree or a template made by `planrun.expressions`: nested tuples, opaque here.
     Tree = tuple[Any, ...]
@@ -71,6 +73,36 @@ class Validate(Record):
     checks: tuple[Check, ...]
 
 
+class Ask(Record):
+    """A gate: yes or no, or a value that follows `schema`."""
+
+    question: Text
+    header: str = ""
+    schema: dict[str, Any] | None = None  # a JSON Schema fragment; None: yes or no
+    default: tuple[Any, ...] = ()  # the answer when the time is over; empty: there is none
+    timeout: float | None = None  # seconds to wait for an answer; None: the run is left waiting
+
+
+class Option(Record):
+    """One answer of a decision."""
+
+    label: str
+    value: Any
+    description: str = ""
+    when: Tree | None = None  # an expression; the first option for which it is true is taken unasked
+
+
+class Decide(Record):
+    """A decision among options; `default` holds values of options."""
+
+    question: Text
+    options: tuple[Option, ...]
+    header: str = ""
+    multi_select: bool = False
+    default: tuple[Any, ...] = ()  # the answer when the time is over, a list for `multi_select`; empty: none
+    timeout: float | None = None
+
+
 class Abstract(Record):
     """Nothing to do yet: the step has to be expanded before it can be executed."""
 
@@ -87,7 +119,7 @@ class Step(Record):
     """One step with everything the engine needs to know."""
 
     id: str
-    action: Run | Exec | Validate | Abstract
+    action: Run | Exec | Validate | Ask | Decide | Abstract
     kind: Kind
     section: Section = "steps"
     title: str = ""
@@ -113,6 +145,15 @@ class Step(Record):
     shell: tuple[str, ...] = ()  # argv before the script; empty: the machine's default
     outputs: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - name to JSON Schema fragment
     needs_dir: bool = False  # it refers to `step.dir`
+    origin: Origin = "file"  # who wrote it
+    declared_risk: str = ""  # what the plan says, at least as high as what was found
+    risk: str = "high"  # of its action as written, or as declared
+    risk_reason: str = ""
+    effects: tuple[str, ...] = ()  # of its action: writes, destroys, network, code …
+    scripts: tuple[
+        str, ...
+    ] = ()  # files of the workspace that its action runs, as far as the text alone tells
+    open_risk: bool = False  # values that are not known yet decide about it
     line: int = 0  # where its `id` or first key stands, 1-based
     col: int = 0
 
@@ -149,6 +190,7 @@ class Plan(Record):
     inherit_env: Literal["safe", "all", "none"] = "safe"
     limits: Limits = Limits()
     schedule: Schedule = "dag"
+    policy: Policy | None = None
     source: bytes = b""  # the exact bytes of the file; a run keeps them
 
     def main(self) -> tuple[Step, ...]:

@@ -13,6 +13,7 @@ from planrun.errors import (
 )
 from planrun.model import events as ev
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
+from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE, "records": EXIT_RECORDS}
 _SIGTERM = 15  # what a run counts as ended by that nobody worked on when it was cancelled
+AT_GATE = ("approval", "decision")  # what a step waits for that waits for somebody
 SUMMARY = ("total", "completed", "failed", "skipped", "blocked", "cancelled")
 
 
@@ -43,18 +45,31 @@ class AttemptState:
         return self.ended.status if self.ended else "running"
 
 
+class Gate(Record):
+    """A gate as far as it got; `opened` is None where somebody answered before it was reached."""
+
+    opened: ev.GateOpened | None = None
+    answered: ev.GateAnswered | None = None
+
+
 class StepState:
     """What is known of one step; `step` is its plan."""
 
-    __slots__ = ("attempts", "before", "ended_at", "message", "outputs", "reason", "status", "step")
+    __slots__ = ("attempts", "before", "ended_at", "gate", "message", "outputs", "reason", "status", "step")
 
     def __init__(self, step: Step) -> None:
         self.step = step
         self.attempts: list[AttemptState] = []
+        self.gate: Gate | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Make it pending again; what its earlier attempts left is evidence and stays."""
+        """Make it pending again; what its earlier attempts left is evidence and stays.
+
+        So does an approval, which is for this run of this plan; a question is asked again.
+        """
+        if self.gate and self.step.kind in ("ask", "decide"):
+            self.gate = None
         self.status = "pending"
         self.reason = ""
         self.message = ""
@@ -66,6 +81,11 @@ class StepState:
     def ended(self) -> bool:
         """Whether the status is final."""
         return self.status in ENDED
+
+    @property
+    def at_gate(self) -> bool:
+        """Whether it waits for somebody."""
+        return self.status == "waiting" and self.reason in AT_GATE
 
     @property
     def flaky(self) -> bool:
@@ -131,6 +151,7 @@ class RunState:
         self.resumed: list[ev.RunResumed] = []
         self.ending: ev.RunEnding | None = None
         self.pausing = False  # asked to pause, or paused
+        self.gate: Gate | None = None  # of the plan as a whole
         self.ended: ev.RunEnded | None = None
         self.params: dict[str, Any] = {}
         self.events = 0
@@ -216,8 +237,8 @@ class RunState:
     def _run_resumed(self, event: ev.RunResumed) -> None:
         if self.status == "completed" and not event.rerun:
             raise InternalError("a completed run cannot be resumed")
-        # A paused run goes on by a transition of its own, every other one starts over.
-        self.status = self.status if self.status == "paused" else "approved"
+        # A paused run goes on by a transition of its own, and so does one that waits; every other one starts over.
+        self.status = self.status if self.status in ("paused", "awaiting_approval") else "approved"
         self.resumed.append(event)
         self.params = event.params
         self.ending = None
@@ -233,17 +254,23 @@ class RunState:
             self._revise(version)
         for name in event.rerun:
             self.steps[name].reset()
+        for step in self.steps.values():
+            if step.at_gate:  # what was asked stands; whether it is answered is seen when its turn comes
+                step.status = "pending"
 
     def _revise(self, version: int) -> None:
         """Go over to another version of the plan; what is known of a step stays with its id."""
         if version not in self.versions:
             raise InternalError(f"version {version} of the plan is not at hand")
         self.plan = self.versions[version]
+        self.gate = None  # nobody approved this version
         known, back = {**self.dropped, **self.steps}, self.dropped
         self.steps = {}
         for step in self.plan.steps:
             found = known.pop(step.id, None) or StepState(step)
             found.step = step
+            if not found.ended:
+                found.gate = None
             if step.id in back:
                 found.reset()  # what it was about may have changed since
             self.steps[step.id] = found
@@ -275,8 +302,25 @@ class RunState:
         if state.ended:
             state.ended_at = event.at
 
+    def _gate_opened(self, event: ev.GateOpened) -> None:
+        if not event.step:
+            self.gate = Gate(opened=event)
+            return
+        state = self.steps[event.step]
+        state.status = move_step(event.step, state.status, "waiting")
+        state.reason = "approval" if event.kind == "approval" else "decision"
+        answered = state.gate.answered if state.gate else None
+        state.gate = Gate(opened=event, answered=answered)
+
+    def _gate_answered(self, event: ev.GateAnswered) -> None:
+        if not event.step:
+            self.gate = Gate(opened=self.gate.opened if self.gate else None, answered=event)
+            return
+        state = self.steps[event.step]
+        state.gate = Gate(opened=state.gate.opened if state.gate else None, answered=event)
+
     def _run_ending(self, event: ev.RunEnding) -> None:
-        self.pausing = event.why == "pause"
+        self.pausing = event.why in ("pause", "gates")
         if not self.pausing:
             # A second cause (a signal during an abort) does not change why the run ended.
             self.ending = self.ending or event
@@ -302,6 +346,8 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.AttemptStarted: RunState._attempt_started,
     ev.AttemptEnded: RunState._attempt_ended,
     ev.StepMoved: RunState._step_moved,
+    ev.GateOpened: RunState._gate_opened,
+    ev.GateAnswered: RunState._gate_answered,
     ev.RunEnding: RunState._run_ending,
     ev.RunEnded: RunState._run_ended,
 }

@@ -8,7 +8,7 @@ file do not show in it. (JSON would be read by more, and costs ten times as much
 
 from __future__ import annotations
 
-from planrun.model.plan import Check, Run
+from planrun.model.plan import Check, Run, Step
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -23,7 +23,9 @@ FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical for
 
 # Where a thing stands and how it was written is not what it means.
 # The steps have lines of their own.
-_PLACES = frozenset(("file", "digest", "line", "col", "condition_text", "source", "steps"))
+_PLACES = frozenset(("file", "digest", "line", "col", "number", "condition_text", "source", "steps"))
+# What is found out about an action follows from it, and from what this version of planrun knows.
+_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "open_risk"))
 
 
 def digest(plan: Plan) -> str:
@@ -53,7 +55,7 @@ def _record(record: Record) -> dict[str, Any]:
         return {"": "Check", "kind": record.kind, "value": _CHECKED[record.kind](record.value)}
     fields: dict[str, Any] = {"": kind.__name__}
     for name, item in sorted(vars(record).items()):
-        if name in _PLACES:
+        if name in _PLACES or (kind is Step and name in _FOUND):
             continue
         if name in _FORMS:
             if item:
@@ -110,6 +112,8 @@ def _action(action: Record) -> dict[str, Any]:
 _FORMS: dict[str, Callable[[Any], Any]] = {
     "action": _action,
     "workdir": _text,
+    "question": _text,
+    "when": _tree,
     "argv": _texts,
     "env_file": _texts,
     "env": _named,

@@ -1,0 +1,115 @@
+"""A run in which steps may have to wait: for an approval, an answer or a decision; or may not start at all."""
+
+from __future__ import annotations
+
+from planrun.engine.queue import push
+from planrun.engine.scheduler import Scheduler
+from planrun.model import events as ev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.engine.scheduler import Options, Rooms
+    from planrun.model.job import Passage, Prepared
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+    from planrun.ports import Gates
+
+LISTEN = 0.25
+"""Seconds between two looks for answers, while something else keeps the run going."""
+
+
+class GatedScheduler(Scheduler):
+    """A run whose steps are let in by `gates`.
+
+    A step whose gate nobody opened gives its place to others. When nothing but such steps is left, the run comes to
+    rest; a gate with a time of its own keeps it waiting so long.
+    """
+
+    def __init__(self, state: RunState, rooms: Rooms, options: Options, gates: Gates) -> None:
+        super().__init__(state, rooms, options)
+        self._gates = gates
+        self._held: dict[str, Passage] = {}  # steps at their gates, or beyond them in another way
+
+    def _launch(self, step: Step) -> None:
+        """Start a step that may start; what starts a process is made ready first, so that this is what is judged."""
+        attempt = len(self.state.steps[step.id].attempts) + 1
+        prepared = None
+        if step.kind in ("run", "exec"):
+            prepared = self.rooms.steps.prepare(step, attempt, self.state)
+            if prepared.job is None:  # it cannot run, whatever anybody says
+                self._begin(step, attempt, prepared)
+                return
+        passage = self._gates.judge(step, self.state, prepared.job if prepared else None)
+        for event in (passage.opened, passage.answered):
+            if event is not None:
+                self._emit(event)
+        if passage.answer == "ask":
+            self._hold(step, passage)
+        elif passage.answer == "deny":
+            self._refuse(step, passage)
+        else:
+            self._admit(step, attempt, prepared, passage)
+
+    def _admit(self, step: Step, attempt: int, prepared: Prepared | None, passage: Passage) -> None:
+        prepared = prepared or self.rooms.steps.prepare(step, attempt, self.state)
+        if passage.job is not None:
+            prepared = prepared.but(job=passage.job)
+        self._begin(step, attempt, prepared, risk=passage.risk, rule=passage.rule)
+
+    def _hold(self, step: Step, passage: Passage) -> None:
+        self._queue.release(step.id)
+        self._held[step.id] = passage
+        if passage.seconds is not None:  # it is judged again then
+            push(self._waiting, (self._clock.monotonic() + max(0.0, passage.seconds), step.id))
+
+    def _refuse(self, step: Step, passage: Passage) -> None:
+        self._queue.release(step.id)
+        self._emit(
+            ev.StepMoved(
+                at=self._clock.stamp(),
+                step=step.id,
+                status="failed",
+                reason="timeout" if passage.is_late else "denied",
+                message=passage.reason,
+                rule=passage.rule,
+            )
+        )
+        self._settle(step.id)
+        self._abort(step)
+
+    def _heed(self) -> None:
+        super()._heed()
+        if self._at_gates():
+            for event in self._gates.heard(self.state):
+                self._emit(event)
+                self._call([event.step] if event.step else self._at_gates("approval"))
+
+    def _at_gates(self, reason: str = "") -> list[str]:
+        """The steps that wait for somebody, or for one thing of him."""
+        states = self.state.steps
+        found = [name for name in self._held if states[name].at_gate]
+        return [name for name in found if states[name].reason == reason] if reason else found
+
+    def _call(self, names: list[str]) -> None:
+        """Have steps judged again that wait at their gates."""
+        for name in names:
+            if self.state.steps[name].at_gate:
+                del self._held[name]
+                self._waiting[:] = sorted(entry for entry in self._waiting if entry[1] != name)
+                self._queue.put_back(name)
+
+    def _patience(self) -> float | None:
+        patience = super()._patience()
+        if not self._at_gates():
+            return patience
+        return LISTEN if patience is None else min(LISTEN, patience)
+
+    def _over(self) -> bool:
+        idle = not self.rooms.executor.running and not self._waiting
+        if idle and self._at_gates() and not self.state.pausing and self.lost is None:
+            ended = self.rooms.executor.wait(0)
+            for job, outcome in ended:  # what could not be started
+                self._finish(job, outcome)
+            if not ended:
+                self._emit(ev.RunEnding(at=self._clock.stamp(), why="gates"))
+        return super()._over()
