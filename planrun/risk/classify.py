@@ -1,0 +1,198 @@
+"""From the text of a command to its class of risk: `read-only`, `low`, `medium` or `high`.
+
+The class says what an unattended runner may assume about the text when bash runs it in the workspace. What is not
+understood in full is high. The rules are told in docs/risk.md.
+"""
+
+from __future__ import annotations
+
+from planrun.model.record import Record
+from planrun.risk import commands, lexer
+from planrun.risk.levels import HIGH, Finding, high, rank, together
+from planrun.risk.paths import Ground
+from planrun.risk.scope import Scope, TooMany
+from planrun.risk.syntax import parse
+from planrun.risk.tokens import HOLES, NotUnderstood
+from planrun.risk.words import HOME, Arg, literal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planrun.risk.scope import Found
+
+MAX_LENGTH = 16_384
+"""Characters of one text; a longer one is high. Reading it takes some milliseconds."""
+_UNSEEN = frozenset(
+    chr(code)
+    for code in (
+        0x34F,
+        0x115F,
+        0x1160,
+        0x17B4,
+        0x17B5,
+        0x3164,
+        *range(0x180B, 0x1810),
+        *range(0xFE00, 0xFE10),
+    )
+)
+
+
+class Setting(Record):
+    """Where a text would run, as far as it is known.
+
+    `cwd`: workspace-relative folder; `variables`: values that are known; `places`: absolute prefixes of paths that
+    count as ordinary files of the workspace; `workspace`: its absolute path, "" when it is not known.
+    """
+
+    cwd: str = ""
+    variables: Mapping[str, str] = {}
+    places: tuple[str, ...] = ()
+    workspace: str = ""
+
+
+class Command(Record):
+    """One simple command of a text.
+
+    `words` after quotes are gone, None for one that is not known before it runs; `spans` their offsets in the text;
+    `cwd` the workspace-relative folder it runs in, None when that is not certain.
+    """
+
+    words: tuple[str | None, ...]
+    spans: tuple[tuple[int, int], ...] = ()
+    cwd: str | None = ""
+    level: str
+    reason: str
+    effects: tuple[str, ...] = ()
+
+
+class Risk(Record):
+    """The class of a text, the part that decides it, its effects, and every simple command in it, in order."""
+
+    level: str
+    reason: str
+    effects: tuple[str, ...] = ()
+    commands: tuple[Command, ...] = ()
+    understood: bool = True
+
+
+NO_SETTING = Setting()
+
+
+def classify(text: str, setting: Setting = NO_SETTING) -> Risk:
+    """Return the class of a text that `bash -c` runs; never raises, whatever the text is."""
+    try:
+        return _classified(text, setting)
+    except NotUnderstood as not_understood:
+        return _opaque(f"not understood: {not_understood.reason}")
+    except TooMany:
+        return _opaque("too many commands to follow")
+
+
+def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
+    """Return the class of a program that is started without a shell; its words mean nothing but themselves."""
+    odd = next((reason for reason in map(odd_character, argv) if reason), "")
+    if odd or not argv or sum(map(len, argv)) > MAX_LENGTH:
+        return _opaque(odd or ("too long to follow" if argv else "no command at all"))
+    words = [literal(word) for word in argv]
+    for arg in words:
+        if set(HOLES) & set(arg.value or ""):
+            arg.value = None
+    ground = ground_of(setting)
+    finding = commands.of_words(words, ground.cwd, ground, builtins=False)
+    command = Command(words=tuple(arg.value for arg in words), cwd=ground.cwd, **vars(finding))
+    return _risk((command,), [(_cut(" ".join(argv)), finding)])
+
+
+def ground_of(setting: Setting) -> Ground:
+    """Return what paths in a text are measured against."""
+    return Ground(setting.cwd, setting.variables, setting.places, setting.workspace)
+
+
+def scope_of(text: str, setting: Setting) -> Scope:
+    """Return what is found in a text; raises NotUnderstood and TooMany."""
+    odd = odd_character(text)
+    if odd:
+        raise NotUnderstood(odd, 0)
+    if len(text) > MAX_LENGTH:
+        raise TooMany
+    tokens = lexer.lex(text)
+    scope = Scope(tokens, ground_of(setting), loops_move=False)
+    parse(tokens, scope)
+    if scope.loop_moved:
+        scope = Scope(tokens, ground_of(setting), loops_move=True)
+        parse(tokens, scope)
+    scope.found.sort(key=lambda found: found.simple.start)
+    return scope
+
+
+def _classified(text: str, setting: Setting) -> Risk:
+    scope = scope_of(text, setting)
+    if not scope.found:
+        return _opaque("no command at all")
+    parts: list[tuple[str, Finding]] = [(_cut(text[at : at + 40]), finding) for at, finding in scope.marks]
+    listed = []
+    for found in scope.found:
+        finding = commands.of_found(found, scope.ground)
+        parts.append((_excerpt(text, found), finding))
+        if not found.simple.subject and found.simple.words:
+            listed.append(_command(found, finding))
+    return _risk(tuple(listed), parts)
+
+
+def _command(found: Found, finding: Finding) -> Command:
+    variants = found.variants
+    words = [
+        values[0] if len(set(values)) == 1 and values[0] is not None and HOME not in values[0] else None
+        for values in zip(*([arg.value for arg in variant.words] for variant in variants), strict=True)
+    ]
+    cwds = tuple(found.cwds)
+    return Command(
+        words=tuple(words),
+        spans=tuple((word.start, word.end) for word in found.simple.words),
+        cwd=cwds[0] if len(cwds) == 1 else None,
+        level=finding.level,
+        reason=finding.reason,
+        effects=finding.effects,
+    )
+
+
+def _excerpt(text: str, found: Found) -> str:
+    simple = found.simple
+    words = [
+        *simple.words,
+        *(word for _, word in simple.assignments),
+        *(word for _, _, word, _ in simple.redirects),
+    ]
+    return _cut(text[simple.start : max((word.end for word in words), default=simple.start)])
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:59]}…"
+
+
+def _risk(listed: tuple[Command, ...], parts: list[tuple[str, Finding]]) -> Risk:
+    whole = together([finding for _, finding in parts])
+    shown, decides = max(parts, key=lambda part: rank(part[1].level))
+    return Risk(
+        level=whole.level, reason=f"`{shown}`: {decides.reason}", effects=whole.effects, commands=listed
+    )
+
+
+def _opaque(reason: str) -> Risk:
+    return Risk(level=HIGH, reason=reason, effects=high(reason).effects, understood=False)
+
+
+def odd_character(text: str) -> str:
+    """Say which character hides or mimics something; "" when there is none."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return ""
+    for char in text:
+        mimics = "\uff00" <= char <= "\uffef" or char in _UNSEEN
+        if mimics or not (char.isprintable() or char in "\n\t" or char in HOLES):
+            return f"the character U+{ord(char):04X}, which hides or mimics something"
+    return ""
+
+
+__all__ = ["Arg", "Command", "Risk", "Setting", "classify", "classify_argv"]

@@ -1,0 +1,167 @@
+"""The class of one simple command: its assignments, its redirections, its program, and what that starts in turn."""
+
+from __future__ import annotations
+
+from planrun.risk import environment, paths, programs
+from planrun.risk.levels import LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
+from planrun.risk.table import use_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.risk.paths import Ground
+    from planrun.risk.scope import Found, Variant
+    from planrun.risk.table import Rules
+    from planrun.risk.words import Arg
+
+_NOTHING = Finding(level=READ_ONLY, reason="only reads and prints")
+_WRITES = ("&>", "&>>", ">", ">>", ">|")
+_SYSTEM = ("/bin/", "/usr/bin/")
+_FREE_OF_FOLDER = frozenset(
+    (":", "true", "false", "echo", "printf", "exit", "set", "sleep", "break", "continue")
+)
+
+
+def of_found(found: Found, ground: Ground) -> Finding:
+    """Return the worst of what a command may be, over all it may be given and all folders it may run in."""
+    findings = [_of_variant(variant, cwd, ground, found) for variant in found.variants for cwd in found.cwds]
+    return together(findings)
+
+
+def _of_variant(variant: Variant, cwd: str | None, ground: Ground, found: Found) -> Finding:
+    subject = found.simple.subject
+    if subject:
+        return together([_of_subject(subject, arg) for arg in variant.words])
+    findings = [_assignment(name, arg, cwd, ground) for name, arg in variant.assignments]
+    findings += [_redirection(redirect, cwd, ground) for redirect in variant.redirects]
+    if variant.words:
+        findings.append(of_words(variant.words, cwd, ground, builtins=True))
+    return together(findings)
+
+
+def _of_subject(subject: str, arg: Arg) -> Finding:
+    """Return what a word means that no program gets: in `case`, `for` or `[[ ]]`."""
+    if arg.trouble:
+        return high(arg.trouble)
+    if subject == "condition":
+        return _NOTHING
+    if arg.value is None or (arg.glob and subject == "for"):
+        return high("a value that is not known before it runs")
+    if subject == "numbers" and not arg.value.lstrip("-").isdigit():
+        return high(f"{arg.value}: evaluated as arithmetic")
+    return _NOTHING
+
+
+def _assignment(name: str, arg: Arg, cwd: str | None, ground: Ground) -> Finding:
+    if arg.trouble or arg.value is None:
+        return high(arg.trouble or f"{name}: its value is not known before it runs")
+    reason = environment.harm(name, arg.value, cwd, ground)
+    return high(reason, "code") if reason else Finding(level=READ_ONLY, reason="sets a variable")
+
+
+# Redirections
+
+
+def _redirection(
+    redirect: tuple[int | None, str, Arg, Arg | None], cwd: str | None, ground: Ground
+) -> Finding:
+    fd, op, target, here = redirect
+    if here is not None:
+        return _data(here)
+    if op == "<<<":
+        return _data(target)
+    if target.trouble or target.value is None or target.glob:
+        return high(target.trouble or "a redirection to or from a file that is not known")
+    path = target.value
+    if op in (">&", "<&") and (path.isdigit() or path == "-"):
+        return _descriptor(fd, op, path)
+    if path.startswith(("/dev/tcp", "/dev/udp")):
+        return high(f"{path}: opens a connection", "network")
+    if op == "<":
+        reason = paths.reading(path, cwd, ground)
+        return high(reason, "secrets") if reason else Finding(level=READ_ONLY, reason=f"reads {path}")
+    if op in _WRITES or (op == ">&" and fd is None):
+        return _written(path, cwd, ground)
+    return high(f"`{op}`: a redirection that is not covered")
+
+
+def _descriptor(fd: int | None, op: str, path: str) -> Finding:
+    if op == ">&" and fd in (None, 1, 2) and path in ("1", "2"):
+        return _NOTHING
+    return high(f"{op}{path}: a descriptor that is not covered")
+
+
+def _data(arg: Arg) -> Finding:
+    if arg.trouble or arg.value is None:
+        return high(arg.trouble or "a here-document with a value that is not known before it runs")
+    return _NOTHING
+
+
+def _written(path: str, cwd: str | None, ground: Ground) -> Finding:
+    if path == "/dev/null":
+        return _NOTHING
+    reason = paths.writing(path, cwd, ground) if path else "an empty name of a file"
+    if path.endswith("/"):
+        reason = reason or f"{path}: no file"
+    return (
+        high(reason, "writes") if reason else Finding(level=LOW, reason=f"writes {path}", effects=("writes",))
+    )
+
+
+# Programs
+
+
+def of_words(words: list[Arg], cwd: str | None, ground: Ground, *, builtins: bool) -> Finding:
+    """Return the class of a program with its arguments, and of every command that it starts in turn."""
+    findings: list[Finding] = []
+    rest: list[Arg] | None = words
+    module = False
+    while rest:
+        name = rest[0].value
+        if rest[0].trouble or name is None or rest[0].glob:
+            return high(rest[0].trouble or "which program runs is not known before it does", "code")
+        if cwd is None and name not in _FREE_OF_FOLDER:
+            return high(f"{name}: in which folder it runs is not known")
+        if "/" in name and not module:
+            name, found = _by_path(name, rest, cwd, ground)
+            if found is not None:
+                findings.append(found)
+                break
+        rules = programs.rules(f"python:{name}" if module else name)
+        if rules is None or (_builtin(rules) and not (builtins and rest is words)):
+            return high(_unknown(name, module=module))
+        if len(rest) == 2 and rest[1].value in ("--version", "--help") and not module:
+            break
+        use = use_of(rules, rest, cwd, ground)
+        findings += use.findings
+        rest, module, cwd = use.rest, use.module, use.cwd
+    return together(findings)
+
+
+def _unknown(name: str, *, module: bool) -> str:
+    from planrun.risk.programs import dangerous  # most commands are none of these
+
+    if module:
+        return f"{name}: a module that nothing is known of"
+    return dangerous.REASONS.get(name) or f"{name}: a program that nothing is known of"
+
+
+def _builtin(rules: Rules) -> bool:
+    return (rules[0] if isinstance(rules, tuple) else rules).builtin
+
+
+def _by_path(name: str, words: list[Arg], cwd: str | None, ground: Ground) -> tuple[str, Finding | None]:
+    """Return the name of a program of the system, or what running a file of the workspace means."""
+    base = name.rpartition("/")[2]
+    for folder in _SYSTEM:
+        rules = programs.rules(base) if name == folder + base else None
+        if rules is not None and not _builtin(rules):
+            return base, None
+    where, place = paths.locate(name, cwd, ground)
+    if where == "outside" or not base or base in (".", ".."):
+        return name, high(f"{name}: a program outside the workspace", "code")
+    if where == "inside" and (paths.control(place) and not place.startswith(".github/")):
+        return name, high(f"{name}: belongs to git or to the runner", "code")
+    use = use_of(programs.SCRIPT, words, cwd, ground)
+    if rank(together(use.findings).level) > rank(MEDIUM):
+        return name, together(use.findings)
+    return name, Finding(level=MEDIUM, reason=f"runs {name}", effects=("code",))

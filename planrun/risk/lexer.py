@@ -1,0 +1,323 @@
+"""From text to the tokens of bash, for the part of the language that can be read exactly.
+
+Whatever is not read exactly as bash reads it raises NotUnderstood. There is no recursion: a substitution opens a frame
+on a stack.
+"""
+
+from __future__ import annotations
+
+from planrun.risk.expansions import Expansions
+from planrun.risk.tokens import DIGITS, HOLES, NAME, QUOTED_HOLE, NotUnderstood, Redirect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.risk.tokens import Part, Token
+
+_SPECIAL = frozenset(" \t\n\\'\"$`;&|()<>*?[~#" + HOLES)
+_IN_QUOTES = frozenset('\\"$`' + HOLES)
+_VALUE = NAME | frozenset("./@:+=,-\t" + HOLES)  # of what a value that is put in can consist
+_OPERATORS = (";;&", ";;", ";&", "&&", "||", "|&", ";", "&", "|", "(", ")")
+_REDIRECTS = ("&>>", "<<<", "<<-", "&>", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
+
+
+def lex(text: str) -> list[Token]:
+    """Return the tokens of a whole text; raises NotUnderstood."""
+    return _Lexer(text, 0, len(text)).read()
+
+
+class _Lexer(Expansions):
+    def read(self) -> list[Token]:
+        while True:
+            frame = self.frame
+            if self.at >= frame.end:
+                if self._leave():
+                    return frame.tokens
+            elif frame.quoted >= 0:
+                self._quoted()
+            else:
+                self._bare()
+
+    def _leave(self) -> bool:
+        """Close what ends with the region; True when that is the whole text."""
+        frame = self.frame
+        if frame.quoted >= 0:
+            raise NotUnderstood("an unterminated quote", frame.quoted)
+        if frame.closer == ")":
+            raise NotUnderstood("an unterminated substitution", frame.opened)
+        self._end_word()
+        if frame.delimiter is not None:
+            raise NotUnderstood("a here-document without a delimiter", frame.end)
+        if frame.closer == "`":
+            self._pop()
+            return False
+        if self.documents:
+            raise NotUnderstood("a here-document without an end", frame.end)
+        return True
+
+    # Outside quotes
+
+    def _bare(self) -> None:
+        char = self.text[self.at]
+        if char not in _SPECIAL:
+            self._run()
+        elif char in " \t":
+            self._end_word()
+            self.at += 1
+        elif char in "\n;&|()<>":
+            self._operator(char)
+        elif char == "$":
+            self._dollar()
+        else:
+            self._mark(char)
+
+    def _run(self) -> None:
+        text, start, end = self.text, self.at, self.frame.end
+        at = start
+        while at < end and text[at] not in _SPECIAL:
+            at += 1
+        self._grow(text[start:at])
+        self.at = at
+
+    def _mark(self, char: str) -> None:
+        """Read a quote, a glob or another sign that means something in a word."""
+        if char == '"':
+            self._add(("text", "", True))
+            self.frame.quoted = self.at
+            self.at += 1
+        elif char == "'":
+            self._single()
+        elif char == "\\":
+            self._backslash()
+        elif char == "`":
+            self._backtick()
+        elif char == "#" and self.frame.start < 0:
+            self._comment()
+        elif char in "*?[":
+            self._glob(char)
+        else:
+            self._sign(char)
+
+    def _glob(self, char: str) -> None:
+        rest = self.text[self.at + 1 : self.at + 3]
+        if char == "[" and self.frame.start < 0 and rest.lstrip("[")[:1] in ("", " ", "\t", "\n"):
+            # `[` and `[[` by themselves are words like any other.
+            word = "[[" if rest[:1] == "[" else "["
+            self._grow(word)
+            self.at += len(word)
+        else:
+            self._add(("glob", char, False))
+            self.at += 1
+
+    def _sign(self, char: str) -> None:
+        first = self.frame.start < 0
+        if char in HOLES:
+            self._hole(char)
+        elif char in "#~" and self.frame.parts and all(kind == "hole" for kind, _, _ in self.frame.parts):
+            raise NotUnderstood("a sign whose meaning depends on the value before it", self.at)
+        elif char == "~" and first and self._after() in "/ \t\n;&|()<>":
+            self._add(("home", "", False))
+        elif char == "~" and first:
+            self._add(("strange", "~: the home of somebody", False))
+        else:
+            self._grow(char)
+        self.at += 1
+
+    def _hole(self, char: str) -> None:
+        if char == QUOTED_HOLE and any(frame.closer == "`" for frame in self.frames):
+            raise NotUnderstood("a quoted value put in between backticks", self.at)
+        self._add(("hole", char, False))
+
+    def _comment(self) -> None:
+        stop = self.text.find("\n", self.at, self.frame.end)
+        start, self.at = self.at, self.frame.end if stop < 0 else stop
+        if QUOTED_HOLE in self.text[start : self.at]:
+            raise NotUnderstood("a quoted value put into a comment", start)
+
+    def _single(self) -> None:
+        close = self.text.find("'", self.at + 1, self.frame.end)
+        if close < 0:
+            raise NotUnderstood("an unterminated quote", self.at)
+        for part in _literal(self.text, self.at + 1, close):
+            self._add(part)
+        self.at = close + 1
+
+    def _backslash(self) -> None:
+        if self.at + 1 >= self.frame.end:
+            raise NotUnderstood("a backslash with nothing after it", self.at)
+        follows = self.text[self.at + 1]
+        if follows in HOLES:
+            raise NotUnderstood("a value put in after a backslash", self.at)
+        if follows != "\n":
+            self._add(("text", follows, True))
+        elif self.at and self.text[self.at - 1] in "<>&|;(":
+            # bash drops the line's end before it reads operators: `<\` and `(` on the next line are one.
+            beyond = self.text[self.at + 2 : self.at + 3]
+            if beyond and beyond not in NAME and beyond not in " \t./\"'":
+                raise NotUnderstood("an operator that may go on in the next line", self.at - 1)
+        self.at += 2
+
+    # Inside double quotes
+
+    def _quoted(self) -> None:
+        text, at, end = self.text, self.at, self.frame.end
+        while at < end and text[at] not in _IN_QUOTES:
+            at += 1
+        if at > self.at:
+            self._add(("text", text[self.at : at], True))
+            self.at = at
+            return
+        char = text[at]
+        if char == '"':
+            self.frame.quoted = -1
+            self.at += 1
+        elif char == "$":
+            self._dollar()
+        elif char == "`":
+            self._backtick()
+        elif char == "\\":
+            self._escape('$`"\\\n')
+        elif char == QUOTED_HOLE:
+            raise NotUnderstood("a quoted value put between quotes", at)
+        else:
+            self._add(("hole", char, True))
+            self.at += 1
+
+    def _escape(self, known: str) -> None:
+        follows = self._after()
+        if follows in known and self.at + 1 < self.frame.end:
+            self._add(("text", "" if follows == "\n" else follows, True))
+            self.at += 2
+        else:
+            self._add(("text", "\\", True))
+            self.at += 1
+
+    # Operators
+
+    def _operator(self, char: str) -> None:
+        frame, text, at = self.frame, self.text, self.at
+        if char in "<>" or text.startswith("&>", at):
+            self._redirect()
+            return
+        self._end_word()
+        if frame.delimiter is not None:
+            raise NotUnderstood("a here-document without a delimiter", at)
+        if char == ")" and frame.closer == ")" and not frame.parens:
+            self._pop()
+            return
+        if char == "\n":
+            frame.tokens.append(("op", "\n", at, at + 1))
+            self.at += 1
+            self._here_documents()
+            return
+        operator = next(op for op in _OPERATORS if text.startswith(op, at))
+        if at + len(operator) > frame.end:
+            raise NotUnderstood("an unterminated substitution", at)
+        frame.parens += {"(": 1, ")": -1}.get(operator, 0)
+        frame.tokens.append(("op", operator, at, at + len(operator)))
+        self.at += len(operator)
+
+    def _redirect(self) -> None:
+        frame, text, at = self.frame, self.text, self.at
+        if text.startswith(("<(", ">("), at):
+            raise NotUnderstood("a process substitution", at)
+        operator = next(op for op in _REDIRECTS if text.startswith(op, at))
+        if at + len(operator) > frame.end:
+            raise NotUnderstood("a redirection without a target", at)
+        fd: int | None = None
+        start = at
+        if frame.parts and frame.parts[-1][0] == "hole":
+            raise NotUnderstood("a redirection whose descriptor depends on a value", frame.start)
+        if frame.start >= 0 and not frame.parts and operator[0] != "&" and frame.text:
+            if set(frame.text) <= DIGITS:
+                if at - frame.start != len(frame.text) or len(frame.text) > 3:
+                    raise NotUnderstood("a descriptor that is not covered", frame.start)
+                fd, start = int(frame.text), frame.start
+                frame.text, frame.start = "", -1
+            elif frame.text[0] == "{" and frame.text[-1] == "}":
+                raise NotUnderstood("a descriptor with a name", frame.start)
+        self._end_word()
+        if frame.delimiter is not None:
+            raise NotUnderstood("a here-document without a delimiter", at)
+        redirect = Redirect(fd, operator)
+        frame.tokens.append(("redirect", redirect, start, at + len(operator)))
+        if operator in ("<<", "<<-"):
+            frame.delimiter = redirect
+        self.at += len(operator)
+
+    # Here-documents
+
+    def _here_documents(self) -> None:
+        if self.frame is not self.frames[0]:
+            if self.documents:
+                raise NotUnderstood("a here-document that begins inside a substitution", self.at)
+            return
+        documents, self.documents = self.documents, []
+        for redirect, delimiter, quoted in documents:
+            start, stop = self._body(delimiter, tabs=redirect.op == "<<-")
+            redirect.here = (
+                _literal(self.text, start, stop) if quoted else _body_parts(self.text, start, stop)
+            )
+
+    def _body(self, delimiter: str, *, tabs: bool) -> tuple[int, int]:
+        """Return the region of a here-document's body and go on behind it."""
+        start = at = self.at
+        end = self.frame.end
+        while at < end:
+            stop = self.text.find("\n", at, end)
+            line = self.text[at : end if stop < 0 else stop]
+            if HOLES[0] in line and not set(line) - _VALUE:
+                raise NotUnderstood("a line that a value may make the end of the here-document", at)
+            if (line.lstrip("\t") if tabs else line) == delimiter:
+                self.at = end if stop < 0 else stop + 1
+                return start, at
+            at = end if stop < 0 else stop + 1
+        raise NotUnderstood("a here-document without an end", start)
+
+
+def _literal(text: str, start: int, end: int) -> list[Part]:
+    """Return the parts of a text in which nothing means anything, but where values may be put in."""
+    inner = text[start:end]
+    if QUOTED_HOLE in inner:
+        raise NotUnderstood("a quoted value put into a quoted text", start)
+    if HOLES[0] not in inner:
+        return [("text", inner, True)]
+    parts: list[Part] = []
+    for piece in inner.split(HOLES[0]):
+        parts += [("text", piece, True), ("hole", HOLES[0], True)]
+    return parts[:-1]
+
+
+def _body_parts(text: str, start: int, end: int) -> list[Part]:
+    """Return the parts of an unquoted here-document, which is expanded as a double-quoted text is."""
+    body = text[start:end]
+    if "$" not in body and "`" not in body and "\\" not in body:
+        return _literal(text, start, end)
+    if "\\\n" in body:
+        raise NotUnderstood(
+            "a line that goes on in the next inside a here-document", start + body.index("\\\n")
+        )
+    return _DocumentLexer(text, start, end).parts()
+
+
+class _DocumentLexer(_Lexer):
+    r"""Reads a text in which `"` means nothing, but `$`, backticks and `\` do."""
+
+    def parts(self) -> list[Part]:
+        root = self.frame
+        root.quoted = root.opened
+        while self.frame is not root or self.at < root.end:
+            if self.at >= self.frame.end:
+                self._leave()
+            elif self.frame is not root:
+                if self.frame.quoted >= 0:
+                    self._quoted()
+                else:
+                    self._bare()
+            elif self.text[self.at] == '"':
+                self._add(("text", '"', True))
+                self.at += 1
+            elif self.text[self.at] == "\\":
+                self._escape("$`\\")
+            else:
+                self._quoted()
+        return root.parts

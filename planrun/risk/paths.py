@@ -1,0 +1,216 @@
+"""Where a path leads, by its text alone: inside the workspace, to a control file, outside, to a secret.
+
+Every question takes the path as a program gets it, and the folder the program runs in (None: not known), and answers
+with a reason: "" means that nothing stands against it. Links are not followed: nothing here looks at a disk.
+"""
+
+from __future__ import annotations
+
+from planrun.risk.words import HOME, names_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CI_FOLDERS = names_in(
+    ".github .gitea .forgejo .circleci .buildkite .gitlab .azure-pipelines .woodpecker .teamcity .semaphore"
+)
+_CONTROL_FOLDERS = frozenset((".git", ".planrun", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky"))
+_CONTROL_FILES = names_in(
+    ".gitlab-ci.yml .gitlab-ci.yaml .travis.yml .drone.yml .woodpecker.yml .woodpecker.yaml jenkinsfile"
+    " azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml .appveyor.yml"
+    " .cirrus.yml buildspec.yml cloudbuild.yaml .bashrc .bash_profile .bash_login .bash_logout"
+    " .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .inputrc .gitconfig .gitmodules .envrc"
+    " .npmrc .pypirc .netrc .vimrc .plan.lock.json policy.yml policy.yaml authorized_keys crontab"
+)
+_SECRET_FOLDERS = names_in(".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store secrets")
+_SECRET_FILES = names_in(
+    ".netrc _netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf .htpasswd .vault-token .boto .s3cfg"
+    " .dockercfg .bash_history .zsh_history .python_history .node_repl_history .psql_history credentials"
+    " credentials.json credentials.yml credentials.yaml credentials.toml credentials.txt credentials.ini"
+    " service-account.json secret secret.txt secrets.txt secrets.json secrets.yml secrets.yaml"
+    " secrets.toml secrets.ini secret.json secret.yml secret.yaml secret.key token token.txt token.json"
+    " tokens.txt tokens.json passwd passwords.txt password.txt password shadow gshadow sudoers"
+    " .terraformrc terraform.tfstate terraform.tfvars kubeconfig .envrc master.key"
+)
+_SECRET_ENDS = (
+    ".pem",
+    ".key",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".ppk",
+    ".ovpn",
+    ".keytab",
+    ".gpg",
+)
+_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+# What of a system may be read: programs and their documentation, and files that describe the machine.
+_SYSTEM_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
+_SYSTEM_FILES = names_in(
+    "/ /dev/null /etc/os-release /etc/hostname /etc/hosts /etc/debian_version /etc/lsb-release"
+    " /etc/alpine-release /etc/issue /etc/timezone /etc/shells /etc/services /etc/protocols"
+    " /etc/nsswitch.conf /proc/cpuinfo /proc/meminfo /proc/version /proc/loadavg /proc/uptime"
+    " /proc/filesystems /proc/stat /proc/self/cgroup"
+)
+_GLOBS = frozenset("*?[")
+
+
+class Ground:
+    """What paths are measured against; the fields are those of `classify.Setting`."""
+
+    __slots__ = ("cwd", "places", "variables", "workspace")
+
+    def __init__(
+        self, cwd: str, variables: Mapping[str, str], places: tuple[str, ...], workspace: str
+    ) -> None:
+        self.cwd: str | None = _joined([], cwd) if not cwd.startswith("/") else None
+        self.variables = variables
+        self.places = tuple(place.rstrip("/") for place in places if place.startswith("/"))
+        self.workspace = workspace.rstrip("/") if workspace.startswith("/") else ""
+
+
+def _joined(base: list[str], path: str) -> str | None:
+    """Return a path below a base folder, without dots; None when it leaves the top."""
+    parts = list(base)
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _absolute(path: str) -> str:
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def locate(path: str, cwd: str | None, ground: Ground) -> tuple[str, str]:
+    """Return where a path leads: ("inside", relative), ("place", absolute), ("outside", absolute or as it is)."""
+    if HOME in path:
+        return "outside", path.replace(HOME, "~")
+    if path.startswith("/"):
+        whole = _absolute(path)
+        if ground.workspace and _below(whole, ground.workspace):
+            return "inside", whole[len(ground.workspace) + 1 :]
+        if any(_below(whole, place) for place in ground.places):
+            return "place", whole
+        return "outside", whole
+    if cwd is None:
+        return "outside", path
+    relative = _joined(cwd.split("/") if cwd else [], path)
+    return ("outside", path) if relative is None else ("inside", relative)
+
+
+def folder(path: str, cwd: str | None, ground: Ground) -> str | None:
+    """Return the workspace-relative folder that `cd` leads to; None when it is not inside."""
+    where, relative = locate(path, cwd, ground)
+    return relative if where == "inside" else None
+
+
+def secret(path: str) -> bool:
+    """Whether a path names keys, credentials or an environment file, wherever it stands."""
+    parts = [part for part in path.lower().split("/") if part]
+    if not parts:
+        return False
+    if any(part in _SECRET_FOLDERS for part in parts[:-1]) or parts[-1] in _SECRET_FOLDERS:
+        return True
+    if any(part.startswith(_SECRET_STARTS) or part in _SECRET_FILES for part in parts):
+        return True
+    if ".git" in parts:
+        below = parts[parts.index(".git") + 1 :]
+        return not below or below[-1].startswith(("config", "credentials"))
+    return parts[-1].endswith(_SECRET_ENDS) or "environ" in parts
+
+
+def reading(path: str, cwd: str | None, ground: Ground) -> str:
+    """Say why a program must not read a path."""
+    if path == "-":
+        return ""
+    where, place = locate(path, cwd, ground)
+    if secret(path) or secret(place):
+        return f"{_shown(path)}: may hold secrets"
+    if where == "outside" and not _harmless(place):
+        return _outside(path, cwd, "read")
+    return _hidden_glob(path)
+
+
+def _harmless(path: str) -> bool:
+    return path in _SYSTEM_FILES or any(_below(path, folder) for folder in _SYSTEM_FOLDERS)
+
+
+def _hidden_glob(path: str) -> str:
+    """Say that a pattern may match what must not be read: hidden files, or anything below .git."""
+    parts = path.split("/")
+    for at, part in enumerate(parts):
+        if _GLOBS & set(part) and (part.startswith(".") or ".git" in parts[:at]):
+            return f"{_shown(path)}: a pattern that may name files with secrets"
+    return ""
+
+
+def inside(path: str, cwd: str | None, ground: Ground) -> str:
+    """Say why a path is no ordinary one inside the workspace."""
+    where, _ = locate(path, cwd, ground)
+    if where == "outside":
+        return _outside(path, cwd, "used")
+    return reading(path, cwd, ground)
+
+
+def writing(path: str, cwd: str | None, ground: Ground) -> str:
+    """Say why a program must not write a path."""
+    if path == "/dev/null":
+        return ""
+    where, place = locate(path, cwd, ground)
+    if where == "outside":
+        return _outside(path, cwd, "written")
+    if where == "inside" and control(place):
+        return f"{_shown(path)}: controls what runs later"
+    if secret(path):
+        return f"{_shown(path)}: may hold secrets"
+    return ""
+
+
+def control(path: str) -> bool:
+    """Whether a workspace-relative path belongs to git, to a CI system, to a shell or to planrun."""
+    parts = path.lower().split("/")
+    return (
+        any(part in _CONTROL_FOLDERS or part in _CI_FOLDERS or part == ".vscode" for part in parts)
+        or parts[-1] in _CONTROL_FILES
+        or parts[-1].endswith((".plan.yml", ".plan.yaml"))
+    )
+
+
+def deleting(path: str, cwd: str | None, ground: Ground) -> str:
+    """Say why a program must not delete a path."""
+    where, place = locate(path, cwd, ground)
+    if where == "inside" and not place:
+        return f"{_shown(path)}: the workspace itself"
+    if where == "inside" and cwd and _below(cwd, place):
+        return f"{_shown(path)}: the folder it stands in"
+    if not path:
+        return "an empty name"
+    return writing(path, cwd, ground)
+
+
+def _outside(path: str, cwd: str | None, done: str) -> str:
+    if cwd is None and not path.startswith(("/", HOME)):
+        return f"{_shown(path)}: {done} in a folder that is not known"
+    return f"{_shown(path)}: {done} outside the workspace"
+
+
+def _shown(path: str) -> str:
+    return path.replace(HOME, "~") if len(path) <= 60 else path[:60].replace(HOME, "~") + "…"

@@ -1,0 +1,119 @@
+"""What is known of programs: one module per family, each with a table `PROGRAMS` from a name to a rule.
+
+    PROGRAMS: dict[str, Rules] = {
+        "wc": Rule("read-only", "read*", "-c -l -w --bytes --lines", glob=True),
+        "cp": Rule("low", "read+ write", "-a -f -p -r -v --recursive"),
+        "black": (
+            Rule("read-only", "inside*", "-q -v --check --diff -l=text", needs="--check"),
+            Rule("low", "inside*", "-q -v -l=text --line-length=text"),
+        ),
+        "go": Rule("high", sub={"vet": Rule("medium", "arg*", "-v -tags=text", style="single"), …}),
+    }
+
+To add a program: write its rule into the family where it belongs, and its name into FAMILIES below (a test compares the
+two). A family is imported when the first of its programs is met, so a module may be long, up to the usual 400 lines,
+and is to hold data; a new family is a new module and a new line in FAMILIES.
+
+**A rule** is `Rule(LEVEL, OPERANDS, OPTIONS, …)`. What it does not name is class high: an option that is not in
+OPTIONS, an operand too many, a value that is not what its kind wants. So leave out whatever you are not sure of, and
+whatever is high in any case: nothing is ever written down as high. A program whose every use is high has its place in
+`programs/dangerous.py`, where it gets a good reason.
+
+LEVEL: the class of the harmless use, "read-only", "low" or "medium"; "high" only with `sub`, where it means nothing by
+itself. Effects follow from it (low: writes; medium: code) unless `effects="network"` or several words say otherwise.
+
+**Several forms** of one program are a tuple of rules. The first rule that accepts the whole command decides, so put the
+lowest class first. `needs="--check"`: this form holds only when one of these options is given. `operands` may tell forms
+apart as well: `git branch` without any lists, with a name it creates.
+
+**OPERANDS**: kinds separated by blanks, each may end in `?` (at most one), `*` (any number) or `+` (at least one); at
+most one `*` or `+` in a rule. What follows it is counted from the end: "read+ write" is cp. "" : none may be given.
+
+**OPTIONS**: names separated by blanks, exactly as they are written on a command line.
+
+    -v --verbose          a flag without a value
+    -n=text --lines=text  has a value of that kind: `-n5`, `-n 5`, `--lines=5`, `--lines 5`
+    --color[=text]        may have a value, which is attached: `--color`, `--color=auto`; for a short one `-i`, `-i.bak`
+    --when={auto,never}   has one of these values
+    -#                    a number as an option: `-5`
+    +#, +x                not options; write a `check` for such programs
+    --fix:low             raises the class; --push:medium:network names an effect as well
+
+Abbreviations of long options are never accepted, bundles of short flags are (`-la`). An option's value may not begin
+with `-`, when it is a word of its own. `--` ends the options.
+
+**Kinds** of operands and of values of options; each may end in `:low` or `:medium` to raise the class where it is used:
+
+    text     says nothing about files: a pattern, a number, a message, a format
+    arg      anything, for project code or git: high only when it looks like a path outside, or to secrets
+    name     a plain name: of a branch, a package that is installed, a target; no option, no path, no URL
+    number   digits, with a unit perhaps: 10, 1.5, 60s, +5, -1
+    read     a path that is read: inside the workspace, or of the system and harmless; never secrets. `-` is stdin
+    inside   a path inside the workspace that is read or worked in (configuration, sources of a build)
+    write    a path that is written: an ordinary file inside the workspace; low, writes
+    delete   a path that is deleted: like write, but not the workspace itself; medium, destroys
+    run      a file of the workspace that is run as code: medium, code
+    folder   a folder inside the workspace in which everything else is looked up (`-C build`)
+    url      http:// or https:// without a password, fetched: medium, network
+    remote   a name of a git remote, or such a URL: medium, network
+    assign   NAME=value, an environment variable that changes no code
+    command  the rest of the words is a command of its own, which is classified in turn (timeout, nice, uv run)
+    module   a Python module by name; the rest are its words
+
+**Other arguments** of Rule, all by keyword:
+
+    sub={…}        subcommands by name; OPERANDS is then empty, OPTIONS are those before the subcommand. Values are rules,
+                   tuples of rules, or rules with a `sub` of their own; the name "" is for no subcommand at all.
+    style="gnu"    options may stand anywhere, short ones bundle (the default)
+    style="posix"  options end at the first operand, as for env, bash, python, docker
+    style="raw"    there are no options: every word is an operand (echo, scripts of the project)
+    style="single" one dash and a whole name, `-name x`, `-count=1`, `--count=1` (go, java, find, terraform); no bundles
+    glob=True      a pattern may name files: only for programs that do no harm whatever their options are
+    unknown=True   unknown values in double quotes are fine as words: only for echo, printf, test and [
+    builtin=True   a builtin of the shell, which `exec:` does not find
+    check=FUNCTION looks at a command that the rule accepted: `check(use: Use) -> Finding | None`. `use.options` is a list
+                   of (name, value or None), `use.operands` the operands, `use.cwd` the folder, `use.ground` for
+                   `planrun.risk.paths`; return `levels.high("reason")`, another Finding, or None. It can only raise.
+    reason="…"     what the program does, in words, for its class: "runs the project's tests"
+
+`PROGRAM --version` and `PROGRAM --help` are read-only for every program in a table, without being written down.
+
+**What to look for** in a manual page: options that run a program, load code or a plugin, read options or file lists from
+a file, write a file, follow a URL, start a server or never end, open an editor or a pager, send something, take a folder
+or a configuration from elsewhere, act on the system or the user's home. All of them stay out. Interactive use and
+reading standard input as code (an interpreter without operand) stay out as well.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from planrun.risk.table import Rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.risk.table import Rules
+
+SCRIPT = Rule("medium", "arg*", style="raw")
+"""A program of the workspace itself: what it is given is its own affair, but for paths outside and to secrets."""
+
+FAMILIES = {
+    "shell": ": true false echo printf test [ cd pwd export set unset exit return break continue shift source . type"
+    " command read sleep wait sh bash dash timeout nice env",
+    "files": "ls cat wc head tail stat file du cp mv rm rmdir mkdir touch unlink",
+    "text": "grep sort cut uniq",
+    "tests": "pytest make ruff",
+}
+"""Family (a module of this package) -> the names of its programs."""
+_INDEX: dict[str, str] = {}
+
+
+def rules(name: str) -> Rules | None:
+    """Return what is known of a program; None when nothing is."""
+    if not _INDEX:
+        _INDEX.update((program, family) for family, names in FAMILIES.items() for program in names.split())
+    family = _INDEX.get(name)
+    if family is None:
+        return None
+    found: Rules | None = import_module(f"planrun.risk.programs.{family}").PROGRAMS.get(name)
+    return found

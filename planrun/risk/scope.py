@@ -1,0 +1,287 @@
+"""What is known while a script is read: variables, folders, and the simple commands found so far."""
+
+from __future__ import annotations
+
+from planrun.risk import paths
+from planrun.risk.flow import NOWHERE, UNKNOWN, bounded
+from planrun.risk.levels import high
+from planrun.risk.words import HOME, Arg, commands_in, expand, expand_parts, names_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from planrun.risk.flow import Folders
+    from planrun.risk.levels import Finding
+    from planrun.risk.paths import Ground
+    from planrun.risk.tokens import Part, Token, Word
+
+    Redirection = tuple[int | None, str, Word, list[Part] | None]
+
+MAX_COMMANDS = 500
+"""Simple commands in one text; what has more is not followed."""
+_MAX_VARIANTS = 48
+_SETS_NAMES = names_in(
+    "read mapfile readarray getopts declare typeset local unset let printf wait readonly export"
+)
+_SETS_ANYTHING = frozenset(("eval", "source", ".", "coproc", "select", "trap"))
+# Names whose value bash itself changes, or gives a meaning to.
+_OF_BASH = names_in(
+    "_ PWD OLDPWD REPLY RANDOM SRANDOM SECONDS LINENO OPTARG OPTIND OPTERR IFS UID EUID PPID SHLVL HISTCMD"
+    " PIPESTATUS DIRSTACK FUNCNAME GROUPS HOSTNAME MAPFILE EPOCHSECONDS EPOCHREALTIME COPROC SHELLOPTS"
+    " BASHOPTS PS4"
+)
+
+
+class TooMany(Exception):
+    """A text with more commands than are followed."""
+
+
+class Simple:
+    """A simple command as it stands in the text, before its words are expanded.
+
+    `subject` is "" for a command; "case", "condition" or "numbers" for words that no program gets.
+    """
+
+    __slots__ = ("assignments", "redirects", "start", "subject", "words")
+
+    def __init__(
+        self,
+        start: int,
+        assignments: Sequence[tuple[str, Word]],
+        words: Sequence[Word],
+        redirects: Sequence[Redirection],
+        subject: str = "",
+    ) -> None:
+        self.start = start
+        self.assignments = assignments
+        self.words = words
+        self.redirects = redirects
+        self.subject = subject
+
+
+class Variant:
+    """A simple command with its words expanded, for one choice of the values of loop variables."""
+
+    __slots__ = ("assignments", "redirects", "words")
+
+    def __init__(self, simple: Simple, names: Mapping[str, str]) -> None:
+        self.assignments = [(name, _value(word, name, names)) for name, word in simple.assignments]
+        self.words = [expand(word, names) for word in simple.words]
+        self.redirects = [
+            (fd, op, expand(word, names), None if here is None else expand_parts(here, names))
+            for fd, op, word, here in simple.redirects
+        ]
+
+
+def _value(word: Word, name: str, names: Mapping[str, str]) -> Arg:
+    """Return the value of an assignment; `NAME+=` has none that is known."""
+    arg = expand(word, names)
+    if arg.value is not None:
+        sign = arg.value[len(name)]
+        arg.value = arg.value.partition("=")[2]
+        if sign == "+":
+            arg.trouble = f"{name}+=: what it adds to is not known"
+    return arg
+
+
+class Found:
+    """A simple command with its variants and the folders it may run in."""
+
+    __slots__ = ("cwds", "simple", "variants")
+
+    def __init__(self, simple: Simple, variants: list[Variant], cwds: Folders) -> None:
+        self.simple = simple
+        self.variants = variants
+        self.cwds = cwds
+
+
+class Scope:
+    """The state of reading one text; `loops_move`: a loop changes the folder, so that in loops none is known."""
+
+    def __init__(self, tokens: list[Token], ground: Ground, *, loops_move: bool) -> None:
+        self.ground = ground
+        self.cwd = ground.cwd
+        self.loops_move = loops_move
+        self.loop_moved = False
+        self.found: list[Found] = []
+        self.marks: list[tuple[int, Finding]] = []
+        self.substitutions: list[
+            tuple[list[Token], Folders, dict[str, str], dict[str, tuple[str, ...] | None]]
+        ] = []
+        self.strict = False
+        self.moved = False
+        self.last_was_simple = False
+        self._assigned = _assigned(tokens)
+        self._names: dict[str, str] = {}
+        if self._assigned is not None:
+            known = {"HOME": HOME, **ground.variables}
+            self._names = {n: v for n, v in known.items() if n not in self._assigned and n not in _OF_BASH}
+        self._loops: dict[str, tuple[str, ...] | None] = {}
+        self._pending: list[tuple[str, str]] = []
+
+    def mark(self, at: int, reason: str) -> None:
+        """Take note of a construct that is of class high, whatever it holds."""
+        self.marks.append((at, high(reason)))
+
+    # Variables
+
+    def commit(self, *, certain: bool) -> None:
+        """End a pipeline: what it set is known from now on, or nothing of it is."""
+        for name, value in self._pending:
+            if name == "-e":
+                self.strict = value == "-" and (certain or self.strict)
+            elif (
+                certain
+                and self._assigned is not None
+                and self._assigned.get(name) == 1
+                and name not in _OF_BASH
+            ):
+                self._names[name] = value
+        self._pending = []
+
+    def enter_loop(self, name: str, words: Sequence[Word], here: Folders) -> None:
+        """Begin a `for`: inside it its variable has one of some known values, or an unknown one."""
+        simple = Simple(words[0].start if words else 0, [], words, [], subject="for")
+        self.add(simple, here)
+        values = [expand(word, self._names) for word in words]
+        known = tuple(arg.value for arg in values if arg.value is not None and not arg.glob)
+        plain = self._assigned is not None and name not in self._assigned and name not in _OF_BASH
+        self._loops[name] = known if plain and known and len(known) == len(values) else None
+
+    def leave_loop(self, name: str) -> None:
+        """End a `for`: nobody knows what its variable was last."""
+        self._loops[name] = None
+
+    def next_substitution(self) -> tuple[list[Token], Scope, Folders]:
+        """Return the tokens of a substitution, and go back to what was known where it stands."""
+        tokens, here, self._names, self._loops = self.substitutions.pop()
+        return tokens, self, here
+
+    # Commands
+
+    def add(self, simple: Simple, here: Folders) -> tuple[Folders, Folders]:
+        """Take a simple command; returns the folders after it when it succeeded, and when it failed."""
+        if len(self.found) >= MAX_COMMANDS:
+            raise TooMany
+        cwds = bounded(here) or frozenset([self.cwd])
+        variants = [Variant(simple, names) for names in self._choices(simple)]
+        self.found.append(Found(simple, variants, cwds))
+        for parts in _all_parts(simple):
+            for tokens in commands_in(parts):
+                self.substitutions.append((tokens, cwds, dict(self._names), dict(self._loops)))
+        self.moved = False
+        if simple.subject:
+            return here, here
+        first = variants[0]
+        if not first.words:
+            self._pending += [(name, arg.value or "") for name, arg in first.assignments if _certain(arg)]
+            return here, here
+        return self._effect(variants, here)
+
+    def _effect(self, variants: list[Variant], here: Folders) -> tuple[Folders, Folders]:
+        words = [arg.value for arg in variants[0].words]
+        program = words[0]
+        if program in ("exit", "return", "break", "continue"):
+            return NOWHERE, NOWHERE
+        if program == "cd":
+            self.moved = True
+            return bounded(frozenset().union(*(self._moved(variant, here) for variant in variants))), here
+        if program in ("pushd", "popd"):
+            self.moved = True
+            return UNKNOWN, here
+        if program == "set":
+            self._options(words[1:])
+        elif program == "export":
+            for arg in variants[0].words[1:]:
+                name, sign, value = (arg.value or "").partition("=")
+                if sign and _certain(arg):
+                    self._pending.append((name, value))
+        return here, here
+
+    def _moved(self, variant: Variant, here: Folders) -> Folders:
+        """Return where a `cd` leads from each folder; unknown when it leaves the workspace."""
+        targets = [arg for arg in variant.words[1:] if arg.value not in ("--", "-P", "-L", "-e")]
+        if (
+            len(targets) != 1
+            or targets[0].value is None
+            or targets[0].glob
+            or targets[0].value[:1] in ("", "-")
+        ):
+            return UNKNOWN
+        return frozenset(paths.folder(targets[0].value, cwd, self.ground) for cwd in here)
+
+    def _options(self, words: Sequence[str | None]) -> None:
+        """Take note of `set -e` and of what ends it."""
+        follows = ""
+        for word in words:
+            if word is None or follows == "+o" or (word[:1] == "+" and "e" in word):
+                self._pending.append(("-e", "+"))
+            elif (follows[-1:] == "o" and word == "errexit") or (
+                word[:1] == "-" and "e" in word and not follows
+            ):
+                self._pending.append(("-e", "-"))
+            follows = word if word and word[:1] in "-+" and word.endswith("o") else ""
+
+    def _choices(self, simple: Simple) -> list[dict[str, str]]:
+        """Return every assignment of values to the variables that are known, loop variables included."""
+        if not self._loops:
+            return [self._names]
+        used = {value for parts in _all_parts(simple) for kind, value, _ in parts if kind == "name"}
+        choices: list[dict[str, str]] = [self._names]
+        for name in sorted(used & set(self._loops)):
+            values = self._loops[name]
+            if values is None or len(choices) * len(values) > _MAX_VARIANTS:
+                choices = [{n: v for n, v in choice.items() if n != name} for choice in choices]
+            else:
+                choices = [{**choice, name: value} for choice in choices for value in values]
+        return choices
+
+
+def _certain(arg: Arg) -> bool:
+    return arg.value is not None and not arg.trouble
+
+
+def _all_parts(simple: Simple) -> list[list[Part]]:
+    """Return the parts of every word of a command, redirections and here-documents included."""
+    found = [word.parts for word in simple.words] + [word.parts for _, word in simple.assignments]
+    for _, _, word, here in simple.redirects:
+        found.append(word.parts)
+        if here is not None:
+            found.append(here)
+    return found
+
+
+def _assigned(tokens: list[Token]) -> dict[str, int] | None:
+    """Count, for each name, the words that may assign it; None when a text may assign anything.
+
+    A superset: every word that looks like an assignment counts wherever it stands, and beside a builtin that sets
+    variables by name every word does.
+    """
+    words = list(_every_word(tokens))
+    plain = {word.plain for word in words}
+    if plain & _SETS_ANYTHING or any(kind == "strange" for word in words for kind, _, _ in word.parts):
+        return None
+    named = bool(plain & _SETS_NAMES)
+    counts: dict[str, int] = {}
+    for word in words:
+        text = "".join(value for kind, value, _ in word.parts if kind == "text")
+        name, sign, _ = text.partition("=")
+        if sign or named:
+            name = name.removesuffix("+").partition("[")[0]
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _every_word(tokens: list[Token]) -> list[Word]:
+    """Return every word of a text, those of substitutions and here-documents included."""
+    found: list[Word] = []
+    pending = [tokens]
+    while pending:
+        for kind, value, _, _ in pending.pop():
+            if kind == "word":
+                found.append(value)
+                pending += commands_in(value.parts)
+            elif kind == "redirect" and value.here is not None:
+                pending += commands_in(value.here)
+    return found

@@ -1,0 +1,272 @@
+"""Rules of programs: which options and operands they take, and what that makes of a command.
+
+How rules are written is told in `planrun.risk.programs`.
+"""
+
+from __future__ import annotations
+
+from planrun.risk.kinds import examine
+from planrun.risk.levels import LOW, MEDIUM, READ_ONLY, Finding, high
+from planrun.risk.options import Refused, read_options, split_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from planrun.risk.options import Option
+    from planrun.risk.paths import Ground
+    from planrun.risk.words import Arg
+
+    Rules: TypeAlias = "Rule | tuple[Rule, ...]"
+
+
+_EFFECTS = {READ_ONLY: (), LOW: ("writes",), MEDIUM: ("code",)}
+_REASONS = {
+    READ_ONLY: "only reads and prints",
+    LOW: "writes in the workspace",
+    MEDIUM: "runs code of the project",
+}
+
+
+class Use:
+    """One command as a rule reads it; `rest` is a command that it starts in turn, None when there is none."""
+
+    __slots__ = ("cwd", "findings", "ground", "module", "operands", "options", "rest", "runs", "words")
+
+    def __init__(self, words: list[Arg], cwd: str | None, ground: Ground) -> None:
+        self.words = words
+        self.cwd = cwd
+        self.ground = ground
+        self.options: list[tuple[str, str | None]] = []
+        self.operands: list[str] = []
+        self.findings: list[Finding] = []
+        self.rest: list[Arg] | None = None
+        self.module = False  # `rest` begins with the name of a Python module
+        self.runs: list[Arg] = []
+
+
+class Rule:
+    """What one form of a program may be given, and the class of that."""
+
+    __slots__ = (
+        "_operands",
+        "_options",
+        "builtin",
+        "check",
+        "effects",
+        "glob",
+        "level",
+        "needs",
+        "operands",
+        "options",
+        "reason",
+        "style",
+        "sub",
+        "unknown",
+    )  # fmt: skip
+
+    def __init__(  # noqa: PLR0913 - a table reads best when every column has a name
+        self,
+        level: str,
+        operands: str = "",
+        options: str = "",
+        *,
+        effects: str | None = None,
+        needs: str = "",
+        sub: Mapping[str, Rules] | None = None,
+        style: str = "gnu",
+        glob: bool = False,
+        unknown: bool = False,
+        builtin: bool = False,
+        check: Callable[[Use], Finding | None] | None = None,
+        reason: str = "",
+    ) -> None:
+        self.level = level
+        self.operands = operands
+        self.options = options
+        self.effects = _EFFECTS.get(level, ()) if effects is None else tuple(effects.split())
+        self.needs = needs.split()
+        self.sub = sub
+        self.style = style
+        self.glob = glob
+        self.unknown = unknown
+        self.builtin = builtin
+        self.check = check
+        self.reason = reason or _REASONS.get(level, "")
+        self._options: dict[str, Option] | None = None
+        self._operands: list[tuple[str, str, str]] | None = None
+
+    @property
+    def known_options(self) -> dict[str, Option]:
+        """The options by name, read from the text of the rule once."""
+        if self._options is None:
+            self._options = split_options(self.options)
+        return self._options
+
+    @property
+    def kinds(self) -> list[tuple[str, str, str]]:
+        """The operands as (kind, how many, level)."""
+        if self._operands is None:
+            self._operands = []
+            for item in self.operands.split():
+                kind, _, level = item.partition(":")
+                count = kind[-1] if kind[-1] in "?*+" else ""
+                self._operands.append((kind.removesuffix(count), count, level))
+        return self._operands
+
+
+def use_of(rules: Rules, words: list[Arg], cwd: str | None, ground: Ground) -> Use:
+    """Return how the first of some rules that accepts a command reads it; with the finding why none does."""
+    refused: Finding | None = None
+    for rule in rules if isinstance(rules, tuple) else (rules,):
+        use = Use(words, cwd, ground)
+        try:
+            _apply(rule, use, words[1:])
+        except Refused as no:
+            refused = refused or high(no.reason, *no.effects)
+            continue
+        return use
+    use = Use(words, cwd, ground)
+    use.findings = [refused or high("nothing is known of it")]
+    return use
+
+
+def _apply(rule: Rule, use: Use, words: list[Arg]) -> None:
+    """Read the words by a rule and, as long as there are any, by those of its subcommands; raises Refused."""
+    while True:
+        style = "posix" if rule.sub is not None else rule.style
+        operands = read_options(
+            rule.known_options, style, words, _value_reader(rule, use), rest=_has_rest(rule)
+        )
+        if rule.needs and not any(name in rule.needs for name, _ in use.options):
+            raise Refused(f"{' or '.join(rule.needs)} is missing")
+        if rule.sub is None:
+            _take_operands(rule, use, operands)
+            break
+        name = operands[0].value if operands else ""
+        if name is None or name not in rule.sub or (operands and operands[0].glob):
+            raise Refused(
+                f"{name or 'no subcommand'}: a use that is not known" if name is not None else "unknown use"
+            )
+        chosen = rule.sub[name]
+        words = operands[1:]
+        if isinstance(chosen, tuple):
+            _apply_first(chosen, use, words)
+            return
+        rule = chosen
+    _conclude(rule, use)
+
+
+def _apply_first(rules: tuple[Rule, ...], use: Use, words: list[Arg]) -> None:
+    first: Refused | None = None
+    for rule in rules:
+        options, findings, cwd = list(use.options), list(use.findings), use.cwd
+        try:
+            _apply(rule, use, words)
+            return
+        except Refused as no:
+            first = first or no
+            use.options, use.findings, use.cwd, use.operands, use.rest = options, findings, cwd, [], None
+    raise first or Refused("unknown use")
+
+
+def _conclude(rule: Rule, use: Use) -> None:
+    use.findings.insert(0, Finding(level=rule.level, reason=rule.reason, effects=rule.effects))
+    if rule.check is not None:
+        found = rule.check(use)
+        if found is not None:
+            use.findings.append(found)
+
+
+def _has_rest(rule: Rule) -> bool:
+    return any(kind in ("command", "module") for kind, _, _ in rule.kinds)
+
+
+def _value_reader(rule: Rule, use: Use) -> Callable[[str, Option, Arg | None], None]:
+    def read(name: str, option: Option, value: Arg | None) -> None:
+        kind, level, effect = option[1:]
+        use.options.append((name, value.value if value is not None else None))
+        if level:
+            use.findings.append(
+                Finding(
+                    level=level,
+                    reason=f"{name}: {_REASONS[level]}",
+                    effects=(effect,) if effect else _EFFECTS[level],
+                )
+            )
+        if value is not None and kind != "module":
+            _examine(rule, use, kind, value)
+
+    return read
+
+
+def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
+    """Look at one operand or value of an option; raises Refused."""
+    if arg.trouble:
+        raise Refused(arg.trouble)
+    if arg.value is None:
+        if rule.unknown:
+            return
+        raise Refused("a value that is not known before it runs")
+    if arg.glob and not rule.glob:
+        destroys = kind == "delete"
+        raise Refused(
+            f"{arg.value}: a pattern names what is {'deleted' if destroys else 'used'}",
+            *(("destroys",) if destroys else ()),
+        )
+    found = examine(kind, arg.value, use)
+    if found is not None:
+        use.findings.append(found)
+    if kind == "run":
+        use.runs.append(arg)
+
+
+def _take_operands(rule: Rule, use: Use, operands: list[Arg]) -> None:
+    for arg, (kind, level) in zip(operands, _kinds_of(rule, operands), strict=False):
+        if kind == "command":
+            use.rest = operands[len(use.operands) :]
+            return
+        _examine(rule, use, kind, arg)
+        use.operands.append(arg.value or "")
+        if level:
+            use.findings.append(Finding(level=level, reason=_REASONS[level], effects=_EFFECTS[level]))
+        if kind == "module":
+            use.module = True
+            use.rest = operands[len(use.operands) - 1 :]
+            return
+
+
+def _kinds_of(rule: Rule, operands: list[Arg]) -> Sequence[tuple[str, str]]:
+    """Return the kind and level of each operand; raises Refused when there are too many or too few."""
+    items = rule.kinds
+    count = len(operands)
+    needed = sum(1 for _, many, _ in items if many in ("", "+"))
+    spare = count - needed
+    if spare < 0:
+        raise Refused("an operand is missing")
+    found: list[tuple[str, str]] = []
+    for kind, many, level in items:
+        if kind in ("command", "module"):
+            return [*found, (kind, level)]
+        if kind == "assign":
+            found += [(kind, level)] * _assignments(operands)
+        elif many == "":
+            found.append((kind, level))
+        elif many == "?":
+            found += [(kind, level)] * min(spare, 1)
+            spare -= min(spare, 1)
+        else:
+            found += [(kind, level)] * (spare + (many == "+"))
+            spare = 0
+    if spare:
+        raise Refused("an operand too many")
+    return found
+
+
+def _assignments(operands: list[Arg]) -> int:
+    """Count the operands before the first that is no assignment."""
+    for count, arg in enumerate(operands):
+        if arg.value is not None and "=" not in arg.value:
+            return count
+    return len(operands)
