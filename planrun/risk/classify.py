@@ -74,6 +74,7 @@ class Risk(Record):
     effects: tuple[str, ...] = ()
     commands: tuple[Command, ...] = ()
     understood: bool = True
+    bare: bool = False  # `commands` are all there is: no redirections, no assignments, nothing around them
 
 
 NO_SETTING = Setting()
@@ -101,7 +102,7 @@ def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
     ground = ground_of(setting)
     finding = commands.of_words(words, ground.cwd, ground, builtins=False)
     command = Command(words=tuple(arg.value for arg in words), cwd=ground.cwd, **vars(finding))
-    return _risk((command,), [(_cut(" ".join(argv)), finding)])
+    return _risk((command,), [(_cut(" ".join(argv)), finding)]).but(bare=True)
 
 
 def ground_of(setting: Setting) -> Ground:
@@ -137,7 +138,12 @@ def _classified(text: str, setting: Setting) -> Risk:
         parts.append((_excerpt(text, found), finding))
         if not found.simple.subject and found.simple.words:
             listed.append(_command(found, finding))
-    return _risk(tuple(listed), parts)
+    return _risk(tuple(listed), parts).but(bare=not scope.marks and all(map(_is_bare, scope.found)))
+
+
+def _is_bare(found: Found) -> bool:
+    simple = found.simple
+    return bool(simple.words) and not (simple.subject or simple.assignments or simple.redirects)
 
 
 def _command(found: Found, finding: Finding) -> Command:

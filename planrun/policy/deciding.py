@@ -1,0 +1,200 @@
+"""May a step start unasked? Every policy in force is asked, and the strictest answer counts.
+
+In each of them deny wins over require, require over allow, and where no rule fits, the level decides: the highest risk
+that runs unasked, with a level of its own for steps that a model wrote.
+"""
+
+from __future__ import annotations
+
+from planrun.model.policy import Policy
+from planrun.model.record import Record
+from planrun.policy.patterns import any_fits, fits, has_words, in_command, is_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from planrun.model.plan import Step
+    from planrun.model.policy import Match, Rule
+
+    Answer = Literal["allow", "ask", "deny"]
+
+LEVELS = ("none", "read-only", "low", "medium", "high")
+_STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+_VERBS: tuple[tuple[Literal["deny", "require", "allow"], Answer], ...] = (
+    ("deny", "deny"),
+    ("require", "ask"),
+    ("allow", "allow"),
+)
+
+
+class Facts(Record):
+    """A step, and what it is about to do; `commands` as words, None for one that is not known before it runs."""
+
+    step: Step
+    risk: str
+    reason: str = ""
+    effects: tuple[str, ...] = ()
+    commands: tuple[Sequence[str | None], ...] = ()
+    text: str = ""  # of the action
+    is_understood: bool = True
+    is_bare: bool = False  # the commands are all there is: nothing is redirected, no variable set
+    ref: str = ""
+    event: str = ""
+
+
+class Ceiling(Record):
+    """A policy that comes with the command line: nothing in a plan lifts it."""
+
+    policy: Policy
+    file: str
+    sha256: str = ""
+
+
+class Layers(Record):
+    """All that is in force: the plan's policy, the command line's level in place of the plan's, and ceilings."""
+
+    plan: Policy | None = None
+    file: str = ""  # of the plan
+    option: str = ""
+    ceilings: tuple[Ceiling, ...] = ()
+
+
+class Decision(Record):
+    """The answer, the rule or level that gave it (`plan:rules.2`, `ceiling:auto_approve` …), and why in words."""
+
+    answer: Answer
+    rule: str
+    reason: str
+    by_level: bool = False  # its risk alone let it pass
+
+
+def decide(facts: Facts, layers: Layers) -> Decision:
+    """Return the strictest of all answers; the first one where several are equally strict."""
+    return max(decisions(facts, layers), key=lambda found: _STRICTNESS[found.answer])
+
+
+def decisions(facts: Facts, layers: Layers) -> list[Decision]:
+    """Return what each policy says, ceilings first."""
+    found = [_of_policy(facts, ceiling.policy, f"{ceiling.file}:", "ceiling") for ceiling in layers.ceilings]
+    policy = layers.plan or Policy()
+    name = "plan" if layers.plan else "default"
+    if layers.option:
+        policy = policy.but(auto_approve=layers.option)
+    return [*found, _of_policy(facts, policy, f"{layers.file}:", name, option=layers.option)]
+
+
+def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str = "") -> Decision:
+    for verb, answer in _VERBS:
+        for rule in policy.rules:
+            if rule.verb == verb and matches(rule, facts):
+                return Decision(
+                    answer=answer, rule=f"{name}:rules.{rule.number}", reason=_told(rule, facts, place)
+                )
+    written = facts.step.origin == "file"
+    level = policy.auto_approve if written else policy.llm_auto_approve
+    key = "auto_approve" if written else "llm_auto_approve"
+    source = "option" if option and written else name
+    rule_id = f"{source}:{key}"
+    where = _level_place(policy, place, source)
+    if LEVELS.index(facts.risk) <= LEVELS.index(level):
+        reason = f"its risk is {facts.risk}, and {key} is {level}{where}"
+        return Decision(answer="allow", rule=rule_id, reason=reason, by_level=True)
+    because = f" ({facts.reason})" if facts.reason else ""
+    reason = f"its risk is {facts.risk}{because}, and {key} is {level}{where}"
+    answer = "ask" if written or name != "ceiling" else "deny"
+    return Decision(answer=answer, rule=rule_id, reason=reason)
+
+
+def _level_place(policy: Policy, place: str, source: str) -> str:
+    if source == "option":
+        return " by --auto-approve"
+    if source == "default":
+        return ", since the plan has no policy"
+    return f" ({place}{policy.line})" if policy.line else f" ({place.rstrip(':')})"
+
+
+def _told(rule: Rule, facts: Facts, place: str) -> str:
+    what = {"deny": "denies it", "require": "requires an approval", "allow": "allows it"}[rule.verb]
+    line = f"{place}{rule.line}" if rule.line else place.rstrip(":")
+    risk = f"; its risk is {facts.risk}" + (f" ({facts.reason})" if facts.reason else "")
+    return f"rule {rule.number} ({line}) {what}{risk if rule.verb != 'allow' else ''}"
+
+
+def matches(rule: Rule, facts: Facts) -> bool:
+    """Say whether a rule is about a step: all that it names has to fit."""
+    match, step = rule.match, facts.step
+    named: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+        (match.step, (step.id,)),
+        (match.tool, (step.kind,)),
+        (match.origin, (step.origin,)),
+        (match.ref, (facts.ref,)),
+        (match.event, (facts.event,)),
+        (match.secret, step.secrets),
+        (match.effect, facts.effects),
+    )
+    return (
+        all(any_fits(patterns, found) for patterns, found in named if patterns)
+        and (not match.risk or _risk_fits(rule, facts.risk))
+        and (not match.words or _words_fit(match, facts))
+        and (not match.command or _command_fits(rule, facts))
+    )
+
+
+def _risk_fits(rule: Rule, risk: str) -> bool:
+    wanted = rule.match.risk
+    if len(wanted) > 1:
+        return risk in wanted
+    at, level = LEVELS.index(risk), LEVELS.index(wanted[0])
+    return at <= level if rule.verb == "allow" else at >= level
+
+
+def _words_fit(match: Match, facts: Facts) -> bool:
+    step = facts.step
+    texts = (step.id, step.title, step.description, facts.text)
+    return any(has_words(words, text) for words in match.words for text in texts)
+
+
+def _command_fits(rule: Rule, facts: Facts) -> bool:
+    patterns = rule.match.command
+    if rule.verb == "allow":
+        return (
+            facts.is_bare
+            and bool(facts.commands)
+            and all(any(is_command(pattern, words) for pattern in patterns) for words in facts.commands)
+        )
+    if any(in_command(pattern, words) for pattern in patterns for words in facts.commands):
+        return True
+    if facts.is_understood:
+        return False
+    rows = facts.text.split("\n")
+    return any(fits(f"*{pattern}*", row) for pattern in patterns for row in rows)
+
+
+def in_force(layers: Layers) -> str:
+    """Return in one line which policy holds."""
+    policy = layers.plan or Policy()
+    level = layers.option or policy.auto_approve
+    rules = f", {len(policy.rules)} rule{'' if len(policy.rules) == 1 else 's'}" if policy.rules else ""
+    told = f"auto-approve {level}, model-written {policy.llm_auto_approve}{rules}"
+    if layers.option:
+        told += " (--auto-approve)"
+    elif layers.plan is None:
+        told += " (no policy in the plan: the committed file is taken as reviewed)"
+    else:
+        told += f" ({layers.file}:{policy.line})" if policy.line else ""
+    for ceiling in layers.ceilings:
+        found = ceiling.policy
+        rules = f", {len(found.rules)} rule{'' if len(found.rules) == 1 else 's'}" if found.rules else ""
+        told += (
+            f"; at most {found.auto_approve}, model-written {found.llm_auto_approve}{rules} ({ceiling.file})"
+        )
+    return told
+
+
+def is_needed(steps: Sequence[Step], layers: Layers) -> bool:
+    """Say whether any step may be stopped: without policies only what a model wrote and what asks somebody may be."""
+    if layers.plan is not None or layers.ceilings or layers.option not in ("", "high"):
+        return True
+    return any(step.kind in ("ask", "decide") or step.origin != "file" for step in steps)
