@@ -119,6 +119,8 @@ def of_words(words: list[Arg], cwd: str | None, ground: Ground, *, builtins: boo
         name = rest[0].value
         if rest[0].trouble or name is None or rest[0].glob:
             return high(rest[0].trouble or "which program runs is not known before it does", "code")
+        if "=" in name:
+            return high(f"{name}: the name of a program, which looks like a variable that is set", "code")
         if cwd is None and name not in _FREE_OF_FOLDER:
             return high(f"{name}: in which folder it runs is not known")
         if "/" in name and not module:
