@@ -55,7 +55,18 @@ class Gate(Record):
 class StepState:
     """What is known of one step; `step` is its plan."""
 
-    __slots__ = ("attempts", "before", "ended_at", "gate", "message", "outputs", "reason", "status", "step")
+    __slots__ = (
+        "attempts",
+        "before",
+        "ended_at",
+        "gate",
+        "message",
+        "outputs",
+        "reason",
+        "rule",
+        "status",
+        "step",
+    )
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -73,6 +84,7 @@ class StepState:
         self.status = "pending"
         self.reason = ""
         self.message = ""
+        self.rule = ""  # of the policy that denied it
         self.ended_at = ""
         self.outputs: dict[str, Any] = {}
         self.before = len(self.attempts)
@@ -214,10 +226,14 @@ class RunState:
 
     @property
     def exit_status(self) -> int | None:
-        """What planrun ended with: 5 where the run is paused; None while it goes on and when it was killed."""
+        """What planrun ended with: 5 where the run is paused, or waits for the approval of its plan.
+
+        None while it goes on and when it was killed.
+        """
         if self.ended is not None:
             return self.ended.exit_code
-        return EXIT_WAITING if self.status == "paused" else None
+        asked = self.status == "awaiting_approval" and self.gate is not None and self.gate.opened is not None
+        return EXIT_WAITING if self.status == "paused" or asked else None
 
     def summary(self) -> dict[str, int]:
         """How many steps ended how; the parts add up to `total` once every step has ended."""
@@ -299,6 +315,7 @@ class RunState:
         state.status = move_step(event.step, state.status, event.status)
         state.reason = event.reason
         state.message = event.message
+        state.rule = event.rule
         if state.ended:
             state.ended_at = event.at
 

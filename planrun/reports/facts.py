@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.errors import EXIT_WAITING
 from planrun.reports.clean import line
 
 TYPE_CHECKING = False
@@ -62,8 +63,22 @@ _NAMED = 8  # of many names the first ones
 
 
 def status_of(state: RunState) -> str:
-    """The verdict of a run that ended, else its status."""
-    return state.ended.verdict if state.ended else state.status
+    """The verdict of a run that ended, `waiting` for one that came to rest until somebody answers, else its status."""
+    if state.ended:
+        return state.ended.verdict
+    return "waiting" if is_waiting(state) else state.status
+
+
+def is_waiting(state: RunState) -> bool:
+    """Whether a run came to rest, and goes on only once somebody has answered."""
+    if state.exit_status != EXIT_WAITING:
+        return False
+    asked = (
+        [state.gate]
+        if state.status == "awaiting_approval"
+        else [step.gate for step in state.steps.values() if step.at_gate]
+    )
+    return any(gate is not None and gate.answered is None for gate in asked)
 
 
 def option(state: RunState, name: str) -> object:
@@ -81,6 +96,8 @@ def ended_by(state: RunState, event: RunEnding) -> str:
     """What one of the events says that end a run early; the first is the one that counts."""
     if event.why == "pause":
         return "pausing: nothing more starts, and what runs goes on to its end"
+    if event.why == "gates":
+        return "waiting: nothing goes on before somebody answers"
     if event.why == "cancel":
         signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
         return f"cancelled by {signal}" if signal else "cancelled"
@@ -117,7 +134,9 @@ def outcome(state: RunState) -> str:
 
 def unended(state: RunState) -> str:
     """What there is to say where the exit code would stand, of a run that has none; empty before its start."""
-    if state.status == "paused":
+    if is_waiting(state):
+        return "exit code 5, until somebody answers"
+    if state.status in ("paused", "awaiting_approval") and state.exit_status is not None:
         run = line(state.started.run) if state.started else "RUN"
         return f"planrun resume {run} goes on"
     return "the records have no end" if state.started else ""

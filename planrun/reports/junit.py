@@ -17,6 +17,7 @@ from planrun.model.record import Record
 from planrun.reports import facts, logs
 from planrun.reports.ci import from_checkout
 from planrun.reports.clean import line
+from planrun.reports.policies import in_force
 from planrun.reports.verdicts import TYPES, failed_attempts, flaky_attempts, forgiven, message, verdict
 from planrun.reports.xmltext import element, escape, quoted
 
@@ -136,6 +137,7 @@ class _Writer:
         values = {
             "planrun.run_id": state.started.run if state.started else "",
             "planrun.plan_digest": state.plan.digest,
+            "planrun.policy": in_force(state),
             "planrun.head": head,
             "planrun.status": state.status,
             "planrun.verdict": state.ended.verdict if state.ended else "",

@@ -6,6 +6,7 @@ Keys are only ever added. What planrun cannot know yet is null, zero or empty, n
 from __future__ import annotations
 
 from planrun.model.jsontext import dumps, number, quote, well_formed
+from planrun.reports.policies import LET_RUN, any_gate, policy_of, risk_of, risk_totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 _USAGE = ("input_tokens", "output_tokens", "usd")
 _NO_USAGE = '{"input_tokens":0,"output_tokens":0,"usd":0}'
+_LET_RUN = f'{{"answer":"allow","rule":"{LET_RUN}"}}'
 
 
 def write_ledger(state: RunState, out: BinaryIO) -> None:
@@ -23,8 +25,9 @@ def write_ledger(state: RunState, out: BinaryIO) -> None:
     head = _whole(dumps(_run(state)))
     out.write((head[:-1] + ',"steps":[').encode())
     separator = "\n"
+    natures = _Natures()
     for step in state.steps.values():
-        out.write((separator + _whole(_step(step))).encode())
+        out.write((separator + _whole(_step(step, natures))).encode())
         separator = ",\n"
     out.write(b"\n]}\n")
 
@@ -36,6 +39,34 @@ def _whole(text: str) -> str:
     import json  # 5 ms, for those who have such names
 
     return dumps(well_formed(json.loads(text)))
+
+
+class _Natures:
+    """Who wrote a step and what its action may do, as text; large plans have few kinds of steps."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], str] = {}
+
+    def text(self, state: StepState) -> str:
+        """Return the keys with their values, without braces."""
+        step = state.step
+        key = step.origin, risk_of(state), step.risk_reason, step.effects
+        if key not in self._known:
+            names = ("origin", "risk", "risk_reason", "effects")
+            self._known[key] = dumps(dict(zip(names, key, strict=True)))[1:-1]
+        return self._known[key]
+
+
+def _decision(state: StepState) -> str:
+    """What was decided of a step: answer (allow, ask, deny) and rule; `null` where nobody has looked at it yet."""
+    if state.gate is not None or state.reason == "denied":
+        from planrun.reports.gates import decision  # few steps come to a gate
+
+        return dumps(decision(state))
+    if not state.attempts:
+        return "null"
+    rule = state.attempts[-1].started.rule
+    return f'{{"answer":"allow","rule":{quote(rule)}}}' if rule else _LET_RUN
 
 
 def _run(state: RunState) -> dict[str, Any]:
@@ -51,10 +82,22 @@ def _run(state: RunState) -> dict[str, Any]:
         "started_at": started.at if started else None,
         "ended_at": ended.at if ended else None,
         "duration_s": ended.duration if ended else None,
-        "policy": None,
+        "policy": policy_of(state),
+        "risk": risk_totals(state),
+        **_gates(state),
         "usage": _total_usage(state),
         "summary": state.summary(),
     }
+
+
+def _gates(state: RunState) -> dict[str, Any]:
+    """The gates of the plan and its steps, and the approval files that opened some of them."""
+    if not any_gate(state):
+        return {"gates": [], "approvals": []}
+    from planrun.reports import gates  # few runs have any
+
+    found = [gates.as_data(state, name, gate) for name, gate in gates.gates(state)]
+    return {"gates": found, "approvals": gates.approvals(state)}
 
 
 def _total_usage(state: RunState) -> dict[str, float]:
@@ -67,16 +110,18 @@ def _total_usage(state: RunState) -> dict[str, float]:
     return totals
 
 
-def _step(state: StepState) -> str:
+def _step(state: StepState, natures: _Natures) -> str:
     """One step as text, put together by hand: a table of 30 keys per step is what a large run spends here."""
     step = state.step
     depends_on = ",".join([quote(edge.on) for edge in step.edges]) if step.edges else ""
     outputs = dumps(state.outputs) if state.outputs else "{}"
-    attempts = ",".join([_attempt(attempt) for attempt in state.attempts])
+    tries = state.attempts
+    attempts = _attempt(tries[0]) if len(tries) == 1 else ",".join([_attempt(attempt) for attempt in tries])
     return (
         f'{{"id":{quote(step.id)},"title":{quote(step.title)},"kind":"{step.kind}","section":"{step.section}",'
-        f'"origin":"file","risk":null,"status":"{state.status}","reason":{quote(state.reason)},'
-        f'"flaky":{"true" if len(state.attempts) > 1 and state.flaky else "false"},'
+        f'{natures.text(state)},"decision":{_decision(state)},'
+        f'"status":"{state.status}","reason":{quote(state.reason)},'
+        f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
         f'"depends_on":[{depends_on}],"outputs":{outputs},"attempts":[{attempts}]}}'
     )
 
@@ -89,7 +134,8 @@ def _attempt(attempt: AttemptState) -> str:
         times = '"ended_at":null,"duration_s":null'
         error, usage = "null", _NO_USAGE
     else:
-        body = f'"reason":{quote(ended.reason)},"exit_code":{dumps(ended.exit_code)}'
+        code = ended.exit_code
+        body = f'"reason":{quote(ended.reason)},"exit_code":{"null" if code is None else code}'
         times = f'"ended_at":"{ended.at}","duration_s":{number(ended.duration)}'
         error = dumps(ended.error) if ended.error else "null"
         usage = _NO_USAGE if not ended.usage else dumps({name: ended.usage.get(name, 0) for name in _USAGE})

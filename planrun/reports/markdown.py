@@ -8,6 +8,7 @@ from __future__ import annotations
 from planrun.reports import facts, logs
 from planrun.reports.facts import ICONS
 from planrun.reports.mdtext import code, fence, inline
+from planrun.reports.policies import any_gate, in_force, risk_of, risk_totals, totals_line
 from planrun.reports.verdicts import forgiven
 
 TYPE_CHECKING = False
@@ -21,7 +22,8 @@ SUMMARY_BYTES = 900 * 1024  # GitHub shows nothing of a step summary above 1 MiB
 REPORT_LOG_BYTES = 4 * 1024 * 1024  # of logs in a report without a budget
 _CLOSING_BYTES = 200  # kept for the line that counts what was left out
 _TABLE = (
-    "\n## Details\n\n| Step | Status | Attempts | Duration | Depends on |\n| --- | --- | --- | --- | --- |\n"
+    "\n## Details\n\n| Step | Status | Attempts | Duration | Depends on | Risk |\n"
+    "| --- | --- | --- | --- | --- | --- |\n"
 )
 
 
@@ -35,6 +37,12 @@ def write_markdown(
     """
     page = _Page(out, budget)
     page.add(_summary(state, head))
+    if any_gate(state):
+        from planrun.reports.waiting import page_sections  # few runs have any
+
+        for section in page_sections(state):
+            if not page.add(section):
+                page.missing += 1
     _failures(state, rundir, page)
     chart = _chart(state)
     if chart:
@@ -104,6 +112,8 @@ def _summary(state: RunState, head: str) -> str:
     if started:
         rows.append(f"- **Run:** {code(started.run)}\n")
     rows.append(f"- **Plan:** {code(state.plan.file)}, digest {code(state.plan.digest[:12])}\n")
+    rows.append(f"- **Policy:** {inline(in_force(state), 1000)}\n")
+    rows.append(f"- **Risk:** {totals_line(risk_totals(state))}\n")
     if head:
         rows.append(f"- **Ledger head:** {code(head)}\n")
     return "".join(rows)
@@ -145,6 +155,8 @@ def _failure(state: RunState, step: StepState) -> str:
     attempt = facts.last(step)
     last = attempt.ended if attempt else None
     error = last.error if last else None
+    if step.rule:
+        rows.append(f"- **Denied by:** {code(step.rule)}\n")
     if error and facts.classified(error):
         rule = f", rule {code(error['rule'])}" if error.get("rule") else ""
         rows.append(f"- **Error class:** {inline(error.get('class', ''))}{rule}\n")
@@ -180,7 +192,7 @@ def _table_row(step: StepState, spans: dict[str, str]) -> str:
         needs += f" and {len(step.step.edges) - 20} more"
     tries = len(step.tries)
     spent = facts.seconds(facts.duration(step)) if tries else ""
-    return f"| {spans[step.step.id]} | {_status(step)} | {tries} | {spent} | {needs} |\n"
+    return f"| {spans[step.step.id]} | {_status(step)} | {tries} | {spent} | {needs} | {risk_of(step)} |\n"
 
 
 def _status(step: StepState) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.reports import facts, logs
 from planrun.reports.clean import line
 from planrun.reports.facts import ICONS
+from planrun.reports.policies import any_gate, in_force, risk_totals, totals_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     out.write(f"{facts.heading(state)}\n\n".encode())
     out.writelines(f"{step_line(step)}\n".encode() for step in state.steps.values())
     out.write(_summary(state).encode())
+    if any_gate(state):
+        from planrun.reports.waiting import told  # few runs have any
+
+        out.write("".join([f"{row}\n" for row in told(state)]).encode())
     for step in state.steps.values():
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
@@ -38,6 +43,8 @@ def _summary(state: RunState) -> str:
         f"  Steps:    {counts}",
         f"  Run:      {line(state.started.run) if state.started else ''}",
         f"  Plan:     {line(state.plan.file)}, digest {state.plan.digest[:12]}",
+        f"  Policy:   {in_force(state)}",
+        f"  Risk:     {totals_line(risk_totals(state))}",
     ]
     return "\n".join(rows) + "\n"
 
@@ -51,6 +58,8 @@ def _failure(state: RunState, rundir: str, step: StepState) -> str:
     tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
     rows = [f"\n{step_line(step)}{tolerated}"]
     rows.append(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}")
+    if step.rule:
+        rows.append(f"  denied by {line(step.rule)}")
     last = facts.last(step)
     error = last.ended.error if last and last.ended else None
     if error and facts.classified(error):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.reports.facts import attempt_sentence, option, sentence
+from planrun.reports.facts import attempt_sentence, option, sentence, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ TYPES: dict[str, tuple[str, str]] = {
     "idle_timeout": ("error", "IdleTimeout"),
     "spawn": ("error", "NotStarted"),
     "refused": ("error", "Refused"),
-    "denied": ("error", "Denied"),
+    "denied": ("failure", "Denied"),
     "budget": ("error", "BudgetExceeded"),
     "lost": ("error", "WorkerLost"),
 }
@@ -41,7 +41,7 @@ def verdict(step: StepState) -> tuple[str, str]:
         return TYPES.get(first.reason if first else step.reason, OTHER)
     if status == "running":
         return TYPES["lost"]
-    return "skipped", _SKIPS.get(status, "NotRun")
+    return "skipped", "Waiting" if step.at_gate else _SKIPS.get(status, "NotRun")
 
 
 def forgiven(state: RunState, step: StepState) -> bool:
@@ -80,6 +80,19 @@ def message(state: RunState, step: StepState) -> str:
         return attempt_sentence(failed[0].ended) if len(failed) > 1 else sentence(step)
     if step.status == "running":
         return "was still running when the records end"
+    if step.at_gate:
+        return f"waiting for {step.reason}" + (f": {found}" if (found := _asked(step)) else "")
     if step.status == "paused":
         return f"paused: attempt {len(step.attempts)} failed, and the run was paused before the next one"
-    return f"not run: the run {'is paused' if state.status == 'paused' else 'ended before it'}"
+    rests = {"paused": "is paused", "waiting": "waits for somebody"}.get(status_of(state), "ended before it")
+    return f"not run: the run {rests}"
+
+
+def _asked(step: StepState) -> str:
+    """What somebody is asked, and why, in one line; empty where nobody is."""
+    from planrun.reports import gates  # few steps wait
+
+    opened = step.gate.opened if step.gate else None
+    if opened is None:
+        return ""
+    return gates.grounds(opened) if opened.kind == "approval" else gates.asked(opened)

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Plan, Step
+    from planrun.model.record import Record
     from planrun.secrets.masker import MaskedStream, Masker
 
 _OF_PLAN = ("name", "file", "title", "description", "goal")
-_OF_STEP = ("title", "description", "owner", "notes", "condition_text")
+_OF_STEP = ("title", "description", "owner", "notes", "condition_text", "risk_reason")
+_OF_GATE = ("question", "header", "options", "schema", "default", "reason", "answer", "by")
+_ASKING = ("ask", "decide")
 # Between texts that are looked at together; more line breaks than any secret is looked for across.
 _APART = "\n" * 8
 
@@ -32,6 +35,8 @@ class Veil:
             ev.RunResumed: self._mask_start,
             ev.AttemptEnded: self._mask_end,
             ev.StepMoved: self._mask_move,
+            ev.GateOpened: self._mask_gate,
+            ev.GateAnswered: self._mask_gate,
         }
 
     def stream(self) -> MaskedStream:
@@ -57,10 +62,32 @@ class Veil:
         The plan itself when there is nothing to mask.
         """
         texts = [*_texts(plan, _OF_PLAN), *[text for step in plan.steps for text in _texts(step, _OF_STEP)]]
+        texts += [text for step in plan.steps if step.kind in _ASKING for text in _asked(step.action)]
         if not self.shows(texts):
             return plan
-        steps = [step.but(**self._masked(step, _OF_STEP)) for step in plan.steps]
-        return plan.but(steps=tuple(steps), **self._masked(plan, _OF_PLAN))
+        return plan.but(steps=tuple(map(self._mask_step, plan.steps)), **self._masked(plan, _OF_PLAN))
+
+    def _mask_step(self, step: Step) -> Step:
+        masked = step.but(**self._masked(step, _OF_STEP))
+        return masked.but(action=self._mask_question(step.action)) if step.kind in _ASKING else masked
+
+    def _mask_question(self, action: Any) -> Any:
+        """Mask what is read of a question; values of options and defaults decide what runs, and stay."""
+        question = action.question
+        if not isinstance(question, str):
+            parts = [self.mask_text(part) if isinstance(part, str) else part for part in question[1]]
+            question = (question[0], tuple(parts), *question[2:])
+        changes: dict[str, Any] = {
+            "question": self.mask_text(question) if isinstance(question, str) else question
+        }
+        if action.header:
+            changes["header"] = self.mask_text(action.header)
+        if "options" in vars(action):
+            shown = ("label", "description")
+            changes["options"] = tuple(
+                [option.but(**self._masked(option, shown)) for option in action.options]
+            )
+        return action.but(**changes)
 
     def shows(self, texts: Iterable[str]) -> bool:
         """Whether there is anything to mask in any of many short texts; far cheaper than to mask each."""
@@ -84,7 +111,7 @@ class Veil:
                         setattr(found, name, self.mask_value(said))
             left += [found.__cause__, found.__context__]
 
-    def _masked(self, record: Plan | Step, names: tuple[str, ...]) -> dict[str, Any]:
+    def _masked(self, record: Record, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: self.mask_text(vars(record)[name]) for name in names if name in vars(record)}
 
     def _values(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +122,10 @@ class Veil:
         plan = {**event.plan, "name": self.mask_text(event.plan["name"])}
         plan["file"] = self.mask_text(plan["file"])
         params, context = self._values(event.params), self._values(event.context)
-        masked: ev.Event = event.but(plan=plan, params=params, context=context)
+        changes = {"plan": plan, "params": params, "context": context}
+        if "policy" in event.options:
+            changes["options"] = {**event.options, "policy": self.mask_value(event.options["policy"])}
+        masked: ev.Event = event.but(**changes)
         return masked
 
     def _mask_end(self, event: Any) -> ev.Event:
@@ -119,8 +149,26 @@ class Veil:
         masked: ev.Event = event.but(message=self.mask_text(event.message)) if event.message else event
         return masked
 
+    def _mask_gate(self, event: Any) -> ev.Event:
+        """Mask what is asked and what was answered; the values that `schema` and `options` hold as well."""
+        said = {name: vars(event)[name] for name in _OF_GATE if vars(event).get(name)}
+        masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in said.items()})
+        return masked
 
-def _texts(record: Plan | Step, names: tuple[str, ...]) -> list[str]:
+
+def _asked(action: Any) -> list[str]:
+    """Return the texts of a question that people read, interpolations left out."""
+    question = action.question
+    found = (
+        [question] if isinstance(question, str) else [part for part in question[1] if isinstance(part, str)]
+    )
+    found.append(action.header)
+    for option in vars(action).get("options", ()):
+        found += [option.label, option.description]
+    return found
+
+
+def _texts(record: Record, names: tuple[str, ...]) -> list[str]:
     return [vars(record)[name] for name in names if name in vars(record)]
 
 

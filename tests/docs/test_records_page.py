@@ -73,6 +73,7 @@ def test_every_key_of_ledger_json_is_described() -> None:
     parts = {
         "run": schema,
         "step": schema["definitions"]["step"],
+        "gate": schema["definitions"]["gate"],
         "attempt": schema["definitions"]["attempt"],
     }
     for name, part in parts.items():

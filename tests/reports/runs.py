@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planrun.model import events as ev
-from planrun.model.plan import Edge, Plan, Retry, Run, Step
+from planrun.model.plan import Ask, Decide, Edge, Plan, Retry, Run, Step
 from planrun.model.state import RunState
 
 if TYPE_CHECKING:
@@ -25,11 +25,22 @@ def step(name: str, *needs: str, **fields: Any) -> Step:
     return Step(id=name, action=Run(script="true"), kind="run", edges=tuple(edges), **fields)
 
 
+def asking(name: str, *needs: str, **fields: Any) -> Step:
+    """Return a step that asks."""
+    fields = {"action": Ask(question="Publish?"), "kind": "ask", "risk": "read-only", **fields}
+    return step(name, *needs).but(**fields)
+
+
 class Story:
     """Tells a run event by event; the clock goes on by what each attempt takes."""
 
     def __init__(
-        self, rundir: Path, *steps: Step, options: dict[str, Any] | None = None, **plan: Any
+        self,
+        rundir: Path,
+        *steps: Step,
+        options: dict[str, Any] | None = None,
+        begun: bool = True,
+        **plan: Any,
     ) -> None:
         fields: dict[str, Any] = {"name": "release", "file": "plans/release.yml", "digest": DIGEST} | plan
         self.plan = Plan(steps=steps, **fields)
@@ -52,7 +63,7 @@ class Story:
                 host="runner-1",
             )
         )
-        for status in ("awaiting_approval", "approved", "executing"):
+        for status in ("awaiting_approval", *(("approved", "executing") if begun else ())):
             self.tell(ev.PlanMoved(at=self.at, status=status))
 
     @property
@@ -110,6 +121,22 @@ class Story:
         self.tell(ev.StepMoved(at=self.at, step=name, status=status, reason=reason, message=message))
         return self
 
+    def ask(self, name: str, kind: str = "approval", **gate: Any) -> Story:
+        """Open the gate of a step, or with an empty name that of the plan."""
+        self.tell(ev.GateOpened(at=self.at, step=name, kind=kind, **gate))
+        return self
+
+    def answer(self, name: str, answer: Any, via: str = "command", **how: Any) -> Story:
+        """Have somebody answer."""
+        self.tell(ev.GateAnswered(at=self.at, step=name, answer=answer, via=via, **how))
+        return self
+
+    def rest(self) -> RunState:
+        """Bring the run to rest, since nothing goes on before somebody answers."""
+        self.ending("gates")
+        self.tell(ev.PlanMoved(at=self.at, status="paused"))
+        return self.state
+
     def resume(self, *rerun: str, **options: Any) -> Story:
         """Let the ended run go on with these steps."""
         started = self.state.started
@@ -157,6 +184,86 @@ class Story:
         return self.state
 
 
+def waiting_run(rundir: Path) -> Story:
+    """Tell a run that waits for an approval, an answer and a decision; another gate was answered, one step denied."""
+    policy = {
+        "plan": {"auto_approve": "medium", "llm_auto_approve": "low", "rules": 2, "ask_for": "steps"},
+        "option": "",
+        "ceilings": [
+            {
+                "file": "ci/policy.yml",
+                "sha256": "ab12" * 16,
+                "auto_approve": "high",
+                "llm_auto_approve": "none",
+                "rules": 1,
+                "ask_for": "steps",
+            }
+        ],
+        "told": "auto-approve medium, model-written low, 2 rules (plans/release.yml:7); "
+        "at most high, model-written none, 1 rule (ci/policy.yml)",
+    }
+    high = {"risk": "high", "risk_reason": "`git push`: publishes", "effects": ("publishes",)}
+    told = Story(
+        rundir,
+        step(
+            "test", line=10, risk="medium", risk_reason="`make`: runs code of the project", effects=("code",)
+        ),
+        step("clean", "test", line=14, risk="medium", effects=("destroys",)),
+        step("publish", "test", title="Publish | it", line=18, **high),
+        step("notes", "test", line=22, **high),
+        step("wipe", line=26, risk="high", effects=("destroys", "unknown")),
+        asking("really", "test", line=30),
+        asking("where", line=34, action=Decide(question="Where to?", options=()), kind="decide"),
+        step("after", "publish", line=38, risk="low", effects=("writes",)),
+        options={"policy": policy},
+        title="Release & ship",
+    )
+    told.run("test", took=2.0, log=b"2 passed\n")
+    why = "its risk is high (`git push`: publishes), and auto_approve is medium (plans/release.yml:7)"
+    told.ask("publish", risk="high", rule="plan:auto_approve", reason=why)
+    told.ask("notes", risk="high", rule="plan:auto_approve", reason=why)
+    told.answer("notes", "approved", "approval", by="Ann", approval="rel-7")
+    told.tell(
+        ev.AttemptStarted(
+            at=told.at, step="notes", n=1, risk="high", rule="approval:rel-7", log="logs/notes/1.log"
+        )
+    )
+    told.tell(
+        ev.AttemptEnded(
+            at=told.at,
+            step="notes",
+            n=1,
+            status="completed",
+            step_status="completed",
+            reason="ran",
+            exit_code=0,
+        )
+    )
+    told.tell(
+        ev.StepMoved(
+            at=told.at,
+            step="wipe",
+            status="failed",
+            reason="denied",
+            message="rule 1 (ci/policy.yml:3) denies it; its risk is high",
+            rule="ceiling:rules.1",
+        )
+    )
+    told.ask("really", "ask", question="Publish <1.2> to @all?", header="Last look")
+    told.ask(
+        "where",
+        "decide",
+        question="Where to?",
+        options=(
+            {"label": "Staging", "value": "staging", "description": "nobody sees it"},
+            {"label": "prod", "value": "prod"},
+        ),
+        default=("staging",),
+        until="2026-01-31T10:00:00.000Z",
+    )
+    return told
+
+
 def mixed_run(rundir: Path) -> RunState:
     """Return the end of a run with one of everything."""
     return tell_mixed_run(rundir).state
@@ -166,10 +273,16 @@ def tell_mixed_run(rundir: Path) -> Story:
     """Tell a run with one of everything: passed, flaky, failed, timed out, repeated, skipped, blocked."""
     told = Story(
         rundir,
-        step("build", title="Build the wheel", line=10, col=5),
+        step("build", title="Build the wheel", line=10, col=5, risk="low", effects=("writes",)),
         step("lint", line=14, on_failure="continue"),
         step("test", "build", title="Unit tests", line=18, retries=Retry(max=2)),
-        step("fetch", line=22),
+        step(
+            "fetch",
+            line=22,
+            risk="medium",
+            risk_reason="`curl`: fetches over the network",
+            effects=("network",),
+        ),
         step("integration", "build", line=26, retries=Retry(max=1), title="Tests | with <tricks> & @all #1"),
         step("deploy", "integration", line=30),
         step("notify", "done:integration", line=34, condition_text="params.target == 'prod'"),

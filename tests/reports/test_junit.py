@@ -14,6 +14,7 @@ from lxml import etree
 
 from planrun.model.plan import Retry
 from planrun.reports.junit import DIALECTS, TOTAL_BYTES, write_junit
+from planrun.reports.policies import NO_POLICY
 from tests.reports.runs import DIGEST, HEAD, RUN, Story, mixed_run, step
 
 SCHEMAS = Path(__file__).parent.parent / "data" / "junit"
@@ -95,6 +96,7 @@ def test_default_dialect_carries_place_and_time(tmp_path: Path) -> None:
     assert properties == {
         "planrun.run_id": RUN,
         "planrun.plan_digest": DIGEST,
+        "planrun.policy": NO_POLICY,
         "planrun.head": HEAD,
         "planrun.status": "failed",
         "planrun.verdict": "failed",

@@ -60,7 +60,24 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "started_at": "2026-01-31T09:00:00.000Z",
         "ended_at": "2026-01-31T09:00:52.100Z",
         "duration_s": 52.1,
-        "policy": None,
+        "policy": {
+            "source": "default",
+            "auto_approve": "high",
+            "llm_auto_approve": "low",
+            "ask_for": "steps",
+            "rules": 0,
+            "option": "",
+            "ceilings": [],
+        },
+        "risk": {
+            "overall": "high",
+            "destructive": [],
+            "modifies": ["build"],
+            "external": ["fetch"],
+            "unknown": [],
+        },
+        "gates": [],
+        "approvals": [],
         "usage": {"input_tokens": 0, "output_tokens": 0, "usd": 0},
         "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},
     }
@@ -70,7 +87,10 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "kind": "run",
         "section": "steps",
         "origin": "file",
-        "risk": None,
+        "risk": "medium",
+        "risk_reason": "`curl`: fetches over the network",
+        "effects": ["network"],
+        "decision": {"answer": "allow", "rule": "default:auto_approve"},
         "status": "failed",
         "reason": "timeout",
         "flaky": False,
@@ -92,6 +112,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "files": [],
         "resources": [],
     }
+    assert steps["deploy"]["decision"] is None
     assert steps["build"]["outputs"] == {"wheel": "dist/a.whl", "n": 3}
     assert steps["test"]["flaky"]
     assert [found["status"] for found in steps["test"]["attempts"]] == ["failed", "completed"]

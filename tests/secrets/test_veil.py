@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planrun.model import events as ev
-from planrun.model.plan import Plan, Run, Step
+from planrun.model.plan import Ask, Decide, Option, Plan, Run, Step
 from planrun.secrets.masker import Masker
 from planrun.secrets.veil import Veil
 
@@ -91,6 +91,60 @@ def test_what_a_run_goes_by_is_left_alone() -> None:
     assert VEIL.mask_event(end(outputs={SECRET: "x"})) == end(outputs={SECRET: "x"})
 
 
+def test_what_is_asked_and_answered_is_masked() -> None:
+    """The question, what can be answered, why it is asked, the answer and who gave it; no kinds, rules and times."""
+    opened = VEIL.mask_event(
+        ev.GateOpened(
+            at="t",
+            step="a",
+            kind="decide",
+            question=f"Use {SECRET}?",
+            header=SECRET,
+            options=({"label": SECRET, "value": [SECRET], "description": f"the {SECRET}"},),
+            schema={"type": "string", "enum": [SECRET]},
+            default=(SECRET,),
+            rule="plan:rules.1",
+            reason=f"`echo {SECRET}`: unknown",
+        )
+    )
+    assert opened == ev.GateOpened(
+        at="t",
+        step="a",
+        kind="decide",
+        question="Use ***?",
+        header="***",
+        options=({"label": "***", "value": ["***"], "description": "the ***"},),
+        schema={"type": "string", "enum": ["***"]},
+        default=("***",),
+        rule="plan:rules.1",
+        reason="`echo ***`: unknown",
+    )
+    answered = VEIL.mask_event(ev.GateAnswered(at="t", step="a", answer=[SECRET], via="command", by=SECRET))
+    assert answered == ev.GateAnswered(at="t", step="a", answer=["***"], via="command", by="***")
+    resumed = VEIL.mask_event(start(options={"policy": {"told": SECRET}, "selection": {"only": [SECRET]}}))
+    assert isinstance(resumed, ev.RunStarted)
+    assert resumed.options == {"policy": {"told": "***"}, "selection": {"only": [SECRET]}}
+
+
+def test_questions_of_a_plan_are_shown_masked_and_decide_the_same() -> None:
+    """Texts that people read are masked, also around interpolations; values and criteria decide, and stay."""
+    spoken = ("template", (f"Use {SECRET} for ", (("path", 0, 0, ("env", "X")), "env.X"), "?"))
+    option = Option(label=SECRET, value=SECRET, description=f"the {SECRET}", when=("const", 0, 0, True))
+    asks = Step(id="a", action=Ask(question=spoken, header=SECRET, default=(SECRET,)), kind="ask")
+    decides = Step(id="b", action=Decide(question=f"{SECRET}?", options=(option,)), kind="decide")
+    plain = Step(id="c", action=Ask(question="Go on?"), kind="ask", risk_reason=f"`echo {SECRET}`: high")
+    plan = Plan(name="p", file="p.yml", digest="d", steps=(asks, decides, plain))
+    first, second, third = VEIL.mask_plan(plan).steps
+    assert isinstance(first.action, Ask)
+    assert first.action.question == ("template", ("Use *** for ", spoken[1][1], "?"))
+    assert (first.action.header, first.action.default) == ("***", (SECRET,))
+    assert isinstance(second.action, Decide)
+    assert second.action.question == "***?"
+    assert second.action.options == (option.but(label="***", description="the ***"),)
+    assert third.risk_reason == "`echo ***`: high"
+    assert VEIL.mask_plan(plan.but(steps=(plain.but(risk_reason=""),))).steps == (plain.but(risk_reason=""),)
+
+
 def test_every_kind_of_event_was_thought_of() -> None:
     """A new field of an event is either masked or known to hold nothing that people or steps wrote."""
     structural = {"at", "run", "planrun", "options", "pid", "host", "rerun", "lost", "status", "step", "n"}
@@ -105,7 +159,10 @@ def test_every_kind_of_event_was_thought_of() -> None:
         "delay",
     }
     structural |= {"step_reason", "usage", "why", "signal", "verdict", "summary", "events", "retry"}
+    # Of gates: `schema`, `options` and so on are masked, rules are ids of ours, and a digest is one.
+    structural |= {"risk", "rule", "kind", "multi", "until", "via", "approval", "digest"}
     masked = {"plan", "params", "context", "error", "outputs", "checks", "notes", "message"}
+    masked |= {"question", "header", "options", "schema", "default", "answer", "by"}
     fields = {name for kind in ev.EVENTS.values() for name in kind.__annotations__}
     assert fields == structural | masked
 

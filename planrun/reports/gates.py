@@ -1,0 +1,246 @@
+"""Gates as people read them: what is asked and why, the commands that answer, and who answered what."""
+
+from __future__ import annotations
+
+from planrun.model.state import Gate
+from planrun.reports.clean import line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.state import RunState, StepState
+
+APPROVAL_FILE = "approval.json"
+_KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision"}
+_VERDICTS = ("approved", "rejected", "skipped")  # of an approval
+# Where an answer came from, by `via`.
+_SOURCES = {
+    "command": "",
+    "option": "by an option of the command line",
+    "file": "by a decisions file",
+    "policy": "by the policy",
+    "criteria": "by the criteria of its options",
+    "timeout": "by default, since nobody answered in time",
+    "approval": "by an approval file",
+}
+
+
+def gates(state: RunState) -> list[tuple[str, Gate]]:
+    """Return all gates that were opened or answered, by step; that of the whole plan comes first and has no step."""
+    found = [("", state.gate)] if state.gate else []
+    return found + [(name, step.gate) for name, step in state.steps.items() if step.gate]
+
+
+def status_of(state: RunState, step: str, gate: Gate) -> str:
+    """Return open, answered, or closed: the run or the step ended while nobody had answered."""
+    if gate.answered is not None:
+        return "answered"
+    over = state.ended is not None or (
+        state.steps[step].ended if step else state.status != "awaiting_approval"
+    )
+    return "closed" if over else "open"
+
+
+def open_gates(state: RunState) -> list[GateOpened]:
+    """Return what waits for somebody."""
+    return [
+        gate.opened
+        for name, gate in gates(state)
+        if gate.opened is not None and status_of(state, name, gate) == "open"
+    ]
+
+
+def answers(state: RunState) -> list[GateAnswered]:
+    """Return what somebody or something answered."""
+    return [gate.answered for _, gate in gates(state) if gate.answered is not None]
+
+
+def name_of(opened: GateOpened | GateAnswered) -> str:
+    """Return whose gate it is: the step, or the whole plan."""
+    return line(opened.step) if opened.step else "the plan"
+
+
+def waiting(opened: GateOpened) -> str:
+    """Return `publish waits for approval`."""
+    return f"{name_of(opened)} waits for {_KINDS.get(opened.kind, 'somebody')}"
+
+
+def asked(opened: GateOpened) -> str:
+    """Return what is asked, in one clean line."""
+    if opened.question:
+        header = f"{line(opened.header, 100)}: " if opened.header else ""
+        return header + line(opened.question)
+    return "May this plan be executed?" if not opened.step else "May it run?"
+
+
+def grounds(opened: GateOpened) -> str:
+    """Return why it is asked, in one clean line: `its risk is high (plan:auto_approve)`; may be empty."""
+    told = line(opened.reason) or (f"its risk is {line(opened.risk)}" if opened.risk else "")
+    rule = line(opened.rule)
+    return f"{told} ({rule})" if told and rule else told or (f"asked by {rule}" if rule else "")
+
+
+def until(opened: GateOpened) -> str:
+    """Return what happens when nobody answers in time; empty where it waits without end."""
+    if not opened.until:
+        return ""
+    then = f"the answer is {spoken(_default(opened))}" if opened.default else "it fails"
+    return f"until {line(opened.until)}, then {then}"
+
+
+def _default(opened: GateOpened) -> Any:
+    """Return the answer that is taken when the time is over; None where there is none."""
+    default = opened.default
+    return list(default) if len(default) > 1 else default[0] if default else None
+
+
+def choices(opened: GateOpened) -> list[str]:
+    """Return the possible answers, one a clean line; for a value its type and bounds."""
+    if opened.kind == "decide":
+        return [_choice(option) for option in opened.options]
+    schema = opened.schema or {}
+    bounds = [f"{key} {spoken(value)}" for key, value in schema.items() if key not in ("type", "description")]
+    return [line(", ".join([str(schema.get("type", "string")), *bounds]))] if schema else []
+
+
+def _choice(option: dict[str, Any]) -> str:
+    value, label = spoken(option.get("value")), line(str(option.get("label", "")), 200)
+    about = line(str(option.get("description") or ""), 300)
+    told = value if value == label else f"{value}: {label}"
+    return f"{told} - {about}" if about else told
+
+
+def commands(state: RunState, opened: GateOpened) -> list[str]:
+    """Return the commands that answer; what is in capitals is to be filled in."""
+    run = _word(state.started.run if state.started else "RUN")
+    step = _word(opened.step)
+    if opened.kind == "decide":
+        values = [_word(spoken(option.get("value"))) for option in opened.options]
+        many = f"  (several: {step}={','.join(values[:2])})" if opened.multi and len(values) > 1 else ""
+        return [f"planrun decide {run} {step}={value}" for value in values[:9]] + (
+            [many.strip()] if many else []
+        )
+    if opened.kind == "ask":
+        if opened.schema is not None:
+            return [f"planrun decide {run} {step}=VALUE"]
+        return [f"planrun decide {run} {step}={word}" for word in ("yes", "no")]
+    if not opened.step:
+        return [f"planrun approve {run}", f"planrun reject {run}"]
+    file = f"planrun approve {_word(state.plan.file)} --step {step} -o {APPROVAL_FILE}"
+    return [
+        f"planrun approve {run} {step}",
+        f"planrun reject {run} {step}",
+        f"{file}  (a file to be committed, for execute --approval {APPROVAL_FILE})",
+    ]
+
+
+def going_on(state: RunState) -> str:
+    """Return what is to be done once everything is answered."""
+    return f"planrun resume {line(state.started.run) if state.started else 'RUN'} goes on once it is answered"
+
+
+def answer(answered: GateAnswered) -> str:
+    """Return `approved by Ann (command)`, `answered prod by a decisions file`; clean, in one line."""
+    verdict = answered.answer if answered.answer in _VERDICTS else ""
+    told = verdict or f"answered {spoken(answered.answer)}"
+    source = _SOURCES.get(answered.via, f"by {line(answered.via)}")
+    if answered.approval:
+        source = f"by the approval {line(answered.approval)}"
+    who = f" by {line(answered.by, 200)}" if answered.by else ""
+    return told + (who + f" ({source})" if who and source else who or f" {source}").rstrip()
+
+
+def spoken(value: Any) -> str:
+    """Return an answer as people give it: yes and no, texts as they are, anything else as JSON; one clean line."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return line(value, 200)
+    if isinstance(value, list | tuple):
+        return ",".join([spoken(item) for item in value])
+    from planrun.model.jsontext import dumps
+
+    return line(dumps(value), 200)
+
+
+def step_gate(step: StepState) -> str:
+    """Return what became of a step's gate in one clean line; empty where it has none."""
+    gate = step.gate
+    if gate is None:
+        return ""
+    if gate.answered is not None:
+        return answer(gate.answered)
+    assert gate.opened is not None
+    return f"waits for {_KINDS.get(gate.opened.kind, 'somebody')}: {asked(gate.opened)}"
+
+
+def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
+    """Return a gate as JSON data; what is not known is null or empty."""
+    opened, answered = gate.opened, gate.answered
+    kind = state.steps[step].step.kind if step else ""
+    options = opened.options if opened else ()
+    return {
+        "step": step or None,
+        "kind": opened.kind if opened else kind if kind in ("ask", "decide") else "approval",
+        "question": opened.question if opened else "",
+        "header": opened.header if opened else "",
+        "options": [_option(option) for option in options],
+        "multi_select": opened.multi if opened else False,
+        "schema": opened.schema if opened else None,
+        "default": _default(opened) if opened else None,
+        "status": status_of(state, step, gate),
+        "answer": answered.answer if answered else None,
+        "via": answered.via if answered else "",
+        "by": answered.by if answered else "",
+        "approval": answered.approval if answered else "",
+        "rule": opened.rule if opened else "",
+        "risk": (opened.risk if opened else "") or None,
+        "reason": opened.reason if opened else "",
+        "opened_at": opened.at if opened else None,
+        "until": (opened.until if opened else "") or None,
+        "answered_at": answered.at if answered else None,
+    }
+
+
+def approvals(state: RunState) -> list[dict[str, Any]]:
+    """Return the approval files that were used: id, who approved, which steps (None: the whole plan), and when."""
+    used: dict[str, dict[str, Any]] = {}
+    for name, gate in gates(state):
+        said = gate.answered
+        if said is not None and said.approval:
+            entry = used.setdefault(
+                said.approval, {"id": said.approval, "by": said.by, "at": said.at, "steps": []}
+            )
+            entry["steps"].append(name or None)
+    return list(used.values())
+
+
+def decision(step: StepState) -> dict[str, str] | None:
+    """Return what was decided of a step: answer (allow, ask, deny) and the rule; None where nobody has looked."""
+    gate = step.gate
+    answered = gate.answered if gate else None
+    asks = gate.opened.rule if gate and gate.opened else ""
+    if step.reason == "denied" or (answered and answered.answer in _VERDICTS[1:]):
+        return {"answer": "deny", "rule": step.rule or ("answer" if answered else asks)}
+    if step.attempts and (rule := step.attempts[-1].started.rule):
+        return {"answer": "allow", "rule": rule}
+    if answered:
+        return {"answer": "allow", "rule": f"approval:{answered.approval}" if answered.approval else "answer"}
+    return {"answer": "ask", "rule": asks} if gate else None
+
+
+def _option(option: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "label": option.get("label", ""),
+        "value": option.get("value"),
+        "description": option.get("description", ""),
+    }
+
+
+def _word(text: str) -> str:
+    """Return text as one clean word of a shell."""
+    from shlex import quote  # only who waits needs it
+
+    return line(quote(line(text)))

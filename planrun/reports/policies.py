@@ -1,0 +1,129 @@
+"""What a run may do unasked: the policy in force, and what the risks of its steps come to."""
+
+from __future__ import annotations
+
+from planrun.reports.clean import line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState, StepState
+
+LEVELS = ("", "read-only", "low", "medium", "high")  # of risk, the lowest first; empty: of nothing at all
+_FILE_LEVEL, _MODEL_LEVEL = "high", "low"  # where no policy says anything
+NO_POLICY = (
+    "auto-approve high, model-written low (no policy in the plan: the committed file is taken as reviewed)"
+)
+LET_RUN = "default:auto_approve"  # by which rule a step ran where none is recorded
+# What an effect counts as. What is destroyed is modified, too.
+_COUNTS = {
+    "destroys": ("destructive", "modifies"),
+    "writes": ("modifies",),
+    "network": ("external",),
+    "publishes": ("external",),
+    "unknown": ("unknown",),
+}
+
+
+def policy_of(state: RunState) -> dict[str, Any]:
+    """Return the policy in force as the run, or its last resumption, recorded it; without one what holds by itself.
+
+    Keys: source (plan, default), auto_approve, llm_auto_approve, ask_for, rules (how many), option (the level of
+    --auto-approve, or empty), ceilings (a list of the same with file and sha256).
+    """
+    recorded = _recorded(state)
+    plan, option = recorded.get("plan"), recorded.get("option") or ""
+    found = {"source": "default" if plan is None else "plan", **_layer(plan or {})}
+    found["auto_approve"] = option or found["auto_approve"]
+    found["option"] = option
+    found["ceilings"] = [
+        {"file": ceiling.get("file", ""), "sha256": ceiling.get("sha256", ""), **_layer(ceiling)}
+        for ceiling in recorded.get("ceilings") or ()
+    ]
+    return found
+
+
+def in_force(state: RunState) -> str:
+    """Return in one clean line which policy is in force."""
+    return line(str(_recorded(state).get("told") or NO_POLICY))
+
+
+def _recorded(state: RunState) -> Mapping[str, Any]:
+    options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
+    found: Mapping[str, Any] = options.get("policy") or {}
+    return found
+
+
+def _layer(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "auto_approve": fields.get("auto_approve", _FILE_LEVEL),
+        "llm_auto_approve": fields.get("llm_auto_approve", _MODEL_LEVEL),
+        "ask_for": fields.get("ask_for", "steps"),
+        "rules": fields.get("rules", 0),
+    }
+
+
+def risk_of(step: StepState) -> str:
+    """Return the class of what ran last, where it was recorded, else that of the step as the plan has it."""
+    return (step.attempts[-1].started.risk if step.attempts else "") or step.step.risk
+
+
+class RiskTotals:
+    """Adds up risks: the highest class, and which steps destroy, modify files, reach out, or are not fully known."""
+
+    def __init__(self) -> None:
+        self._worst = 0
+        self._named: dict[str, list[str]] = {
+            name: [] for name in ("destructive", "modifies", "external", "unknown")
+        }
+        self._kinds: dict[tuple[str, tuple[str, ...], bool], list[list[str]]] = {}  # large plans have few
+
+    def add(self, step: Step, risk: str) -> None:
+        """Take in a step, in the order of the plan; `risk` is its class."""
+        kind = risk, step.effects, step.open_risk
+        lists = self._kinds.get(kind)
+        if lists is None:
+            lists = self._kinds[kind] = self._lists(*kind)
+        for names in lists:
+            names.append(step.id)
+
+    def _lists(self, risk: str, effects: tuple[str, ...], is_open: bool) -> list[list[str]]:  # noqa: FBT001
+        """Return where steps of a kind that is new are named."""
+        self._worst = max(self._worst, LEVELS.index(risk))
+        counted = dict.fromkeys([word for effect in effects for word in _COUNTS.get(effect, ())])
+        if is_open:
+            counted["unknown"] = None
+        return [self._named[word] for word in counted]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return what they come to; `overall` is None without steps."""
+        return {"overall": LEVELS[self._worst] or None, **self._named}
+
+
+def risk_totals(state: RunState) -> dict[str, Any]:
+    """Return what the risks of a run's steps come to; of what ran, where that was recorded."""
+    totals = RiskTotals()
+    for step in state.steps.values():
+        totals.add(step.step, risk_of(step))
+    return totals.as_data()
+
+
+def totals_line(totals: Mapping[str, Any]) -> str:
+    """Return `high, 1 destructive, 3 modify files, 2 external calls, 1 not fully known before it runs`."""
+    words = (
+        (len(totals["destructive"]), "destructive", "destructive"),
+        (len(totals["modifies"]), "modifies files", "modify files"),
+        (len(totals["external"]), "external call", "external calls"),
+        (len(totals["unknown"]), "not fully known before it runs", "not fully known before they run"),
+    )
+    told = [totals["overall"] or "none"]
+    told += [f"{count} {one if count == 1 else many}" for count, one, many in words if count or one == many]
+    return ", ".join(told)
+
+
+def any_gate(state: RunState) -> bool:
+    """Whether the plan or a step of it came to a gate, or was answered before it did."""
+    return state.gate is not None or any(step.gate for step in state.steps.values())

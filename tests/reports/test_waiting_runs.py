@@ -1,0 +1,155 @@
+"""What people read of a run that waits: what is asked, why, how to answer, and who answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+from lxml import etree
+
+from planrun.model import events as ev
+from planrun.reports.junit import DIALECTS
+from planrun.reports.write import render
+from tests.reports.runs import RUN, Story, asking, step, waiting_run
+from tests.reports.test_junit import SCHEMAS, STRICT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "\x1b[31m::error::x\r\n##vso[task.complete]`|](http://a.b) <b>@all #1 \u202e ]]>"
+
+
+def text(told: Story, form: str = "text") -> str:
+    """Return a report."""
+    return render(told.state, str(told.rundir), form).decode()
+
+
+@pytest.mark.shows("GP-02", "V-20")
+def test_the_text_report_tells_what_is_asked_and_how_to_answer(tmp_path: Path) -> None:
+    """Each open gate with its reason, what can be answered and the commands; then what was answered."""
+    told = waiting_run(tmp_path)
+    told.rest()
+    found = text(told)
+    assert "[Waiting]\n" in found
+    assert "  Status:   waiting (exit code 5, until somebody answers)\n" in found
+    rows = found.split("\nWaiting for\n")[1].split("\n\n✗")[0].splitlines()
+    assert rows == [
+        "  publish waits for approval: May it run?",
+        (
+            "    why: its risk is high (`git push`: publishes), and auto_approve is medium (plans/release.yml:7) "
+            "(plan:auto_approve)"
+        ),
+        f"    $ planrun approve {RUN} publish",
+        f"    $ planrun reject {RUN} publish",
+        (
+            "    $ planrun approve plans/release.yml --step publish -o approval.json  "
+            "(a file to be committed, for execute --approval approval.json)"
+        ),
+        "  really waits for an answer: Last look: Publish <1.2> to @all?",
+        f"    $ planrun decide {RUN} really=yes",
+        f"    $ planrun decide {RUN} really=no",
+        "  where waits for a decision: Where to?",
+        "    answer: staging: Staging - nobody sees it",
+        "    answer: prod",
+        "    until 2026-01-31T10:00:00.000Z, then the answer is staging",
+        f"    $ planrun decide {RUN} where=staging",
+        f"    $ planrun decide {RUN} where=prod",
+        f"  planrun resume {RUN} goes on once it is answered",
+        "",
+        "Answers",
+        "  notes: approved by Ann (by the approval rel-7)",
+    ]
+    assert "  denied by ceiling:rules.1\n" in found
+
+
+def test_the_markdown_report_tells_the_same(tmp_path: Path) -> None:
+    """Texts of the plan are escaped; the commands stand in a block to be copied; risks are a column."""
+    told = waiting_run(tmp_path)
+    told.rest()
+    found = text(told, "markdown")
+    assert "- **Policy:** auto-approve medium, model-written low, 2 rules" in found
+    assert "- **Risk:** high, 2 destructive, 3 modify files, 2 external calls, 1 not fully known" in found
+    waits = found.split("\n## Waiting for\n")[1].split("\n## Failures\n")[0]
+    assert "### ◔ really waits for an answer\n\nLast look: Publish &lt;1.2&gt; to @&#8203;all?\n" in waits
+    assert f"```text\nplanrun approve {RUN} publish\nplanrun reject {RUN} publish\n" in waits
+    assert "## Answers\n\n- `notes`: approved by Ann" in waits
+    assert "- **Denied by:** `ceiling:rules.1`\n" in found
+    assert "| `publish` | waiting: approval | 0 |  | `test` | high |\n" in found
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_junit_readers_see_what_waits_as_skipped_and_what_was_denied_as_failed(
+    dialect: str, tmp_path: Path
+) -> None:
+    """No reader may take a run that waits for a red or a green one; every dialect stays valid."""
+    told = waiting_run(tmp_path)
+    data = render(told.rest(), str(tmp_path), "junit", dialect=dialect)
+    if dialect in STRICT:
+        etree.XMLSchema(etree.parse(str(SCHEMAS / STRICT[dialect]))).assertValid(etree.fromstring(data))
+    cases = {case.attrib["name"]: case for case in ET.fromstring(data).iter("testcase")}
+    (skipped,) = cases["publish"]
+    assert skipped.tag == "skipped"
+    assert skipped.attrib["message"].startswith("waiting for approval: its risk is high")
+    assert cases["where"][0].attrib["message"] == "waiting for decision: Where to?"
+    assert cases["after"][0].attrib["message"] == "not run: the run waits for somebody"
+    (denied,) = cases["wipe"]
+    assert (denied.tag, denied.attrib["type"]) == ("failure", "Denied")
+
+
+def test_a_run_that_was_answered_and_not_resumed_only_has_to_go_on(tmp_path: Path) -> None:
+    """Nothing is asked any more, and the report says which command goes on."""
+    told = Story(tmp_path, step("a"))
+    told.ask("a", rule="plan:rules.1", reason="why").rest()
+    assert "Waiting for" in text(told)
+    told.answer("a", "approved", by="Ann")
+    found = text(told)
+    assert "Waiting for" not in found
+    assert f"planrun resume {RUN} goes on" in found
+    assert "  a: approved by Ann\n" in found
+
+
+def test_a_whole_plan_is_approved_or_rejected(tmp_path: Path) -> None:
+    """The gate of the plan has commands without a step."""
+    told = Story(tmp_path, step("a"))
+    told.ask("", reason="a: its risk is high", rule="plan:auto_approve")
+    told.tell(ev.PlanMoved(at=told.at, status="paused"))
+    found = text(told)
+    assert "  the plan waits for approval: May this plan be executed?\n" not in found  # it runs already
+    asked = Story(tmp_path, step("a"), begun=False)
+    asked.ask("", reason="a: its risk is high", rule="plan:auto_approve")
+    found = text(asked)
+    assert "  the plan waits for approval: May this plan be executed?\n" in found
+    assert f"    $ planrun approve {RUN}\n    $ planrun reject {RUN}\n" in found
+
+
+def test_values_of_every_kind_can_be_answered(tmp_path: Path) -> None:
+    """Types and bounds of a value are told; options are quoted for the shell; several can be chosen."""
+    told = Story(tmp_path, asking("n"), asking("many"))
+    told.ask("n", "ask", question="How many?", schema={"type": "integer", "minimum": 1})
+    options = tuple({"label": word, "value": word} for word in ("a b", "$x;", "c"))
+    told.ask("many", "decide", question="Which?", options=options, multi=True).rest()
+    found = text(told)
+    assert "    answer: integer, minimum 1\n" in found
+    assert f"    $ planrun decide {RUN} n=VALUE\n" in found
+    assert f"    $ planrun decide {RUN} many='a b'\n    $ planrun decide {RUN} many='$x;'\n" in found
+    assert "(several: many='a b','$x;')" in found
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "junit"])
+def test_hostile_questions_stay_texts(form: str, tmp_path: Path) -> None:
+    """What plans and people write steers no terminal, no CI system and no markdown."""
+    told = Story(tmp_path, asking("a"), asking("b"))
+    options = ({"label": HOSTILE, "value": HOSTILE, "description": HOSTILE},)
+    told.ask(
+        "a", "decide", question=HOSTILE, header=HOSTILE, options=options, reason=HOSTILE, default=(HOSTILE,)
+    )
+    told.ask("b", "ask", question=HOSTILE, until="2026-01-31T10:00:00.000Z").answer("b", HOSTILE, by=HOSTILE)
+    told.rest()
+    found = text(told, form)
+    assert "\x1b" not in found
+    assert "\u202e" not in found
+    assert not [row for row in found.splitlines() if row.lstrip().startswith(("::error", "##vso"))]
+    assert "##vso" not in found
+    running = "".join(found.split("```")[::2]) if form == "markdown" else found  # outside of code blocks
+    assert "<b>" not in running or form == "text"
