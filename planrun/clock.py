@@ -24,3 +24,21 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds since some moment."""
         return time.monotonic()
+
+
+def later(stamp: str, seconds: float) -> str:
+    """Return the moment `seconds` after a stamp, as a stamp."""
+    milliseconds = round(_milliseconds(stamp) + seconds * 1000)
+    whole, rest = divmod(milliseconds, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{rest:03d}Z"
+
+
+def between(first: str, second: str) -> float:
+    """Return the seconds from one stamp to another; negative when the second is the earlier one."""
+    return (_milliseconds(second) - _milliseconds(first)) / 1000
+
+
+def _milliseconds(stamp: str) -> int:
+    from calendar import timegm  # few runs reckon with stamps
+
+    return timegm(time.strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) * 1000 + int(stamp[20:23])

@@ -116,13 +116,18 @@ class GateOpened(Record):
 
 
 class GateAnswered(Record):
-    """Somebody or something answered. An approval is `approved` or `rejected`, a question has the value itself."""
+    """Somebody or something answered.
+
+    An approval is `approved` or `rejected`, a question has the value itself; a step that was left out when its run was
+    approved has `skipped`.
+    """
 
     at: str
     step: str
     answer: Any
     via: str  # command, option, file, policy, criteria, timeout, approval
     by: str = ""  # who says so
+    reason: str = ""  # why, as they put it
     approval: str = ""  # id of the approval file
     digest: str = ""  # of what was approved
 

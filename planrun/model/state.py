@@ -326,8 +326,9 @@ class RunState:
         state = self.steps[event.step]
         state.status = move_step(event.step, state.status, "waiting")
         state.reason = "approval" if event.kind == "approval" else "decision"
-        answered = state.gate.answered if state.gate else None
-        state.gate = Gate(opened=event, answered=answered)
+        # An answer that came before the question holds for it; one to an earlier question was not good enough.
+        early = state.gate.answered if state.gate and state.gate.opened is None else None
+        state.gate = Gate(opened=event, answered=early)
 
     def _gate_answered(self, event: ev.GateAnswered) -> None:
         if not event.step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.plan import Exec, Run, Validate
+from planrun.model.plan import Ask, Decide, Exec, Run, Validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ def formulas(step: Step) -> Iterator[Any]:
     elif isinstance(action, Validate):
         for check in action.checks:
             yield from _of_check(check.kind, check.value)
+    elif isinstance(action, Ask | Decide):
+        yield action.question
+        if isinstance(action, Decide):
+            yield from (option.when for option in action.options if option.when is not None)
     yield from (*step.env.values(), *step.env_file)
     if step.workdir is not None:
         yield step.workdir

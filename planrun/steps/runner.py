@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.ports import Masks
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
+ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
 
 
 class Place(Record):
@@ -39,7 +40,7 @@ class Place(Record):
 
 
 class Steps:
-    """The step runner of the kinds that are built: run, exec and validate."""
+    """The step runner: every kind but `abstract`, which nothing can run."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -69,6 +70,10 @@ class Steps:
                 self._require(step)
             if isinstance(step.action, Validate):
                 return self._validate(step, state, scope)
+            if step.kind in ASKING:
+                from planrun.steps.asking import prepare_answer  # only plans with such a step pay for it
+
+                return prepare_answer(step, state, scope)
             recipe = render_step(step, state.plan, scope, self.place.shell)
         except EvaluationError as error:
             return Prepared(
@@ -89,6 +94,10 @@ class Steps:
             scope = self.scope(state, step, attempt)
             if isinstance(step.action, Validate):
                 return self._of_checks(step, added_environment(step, state.plan, scope))
+            if step.kind in ASKING:
+                from planrun.steps.asking import fingerprint_of
+
+                return fingerprint_of(step, scope)
             return self._veiled(step, render_step(step, state.plan, scope, self.place.shell)).fingerprint()
         except EvaluationError:
             return ""

@@ -1,0 +1,160 @@
+"""What may be answered: texts and values made into the answer of a step that asks, or refused with what there is.
+
+An answer is True or False to a yes-or-no question, a value that fits the schema of a typed one, the value of an option
+of a decision, and a list of them, in the order of the options, for `multi_select`.
+"""
+
+from __future__ import annotations
+
+from planrun.model.plan import Ask, Decide
+from planrun.source.problems import did_you_mean
+from planrun.values import check_value, fits, read_value, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from planrun.model.plan import Option, Plan, Step
+
+MAX_TEXT = 1 << 20  # characters of one answer, as of one parameter
+_YES = ("yes", "y", "true")
+_NO = ("no", "n", "false")
+_NAMED = 12  # options that a message names
+
+
+def asking(plan: Plan) -> dict[str, Step]:
+    """Return the steps of a plan that ask, by id."""
+    return {step.id: step for step in plan.steps if isinstance(step.action, Ask | Decide)}
+
+
+def asking_step(plan: Plan, name: str) -> Step:
+    """Return the step that asks; raises ValueError for an unknown one and for one that asks nothing."""
+    known = asking(plan)
+    if name in known:
+        return known[name]
+    if any(step.id == name for step in plan.steps):
+        there = f"those that do are {', '.join(known)}" if known else "no step of this plan does"
+        raise ValueError(f'the step "{name}" asks nothing; {there}')
+    hint = did_you_mean(name, known) or (
+        f"those that ask are {', '.join(known)}" if known else "no step of this plan asks"
+    )
+    raise ValueError(f'there is no step "{name}"; {hint}')
+
+
+def answer_of_text(step: Step, text: str) -> Any:
+    """Return what a text from a command line or a file answers; raises ValueError with a line for people."""
+    action = step.action
+    if len(text) > MAX_TEXT:
+        raise ValueError(f'the answer of "{step.id}" is longer than {MAX_TEXT} characters')
+    if isinstance(action, Decide):
+        return _chosen(step, action, _words(action, text))
+    assert isinstance(action, Ask)
+    if action.schema is None:
+        word = text.strip().casefold()
+        if word in _YES or word in _NO:
+            return word in _YES
+        raise ValueError(f'the step "{step.id}" asks for yes or no, and {show(text)} is neither')
+    try:
+        return read_value({"type": _type(action.schema), **action.schema}, text)
+    except ValueError as error:
+        raise ValueError(f'the answer of "{step.id}" {error}') from None
+
+
+def answer_of_value(step: Step, value: Any) -> Any:
+    """Return what plain data answers: True, 3, "jwt", ["auth"]; raises ValueError with a line for people."""
+    action = step.action
+    if isinstance(action, Decide):
+        return _chosen(step, action, value if isinstance(value, list | tuple) else [value])
+    assert isinstance(action, Ask)
+    if action.schema is None:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return answer_of_text(step, value)
+        raise ValueError(f'the step "{step.id}" asks for yes or no, and {show(value)} is neither')
+    problem = check_value(action.schema, value)
+    if problem:
+        raise ValueError(f'the answer of "{step.id}" {problem}')
+    return list(value) if isinstance(value, tuple) else value
+
+
+def default_of(step: Step) -> tuple[Any, ...]:
+    """Return the answer when the time is over, in a tuple; empty when there is none."""
+    action = step.action
+    assert isinstance(action, Ask | Decide)
+    if not action.default or not (isinstance(action, Decide) and action.multi_select):
+        return action.default
+    first = action.default[0]
+    return (list(first) if isinstance(first, list | tuple) else list(action.default),)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """Return the type that a text is read as; a schema without one has values of one type, or is about text."""
+    allowed = schema.get("enum") or ()
+    kinds = ("integer", "number", "boolean")
+    return next((kind for kind in kinds if allowed and all(fits(kind, value) for value in allowed)), "string")
+
+
+def _words(action: Decide, text: str) -> Sequence[str]:
+    """Part a text at its commas, unless it is an option as it stands."""
+    whole = text.strip()
+    if "," not in whole or _option(action.options, whole):
+        return [whole]
+    return [word.strip() for word in whole.split(",")]
+
+
+def _chosen(step: Step, action: Decide, words: Iterable[Any]) -> Any:
+    found = [_known(step, action, word) for word in words]
+    if not action.multi_select:
+        if len(found) != 1:
+            raise ValueError(f'the step "{step.id}" takes one option, and these are {len(found)}')
+        return found[0].value
+    if not found:
+        raise ValueError(f'no option is chosen for "{step.id}"; {_there(action.options)}')
+    labels = [option.label for option in found]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise ValueError(f'the option {show(twice)} is chosen twice for "{step.id}"')
+    return [option.value for option in action.options if option.label in labels]
+
+
+def _known(step: Step, action: Decide, word: Any) -> Option:
+    found = _option(action.options, word)
+    if found is not None:
+        return found
+    hint = did_you_mean(word, _names(action.options)) if isinstance(word, str) else ""
+    there = _there(action.options)
+    raise ValueError(
+        f'{show(word)} is no option of the step "{step.id}"; ' + (f"{hint} {there}" if hint else there)
+    )
+
+
+def _option(options: Iterable[Option], word: Any) -> Option | None:
+    """Find the option with this value or, failing that, with this label; a text also stands for what it spells."""
+    for option in options:
+        if type(option.value) is type(word) and option.value == word:
+            return option
+    for option in options:
+        if isinstance(word, str) and word in (option.label, _spelled(option.value)):
+            return option
+    return None
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else show(value)
+
+
+def _names(options: Iterable[Option]) -> list[str]:
+    return list(dict.fromkeys(name for option in options for name in (_spelled(option.value), option.label)))
+
+
+def _there(options: Sequence[Option]) -> str:
+    named = [
+        _spelled(option.value)
+        if option.label == option.value
+        else f"{_spelled(option.value)} ({option.label})"
+        for option in options[:_NAMED]
+    ]
+    more = f" and {len(options) - _NAMED} more" if len(options) > _NAMED else ""
+    return f"the options are {', '.join(named)}{more}"

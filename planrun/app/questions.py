@@ -1,0 +1,155 @@
+"""Steps that ask: where an answer is looked for, and what is asked when none is there.
+
+In this order: what the caller gave, what somebody answered before, an approval file (for yes or no), the policies,
+the criteria of options and, when the time is over, the default.
+"""
+
+from __future__ import annotations
+
+from planrun.app.options import answer_of_value, default_of
+from planrun.clock import between, later
+from planrun.errors import EvaluationError
+from planrun.model import events as ev
+from planrun.model.job import Passage
+from planrun.model.plan import Ask, Decide
+from planrun.reports.clean import line
+from planrun.steps.asking import choice_of, question_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from planrun.app.answers import Answers
+    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.plan import Step
+    from planrun.model.state import Gate, RunState
+    from planrun.ports import Clock
+    from planrun.steps.runner import Steps
+
+MAX_QUESTION = 2000
+"""Characters of a question: its values may come from anywhere."""
+
+
+class Questions:
+    """What answers `ask` and `decide` steps of one run.
+
+    `approved` returns the id of an approval file that covers a step and takes note of its use; "" when none does.
+    """
+
+    def __init__(
+        self, answers: Answers, steps: Steps, clock: Clock, approved: Callable[[str], str] = lambda _step: ""
+    ) -> None:
+        self._answers = answers
+        self._steps = steps
+        self._clock = clock
+        self._approved = approved
+
+    def judge(self, step: Step, state: RunState) -> Passage:
+        """Say whether an answer is there; otherwise what is asked, and how long an answer is waited for.
+
+        A question or a criterion that has no value lets the step start, which then is refused with the reason.
+        """
+        scope = self._steps.scope(state, step, len(state.steps[step.id].attempts) + 1)
+        found = state.steps[step.id]
+        before = found.gate.opened if found.gate else None
+        try:
+            question = self._clean(question_of(step, scope))
+            asked = before is not None and (found.at_gate or before.question == question)
+            # The gate as it was opened first, its time included, as long as the same is asked.
+            opened = before if before is not None and asked else self._opened(step, question)
+            known = self._known(step, found.gate, opened, scope)
+        except EvaluationError:
+            return Passage(answer="allow")
+        if known is None:
+            return self._waiting(step, opened, is_new=not found.at_gate)
+        recorded = found.gate.answered if found.gate else None
+        return Passage(
+            answer="allow",
+            rule="answer",
+            opened=None if asked else opened,
+            answered=None if known is recorded else known,
+        )
+
+    def early(self, state: RunState) -> list[GateAnswered]:
+        """Return what the caller answered as events: recorded at once, it holds when the run is resumed."""
+        found = []
+        for name, answer in self._answers.given.items():
+            step = state.steps.get(name)
+            gate = step.gate if step else None
+            before = gate.answered if gate else None
+            if step is None or step.ended or (before is not None and before.answer == answer.value):
+                continue
+            found.append(self._answered(name, answer.value, answer.via))
+        return found
+
+    def _known(
+        self, step: Step, gate: Gate | None, opened: GateOpened, scope: dict[str, Any]
+    ) -> GateAnswered | None:
+        """Return the first answer in the order of sources; None: somebody has to be asked."""
+        given = self._answers.given.get(step.id)
+        recorded = gate.answered if gate and gate.answered and _fits(step, gate, opened) else None
+        if given is not None and (recorded is None or recorded.answer != given.value):
+            return self._answered(step.id, given.value, given.via)
+        if recorded is not None:
+            return recorded
+        if isinstance(step.action, Ask) and step.action.schema is None:
+            approval = self._approved(step.id)
+            if approval:
+                return self._answered(step.id, True, "approval").but(approval=approval)
+        policy = self._answers.of_policies.get(step.id)
+        if policy is not None:
+            return self._answered(step.id, policy.value, "policy").but(by=policy.rule)
+        chosen = choice_of(step, scope)
+        return self._answered(step.id, chosen[0], "criteria") if chosen else None
+
+    def _waiting(self, step: Step, opened: GateOpened, *, is_new: bool) -> Passage:
+        """Wait for an answer or, when the time is over, take the default or fail."""
+        seconds = between(self._clock.stamp(), opened.until) if opened.until else None
+        if seconds is None or seconds > 0:
+            return Passage(answer="ask", opened=opened if is_new else None, seconds=seconds)
+        if opened.default:
+            return Passage(
+                answer="allow",
+                rule="answer",
+                answered=self._answered(step.id, opened.default[0], "timeout"),
+            )
+        return Passage(answer="deny", reason=f"nobody answered until {opened.until}", is_late=True)
+
+    def _opened(self, step: Step, question: str) -> GateOpened:
+        action, at = step.action, self._clock.stamp()
+        assert isinstance(action, Ask | Decide)
+        opened = ev.GateOpened(at=at, step=step.id, kind=step.kind, question=question)
+        default = default_of(step)
+        if action.header:
+            opened = opened.but(header=line(action.header, 200))
+        if default:
+            opened = opened.but(default=default)
+        if action.timeout is not None:
+            opened = opened.but(until=later(at, action.timeout))
+        if isinstance(action, Ask):
+            return opened.but(schema=action.schema) if action.schema is not None else opened
+        options = tuple([
+            {"label": option.label, "value": option.value, "description": option.description}
+            for option in action.options
+        ])
+        return opened.but(options=options, multi=action.multi_select)
+
+    def _clean(self, question: str) -> str:
+        """Return a question as one clean text that holds no secret; what it says is data."""
+        masks = self._steps.place.masks
+        return line(masks.mask_text(question) if masks else question, MAX_QUESTION)
+
+    def _answered(self, step: str, value: Any, via: str) -> GateAnswered:
+        return ev.GateAnswered(at=self._clock.stamp(), step=step, answer=value, via=via)
+
+
+def _fits(step: Step, gate: Gate, opened: GateOpened) -> bool:
+    """Whether a recorded answer answers what is asked now: the same question, and one of its answers."""
+    assert gate.answered is not None
+    if gate.opened is not None and gate.opened.question != opened.question:
+        return False
+    try:
+        return bool(answer_of_value(step, gate.answered.answer) == gate.answered.answer)
+    except ValueError:
+        return False
