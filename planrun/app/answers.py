@@ -32,17 +32,15 @@ class Answer(Record):
 class Answers(Record):
     """The answers to one plan's questions by step: what the caller gave, and what policies say."""
 
-    given: Mapping[str, Answer] = {}  # noqa: RUF012 - never written
-    of_policies: Mapping[str, Answer] = {}  # noqa: RUF012
+    given: Mapping[str, Answer] = {}
+    of_policies: Mapping[str, Answer] = {}
 
     def values(self) -> dict[str, Any]:
         """Return what the caller answered, by step."""
         return {name: answer.value for name, answer in self.given.items()}
 
 
-def answers_of(
-    plan: Plan, texts: Iterable[str], file: str, ceilings: Iterable[Policy] = ()
-) -> Answers:
+def answers_of(plan: Plan, texts: Iterable[str], file: str, ceilings: Iterable[Policy] = ()) -> Answers:
     """Return the answers given as `id=value` texts and in a decisions file, and those of the policies.
 
     Raises InvalidInput with everything that is wrong, InvalidPlan for what is wrong in the file.
@@ -162,9 +160,7 @@ def _of_node(step: Step, node: Node) -> Any:
 def _problem(code: str, message: str, file: str, node: Node) -> Problem:
     from planrun.source.problems import Problem
 
-    return Problem(
-        code=code, message=message, file=file, line=node.line, col=node.col, end_col=node.end_col
-    )
+    return Problem(code=code, message=message, file=file, line=node.line, col=node.col, end_col=node.end_col)
 
 
 def _of_file(message: str) -> str:

@@ -15,7 +15,7 @@ from planrun.records.reading import read_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from planrun.model.state import RunState
@@ -192,6 +192,15 @@ def _going(run: str, reading: Reading) -> bool:
 
 
 def is_paused(reading: Reading) -> bool:
-    """Say whether a run that nobody works on came to rest because somebody paused it."""
-    last = reading.events[-1] if reading.events else None
+    """Say whether a run that nobody works on came to rest because somebody paused it, or has to answer."""
+    last = before_answers(reading.events)
     return reading.condition == "unfinished" and isinstance(last, ev.PlanMoved) and last.status == "paused"
+
+
+def before_answers(events: Sequence[ev.Event]) -> ev.Event | None:
+    """Return the last event of a run that is not an answer, given while nobody worked on it, or what one came to."""
+    for event in reversed(events):
+        left_out = isinstance(event, ev.StepMoved) and event.reason == "approval"
+        if not (left_out or isinstance(event, ev.GateAnswered)):
+            return event
+    return None

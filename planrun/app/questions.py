@@ -129,10 +129,12 @@ class Questions:
             opened = opened.but(until=later(at, action.timeout))
         if isinstance(action, Ask):
             return opened.but(schema=action.schema) if action.schema is not None else opened
-        options = tuple([
-            {"label": option.label, "value": option.value, "description": option.description}
-            for option in action.options
-        ])
+        options = tuple(
+            [
+                {"label": option.label, "value": option.value, "description": option.description}
+                for option in action.options
+            ]
+        )
         return opened.but(options=options, multi=action.multi_select)
 
     def _clean(self, question: str) -> str:

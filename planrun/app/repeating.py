@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.model import graph
-from planrun.model.plan import Validate
+from planrun.model.plan import Ask, Decide, Validate
 from planrun.source.canonical import plain
 from planrun.steps.formulas import formulas
 from planrun.steps.render import parts_of
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from planrun.steps.runner import Steps
 
 ASKED = "asked for"
+LEFT_OUT = "skipped"
+"""The answer that stands for a step which was left out when its run was approved."""
 CLEANUP = "it belongs to every end of a run"
 # The parts of a fingerprint, as people call them.
 _PARTS = {
     "argv": "its command changed",
     "checks": "its checks changed",
     "env": "its environment changed",
+    "question": "its question changed",
     "workdir": "its folder changed",
 }
 _NAMED = 5  # of many names the first ones
@@ -33,6 +36,20 @@ _NAMED = 5  # of many names the first ones
 def lost_attempts(state: RunState) -> list[str]:
     """Return the steps whose last attempt has no end."""
     return [name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None]
+
+
+def refusal(found: StepState) -> str:
+    """Say who or what refused a step for good, as a clause about it; empty when nobody did."""
+    answered = found.gate.answered if found.gate else None
+    by = f" by {answered.by}" if answered and answered.by else ""
+    if found.status == "failed" and found.reason == "denied":
+        rejected = answered is not None and answered.answer in ("rejected", False)
+        said = f"was rejected{by}" if rejected else "was denied"
+        reason = answered.reason if rejected and answered else found.message
+        return said + (f": {reason}" if reason else "")
+    if found.status == "skipped" and found.reason == "approval" and answered and answered.answer == LEFT_OUT:
+        return f"was left out{by} when the run was approved"
+    return ""
 
 
 class Repetition:
@@ -82,15 +99,22 @@ class Repetition:
     def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
         after = self._after
         for name in graph.order(graph.waits(after.plan.main())):
-            reason = why(after.steps[name])
+            found = after.steps[name]
+            reason = self._pardon(found) if refusal(found) else why(found)
             if reason:
                 self._again[name] = reason
         self._again.update((step.id, CLEANUP) for step in after.plan.cleanup())
         return {
             name: self._again[name]
             for name, found in after.steps.items()
-            if name in self._again and found.status != "pending"
+            if name in self._again and found.status != "pending" and not found.at_gate
         }
+
+    def _pardon(self, found: StepState) -> str:
+        """Why a step that somebody refused is judged again: only since it is another one now."""
+        if self._after is self._before or plain(found.step) == plain(self._before.steps[found.step.id].step):
+            return ""
+        return "it changed since it was refused"
 
     def _interruption(self, found: StepState) -> str:
         """Why a step without an end runs again; what is paused goes on with its next attempt instead."""
@@ -149,7 +173,7 @@ class Repetition:
         found = []
         if _changed(step, old, "outputs"):
             found.append("its outputs changed")
-        if isinstance(step.action, Validate):
+        if isinstance(step.action, Validate | Ask | Decide):
             read = {
                 str(reference.path[1])
                 for formula in formulas(step)

@@ -1,9 +1,10 @@
-"""What somebody says to the gates of a run, and the events that it comes to: the same for a run at rest and a live one."""
+"""What somebody says to the gates of a run, and the events that it comes to: of a run at rest and of a live one."""
 
 from __future__ import annotations
 
 from planrun.app.copies import newest
 from planrun.app.options import answer_of_text, asking_step
+from planrun.app.repeating import LEFT_OUT
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.record import Record
@@ -11,16 +12,12 @@ from planrun.values import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any, Literal
 
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.state import RunState, StepState
 
     Verb = Literal["approve", "reject", "decide"]
-
-LEFT_OUT = "skipped"
-"""The answer that stands for a step which was left out when its run was approved."""
 
 
 class Reply(Record):
@@ -49,7 +46,9 @@ def open_gates(state: RunState) -> list[GateOpened]:
 def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
     """Return the answers that a reply gives; raises InvalidInput with what waits when it fits nothing that does."""
     if state.ended is not None:
-        raise InvalidInput(f"the run {_run(state)} is finished: it ended {state.ended.verdict}; nothing waits")
+        raise InvalidInput(
+            f"the run {_run(state)} is finished: it ended {state.ended.verdict}; nothing waits"
+        )
     digest = str(newest(state).get("digest", ""))
     if reply.digest and reply.digest != digest:
         raise InvalidInput(f"what was reviewed has the digest {reply.digest}, this run has {digest}")
@@ -134,7 +133,8 @@ def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInput(str(error)) from None
         step = state.steps[name]
-        if step.ended or step.status == "running":
+        before = step.gate.answered if step.gate else None
+        if step.ended or step.status == "running" or (before is not None and before.answer != answer):
             raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
         if name in found and found[name] != answer:
             raise InvalidInput(
@@ -169,8 +169,3 @@ def _run(state: RunState) -> str:
 
 
 _WORDS = {"approve": _approved, "reject": _rejected, "decide": _decided}
-
-
-def unsteady(events: list[GateAnswered]) -> Iterator[GateAnswered]:
-    """Yield the answers that leave a step out: only a run at rest can take them."""
-    return (event for event in events if event.answer == LEFT_OUT)

@@ -7,7 +7,7 @@ import os
 from planrun.app.copies import newest, state_of
 from planrun.app.differing import differences
 from planrun.app.inspecting import find
-from planrun.app.repeating import CLEANUP, Repetition, lost_attempts
+from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
 from planrun.app.running import Session, condition, refuse_abstract, scheduler_options, vault_of
 from planrun.app.selection import select
 from planrun.app.settings import current_folder
@@ -220,6 +220,10 @@ class Course:
             if name not in self._after.steps:
                 hint = did_you_mean(name, list(self._after.steps))
                 raise InvalidInput(f'no step "{name}" in {self.plan.file}' + (f"; {hint}" if hint else ""))
+            if why := refusal(self._after.steps[name]):
+                raise InvalidInput(
+                    f'the step "{name}" {why}; it is run again only in a plan in which it changed'
+                )
         return found.of_wishes(self._wish.steps)
 
     # What is told.

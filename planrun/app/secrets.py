@@ -62,6 +62,14 @@ class Vault(Record):
         if self.veil:
             self._refuse_params({self.veil.mask_text(word.partition("=")[0]): word for word in given})
 
+    def refuse_answers(self, answers: Mapping[str, Any]) -> None:
+        """Raise InvalidInput when an answer, by step, holds a secret: answers are recorded."""
+        for step, value in answers.items() if self.veil else ():
+            if self.veil and self.veil.mask_value(value) != value:
+                raise InvalidInput(
+                    f'the answer of "{step}" holds the value of {self._holder(value)}, and answers are recorded'
+                )
+
     def _refuse_params(self, params: Mapping[str, Any]) -> None:
         assert self.veil is not None
         for name, value in params.items():

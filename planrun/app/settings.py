@@ -33,6 +33,8 @@ class Settings(Record):
     quiet: bool = False
     cache: bool = True
     wait_lock: str = ""  # a duration; empty: do not wait
+    decide: tuple[str, ...] = ()  # step=value: answers to what steps ask
+    decisions: str = ""  # a file of such answers
 
     def selection(self) -> dict[str, list[str]]:
         """The part that chooses steps, as it is recorded."""

@@ -8,7 +8,7 @@ import os
 import time
 
 from planrun.app.holding import holder
-from planrun.app.inspecting import find
+from planrun.app.inspecting import before_answers, find
 from planrun.app.resuming import reopen
 from planrun.app.running import Session
 from planrun.app.settings import current_folder
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], object]
 
+AT_REST = ("paused", "awaiting approval")
+"""What became of a run that no process works on, and that has no end either."""
 PAUSE = 0.05
 """Seconds between two looks at the workspace: a lock tells nobody that it is free."""
 
@@ -45,16 +47,16 @@ class Ended(Record):
 def cancel(run: str, settings: Settings, say: Say, *, now: bool = False) -> Ended:
     """Cancel a run as Ctrl-C does, and wait for its end; with `now` its steps get no time to end by themselves.
 
-    A paused run, which no process works on, gets its end recorded and its reports written here. Raises InvalidInput
-    for a run that does not go on, or goes on elsewhere.
+    A run at rest (paused, or waiting for its approval), which no process works on, gets its end recorded and its
+    reports written here. Raises InvalidInput for a run that does not go on, or goes on elsewhere.
     """
     rundir = find(run)
     name = os.path.basename(rundir)
-    found = _worker(name)
+    found = worker(name)
     if found is None:
-        if _status(rundir) != "paused":
+        if _status(rundir) not in AT_REST:
             raise InvalidInput(_idle(name, _status(rundir)))
-        return _cancel_paused(name, settings)
+        return _cancel_resting(name, settings)
     size = os.path.getsize(os.path.join(rundir, records.LEDGER))
     _send(found, _signal.SIGTERM)
     say(f"run {name}: process {found.pid} was told to cancel")
@@ -72,7 +74,7 @@ def pause(run: str, say: Say) -> Ended:
     """
     rundir = find(run)
     name = os.path.basename(rundir)
-    found = _worker(name)
+    found = worker(name)
     if found is None:
         raise InvalidInput(_idle(name, _status(rundir)))
     _send(found, PAUSING)
@@ -81,7 +83,7 @@ def pause(run: str, say: Say) -> Ended:
     return Ended(run=name, status=_status(rundir))
 
 
-def _worker(run: str) -> Holder | None:
+def worker(run: str) -> Holder | None:
     """Return the process that works on a run; raises InvalidInput when that is out of reach."""
     found = holder("")
     if found is None or found.run != run:
@@ -122,10 +124,11 @@ def _is_ending(rundir: str, size: int) -> bool:
 
 def _status(rundir: str) -> str:
     """What became of a run that no process works on any more."""
-    events = read_ledger(os.path.join(rundir, records.LEDGER)).events
-    last = events[-1] if events else None
+    last = before_answers(read_ledger(os.path.join(rundir, records.LEDGER)).events)
     if isinstance(last, ev.RunEnded):
         return last.verdict
+    if isinstance(last, ev.GateOpened) and not last.step:
+        return "awaiting approval"
     return "paused" if isinstance(last, ev.PlanMoved) and last.status == "paused" else "unfinished"
 
 
@@ -133,29 +136,34 @@ def _idle(run: str, status: str) -> str:
     """Why a run that no process works on cannot be stopped."""
     if status == "unfinished":
         return f"the run {run} is not running: it was killed; planrun resume {run} goes on"
-    if status == "paused":
-        return f"the run {run} is paused already; planrun resume {run} goes on"
+    if status in AT_REST:
+        return f"the run {run} is {status} already; planrun resume {run} goes on"
     return f"the run {run} is not running: it ended {status}"
 
 
-def _cancel_paused(run: str, settings: Settings) -> Ended:
+def _cancel_resting(run: str, settings: Settings) -> Ended:
     with Session(settings, current_folder()) as session:
         rundir, reading, state = reopen(session, run)
-        if state.status != "paused":
+        if state.status not in ("paused", "awaiting_approval"):
             raise InvalidInput(_idle(run, _status(rundir)))
         session.prepare_reports()
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
-        _record_end(session, state, ledger)
-        ledger.close()
-        _, unwritten = session.report(state, rundir, ledger.head)
-        lost = ledger.lost or unwritten
-        if lost:
-            raise lost
+        record_end(session, state, ledger)
+        close(session, state, rundir, ledger)
     return Ended(run=run, status="cancelled")
 
 
-def _record_end(session: Session, state: RunState, ledger: Ledger) -> None:
-    """Record that a paused run is cancelled, as the engine does for one that goes on."""
+def close(session: Session, state: RunState, rundir: str, ledger: Ledger) -> None:
+    """Close the ledger of a run that nobody works on, and write its reports; raises RecordsLost."""
+    ledger.close()
+    _, unwritten = session.report(state, rundir, ledger.head)
+    lost = ledger.lost or unwritten
+    if lost:
+        raise lost
+
+
+def record_end(session: Session, state: RunState, ledger: Ledger, code: int | None = None) -> None:
+    """Record that a run at rest is cancelled, as the engine does for one that goes on; `code`: its exit code."""
     at = session.clock.stamp()
     session.record(state, ledger, ev.RunEnding(at=at, why="cancel"))
     for name, step in state.steps.items():
@@ -167,7 +175,7 @@ def _record_end(session: Session, state: RunState, ledger: Ledger) -> None:
         at=at,
         status=verdict,
         verdict=verdict,
-        exit_code=state.exit_code(verdict, strict=False, fail_on_flaky=False),
+        exit_code=state.exit_code(verdict, strict=False, fail_on_flaky=False) if code is None else code,
         duration=0.0,
         summary=state.summary(),
         events=ledger.records + 1,

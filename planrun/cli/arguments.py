@@ -129,10 +129,26 @@ RUNNING = (
     Option(flags=("--quiet", "-q"), name="quiet", kind="flag", help="Print only what failed, and the end."),
     Option(flags=("--json",), name="json", kind="flag", help="Print the run's ledger.json on stdout."),
 )
+ANSWERING = (
+    Option(
+        flags=("--decide",),
+        name="decide",
+        kind="lines",
+        metavar="STEP=VALUE",
+        help="Answer what a step asks before it does; repeatable. The variable holds one STEP=VALUE a line.",
+    ),
+    Option(
+        flags=("--decisions",),
+        name="decisions",
+        kind="text",
+        metavar="FILE",
+        help="Answers in a YAML or JSON file: a mapping of step ids to values.",
+    ),
+)
 CACHE = Option(
     flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan."
 )
-EXECUTE = (PARAM, *CHOOSING, *RUNNING, CACHE)
+EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *RUNNING, CACHE)
 REVISING = (
     # Variables of their own: those of `execute` are often set for a whole job.
     Option(
@@ -148,8 +164,8 @@ REVISING = (
         scope="RESUME",
     ),
 )
-RESUME = (*REVISING, *RUNNING)
-RETRY = RUNNING
+RESUME = (*REVISING, *ANSWERING, *RUNNING)
+RETRY = (*ANSWERING, *RUNNING)
 
 
 def parse(

@@ -6,6 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from planrun.cli.printing import say
+from planrun.model.plan import Decide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +73,40 @@ def complete_runs(_ctx: click.Context, _param: click.Parameter, typed: str) -> l
         return []
 
 
+def complete_waiting(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the steps that wait for somebody, of the run that stands before; of a plan, all its steps."""
+    found = _waiting(ctx)
+    return complete_steps(ctx, param, typed) if found is None else _items(typed, found.items())
+
+
+def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return `STEP=VALUE` for what can be answered in the run that stands before."""
+    found = _waiting(ctx) or {}
+    plan = _plan(ctx)
+    offers = [(f"{name}=", question) for name, question in found.items()]
+    for step in plan.steps if plan else ():
+        if step.id in found and isinstance(step.action, Decide):
+            offers += [(f"{step.id}={option.value}", option.label) for option in step.action.options]
+    return _items(typed, offers)
+
+
+def _waiting(ctx: click.Context) -> dict[str, str] | None:
+    """Return the open gates of the run on the command line: steps, and what is asked; None when there is no run."""
+    from planrun.app.inspecting import inspect, is_plan
+    from planrun.app.replies import open_gates
+    from planrun.errors import PlanrunError
+
+    name = str(ctx.params.get("run") or next(iter(ctx.args), ""))
+    if not name or is_plan(name):
+        return None
+    try:
+        return {
+            gate.step: gate.question or gate.reason for gate in open_gates(inspect(name).state) if gate.step
+        }
+    except PlanrunError:
+        return {}
+
+
 def complete_plans_or_runs(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Return files and runs: for verbs that take either."""
     return [*complete_runs(ctx, param, typed), CompletionItem(typed, type="file")]
@@ -88,7 +123,7 @@ def _items(typed: str, offers: Iterable[tuple[str, str]]) -> list[CompletionItem
 def _plan(ctx: click.Context) -> Plan | None:
     """Return the plan that the command line speaks of; None when there is none, or none that can be read."""
     # Behind an option that still has no value click does not get to the operands: they are left in `args`.
-    names = [ctx.params.get(key) for key in ("plan", "plan_or_run")] + ctx.args[:1]
+    names = [ctx.params.get(key) for key in ("plan", "plan_or_run", "run")] + ctx.args[:1]
     name = next(filter(None, names), "")
     if not name:
         return None

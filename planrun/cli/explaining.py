@@ -86,6 +86,7 @@ def _judged(edge: dict[str, Any]) -> str:
         "blocked": "and blocks it",
         "tolerated": "and skips it, since that is tolerated",
         "upstream": "and skips it",
+        "approval": "and skips it, since it was left out when the run was approved",
         "open": "still open",
     }[edge["judgement"]]
 

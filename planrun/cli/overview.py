@@ -8,7 +8,7 @@ EXIT_CODES = """\
   2    the plan or the command line is wrong; nothing ran
   3    denied
   4    internal error
-  5    paused; planrun resume goes on
+  5    paused, or waiting for an approval or an answer; planrun resume goes on
   74   the ledger or a report cannot be written
   124  the plan's deadline passed
   129  cancelled by SIGHUP; 130 by SIGINT, 143 by SIGTERM
@@ -52,6 +52,9 @@ Runs:
   execute PLAN        run a plan
   resume RUN          go on with a run that failed or was killed
   retry RUN STEP...   run steps again, and what depends on them
+  approve RUN [STEP]  approve what a run waits for
+  reject RUN [STEP]   reject it: exit code 3
+  decide RUN ID=VALUE answer what a run asks
   pause RUN           have a run start nothing more, until it is resumed
   cancel RUN          end a run from another shell
   status [RUN]        how far a run is, and what holds it up

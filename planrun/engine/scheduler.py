@@ -217,7 +217,7 @@ class Scheduler:
         found = self._frontier.judge(step) if step.edges else ""
         if found == "blocked":
             self._move(name, "blocked", "upstream", self._frontier.culprits(step))
-        elif found in ("tolerated", "upstream"):
+        elif found in ("approval", "tolerated", "upstream"):
             self._move(name, "skipped", found, self._frontier.culprits(step))
         elif step.condition is None:
             self._queue.add(name)

@@ -138,6 +138,12 @@ def _stat(pid: int) -> list[bytes]:
     return [] if fields[0] in _GONE else fields
 
 
+def origin(pid: int) -> tuple[int, ...]:
+    """Return parent, group and session of a process; empty when it is gone or a zombie."""
+    stat = _stat(pid)
+    return (int(stat[1]), int(stat[2]), int(stat[3])) if stat else ()
+
+
 def start_time(pid: int) -> int:
     """When a process began, in clock ticks since boot; -1 when it is gone or a zombie."""
     stat = _stat(pid)

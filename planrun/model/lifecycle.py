@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     # None: the failure counts; otherwise what dependents with an `ok` edge do.
     Tolerance = Literal["continue", "skip"] | None
     # What an edge says of its dependent: go on, or why not.
-    Judgement = Literal["satisfied", "blocked", "tolerated", "upstream"]
+    Judgement = Literal["satisfied", "blocked", "approval", "tolerated", "upstream"]
 
 PLAN_MOVES: dict[str, frozenset[str]] = {
     "draft": frozenset({"awaiting_approval", "cancelled"}),
@@ -73,8 +73,8 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
     """Say what an edge of kind `edge` makes of an ended step.
 
     `tolerance` is that of the ended step's failure: `continue` also stands for a recovered one.
-    A fault upstream blocks; a tolerated fault and everything that it skipped is passed on as `tolerated`;
-    whatever else does not satisfy the edge is a benign `upstream`.
+    A fault upstream blocks; a tolerated fault and everything that it skipped is passed on as `tolerated`, a step that
+    was left out when the run was approved as `approval`; whatever else does not satisfy the edge is a benign `upstream`.
     """
     if edge == "done":
         return "satisfied"
@@ -84,8 +84,8 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
         return _judge_failed(edge, tolerance)
     if status == "completed":
         return "upstream" if edge == "failed" else "satisfied"
-    if reason == "tolerated":
-        return "tolerated"
+    if reason in ("tolerated", "approval"):
+        return "approval" if reason == "approval" else "tolerated"
     return "satisfied" if edge == "ok" else "upstream"
 
 
@@ -98,9 +98,9 @@ def _judge_failed(edge: str, tolerance: Tolerance) -> Judgement:
 
 
 def weigh(judgements: Iterable[Judgement]) -> Judgement:
-    """Combine the judgements of all edges: a fault wins, then a tolerated one, then a benign one."""
+    """Combine the judgements of all edges: a fault wins, then what somebody left out, then a tolerated fault."""
     found = set(judgements)
-    for judgement in ("blocked", "tolerated", "upstream"):
+    for judgement in ("blocked", "approval", "tolerated", "upstream"):
         if judgement in found:
             return judgement
     return "satisfied"

@@ -81,7 +81,7 @@ def prepare_answer(step: Step, state: RunState, scope: Scope) -> Prepared:
 
 
 def fingerprint_of(step: Step, scope: Scope) -> str:
-    """Return what an answer holds for: the question as it is asked, and what can be answered; raises EvaluationError."""
+    """Return what an answer is to: the question as it is asked, and what can be answered; raises EvaluationError."""
     return _marked(step, question_of(step, scope))
 
 

@@ -1,0 +1,113 @@
+"""Answer the gates of a run from another shell: by the process that works on it, or in its ledger when none does."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from planrun.app import stopping
+from planrun.app.door import Deaf, knock, remove
+from planrun.app.inspecting import find, inspect
+from planrun.app.replies import events_of, open_gates, waiting
+from planrun.app.resuming import reopen
+from planrun.app.running import Session
+from planrun.app.settings import current_folder
+from planrun.errors import EXIT_DENIED, Denied, InvalidInput
+from planrun.executors.mark import Marks
+from planrun.executors.peers import from_step
+from planrun.executors.tree import HAS_PROC
+from planrun.model import events as ev
+from planrun.model.record import Record
+from planrun.records import rundir as records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.app.replies import Reply
+    from planrun.app.settings import Settings
+    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.state import RunState
+
+
+_PATIENCE = 15.0  # seconds for a run that comes to rest to write its reports
+
+
+class Recorded(Record):
+    """What came of a reply: the answers on record, what still waits, and whether a process works on the run.
+
+    `status`: of the plan, as in the lifecycle.
+    """
+
+    run: str
+    answers: tuple[GateAnswered, ...]
+    waiting: tuple[GateOpened, ...]
+    status: str
+    live: bool
+
+
+def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
+    """Answer gates of a run; returns when the answers are in its ledger.
+
+    Raises InvalidInput when the reply fits nothing that waits, Denied inside of a step, RecordsLost.
+    """
+    rundir = find(run)
+    name = os.path.basename(rundir)
+    _refuse_steps(name)
+    limit = time.monotonic() + _PATIENCE
+    while stopping.worker(name) is not None:
+        try:
+            return _tell(rundir, reply)
+        except Deaf as error:
+            # It may be coming to rest, and then its ledger is open to us.
+            if time.monotonic() > limit:
+                raise InvalidInput(str(error)) from None
+            time.sleep(stopping.PAUSE)
+    return _record(name, reply, settings)
+
+
+def _refuse_steps(run: str) -> None:
+    """Raise Denied when this process belongs to a step: what is asked is for people and for who reviewed the plan."""
+    inside = "PLANRUN_RUN" in os.environ or "PLANRUN_STEP" in os.environ
+    if inside or (HAS_PROC and from_step(os.getpid(), run, Marks(current_folder()).workspace)):
+        raise Denied(
+            "a step of a run cannot answer gates: answer from another shell, or by an option of `execute`"
+        )
+
+
+def _record(run: str, reply: Reply, settings: Settings) -> Recorded:
+    """Record the answers in the ledger of a run that nobody works on, and write its reports anew."""
+    with Session(settings, current_folder()) as session:
+        rundir, reading, state = reopen(session, run)
+        remove(rundir)
+        answers = events_of(reply, state, session.clock.stamp())
+        if session.vault:
+            session.vault.refuse_answers({event.step: event.answer for event in answers})
+        session.prepare_reports()
+        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
+        for event in answers:
+            session.record(state, ledger, event)
+            if event.step in reply.skip:
+                session.record(state, ledger, _left_out(event))
+        if any(not event.step and event.answer == "rejected" for event in answers):
+            stopping.record_end(session, state, ledger, EXIT_DENIED)
+        stopping.close(session, state, rundir, ledger)
+    return _recorded(run, tuple(answers), state, live=False)
+
+
+def _left_out(event: GateAnswered) -> ev.StepMoved:
+    message = f"left out by {event.by}" + (f": {event.reason}" if event.reason else "")
+    return ev.StepMoved(at=event.at, step=event.step, status="skipped", reason="approval", message=message)
+
+
+def _tell(rundir: str, reply: Reply) -> Recorded:
+    """Bring a reply to the process that works on the run; raises Deaf when it does not listen."""
+    inspected = inspect(os.path.basename(rundir))
+    if reply.verb != "decide" and not open_gates(inspected.state):
+        raise InvalidInput(f"the run {inspected.run} goes on, and {waiting(inspected.state)}")
+    answers = knock(rundir, reply)
+    return _recorded(inspected.run, answers, inspect(inspected.run).state, live=True)
+
+
+def _recorded(run: str, answers: tuple[GateAnswered, ...], state: RunState, *, live: bool) -> Recorded:
+    return Recorded(
+        run=run, answers=answers, waiting=tuple(open_gates(state)), status=state.status, live=live
+    )
