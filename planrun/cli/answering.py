@@ -169,8 +169,8 @@ approve = _command(
     ],
     """Approve what RUN waits for: steps of it, or the whole plan when none is named.
 
-    A run at rest gets the approval recorded, and `planrun resume` goes on; one that goes on is told. A question of
-    yes or no is answered with yes when its step is named.
+    A run at rest gets the approval recorded, and `planrun resume RUN` goes on; one that is going on is told. A
+    question of yes or no is answered with yes when its step is named.
 
     \b
     Examples:

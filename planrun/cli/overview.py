@@ -54,7 +54,7 @@ Runs:
   retry RUN STEP...   run steps again, and what depends on them
   approve RUN [STEP]  approve what a run waits for
   reject RUN [STEP]   reject it: exit code 3
-  decide RUN ID=VALUE answer what a run asks
+  decide RUN STEP=X   answer what a run asks
   pause RUN           have a run start nothing more, until it is resumed
   cancel RUN          end a run from another shell
   status [RUN]        how far a run is, and what holds it up
