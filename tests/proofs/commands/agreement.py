@@ -93,11 +93,20 @@ EXCEPTIONS = {
     "a here-document's delimiter after a backslash, or quoted in part": (
         r"<<-?[ \t]*(?:\\|[^\s'\"\\;|&<>]+['\"\\])"
     ),
+    "a ; behind a here-document's delimiter": r"<<[^\n]*;",
+    "a line of a here-document that is its delimiter but for blanks": (
+        r"<<-?[ \t]*['\"]?([\w-]+)(?s:.*)\n(?:[ \t]+\1[ \t]*|\1[ \t]+)(?:\n|\Z)"
+    ),
+    "a backslash at the end of a line of a here-document that is quoted": r"<<-?[ \t]*['\"](?s:.*)\\\n",
     "words behind a redirection or a here-document's delimiter": r"[<>][&|-]?[ \t]*[^\s;|&<>]+[ \t]+[^\s;|&<>#)}]",
+    "a continued line between a redirection and its file": r"[<>][ \t]*\\\n",
     "digits at the end of a word before a redirection": r"[^\s;|&]\d[<>]",
     "a redirection in the middle of a word, or behind an assignment alone": r"[^\s;|&<>\d]<|=\S*\s*<",
     "a word that begins with a blank after a backslash": r"\\[ \t]",
-    "a $ that stands for itself": r"\$(?=[\s;|&<>)'\"]|\Z)",
+    "a line that begins with a backslash": r"\n[ \t]*\\",
+    "a text that ends with a continued line": r"\\\n[ \t]*(?:\n|\Z)",
+    "a word of `case` that has a backslash among its pieces": r"\bcase\b[^\n]*\\",
+    "a $ that stands for itself": r"\$(?=[\s;|&<>)'\"\\]|\Z)",
     "a variable by the name of _": r"(?<!\w)_=",
 }
 """What tree-sitter is known to read otherwise than bash, who is right, and how such texts are told."""
@@ -127,7 +136,7 @@ def tree_differs(text: str) -> str | None:
 
 
 def _counted(words: Words) -> tuple[str, int]:
-    name = words[0] or ""
+    name = _unquoted(words[0] or "")
     return name, -1 if name in _OWN_GRAMMAR else len(words) - 1
 
 
