@@ -19,7 +19,7 @@ then fails the step that reads.
 from __future__ import annotations
 
 from planrun.model import graph
-from planrun.source.outline import Draft, Outline
+from planrun.source.outline import Draft, Outline, members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,12 +105,30 @@ def succeeded(condition: Tree | None) -> dict[str, int]:
 
 def _tolerated(outline: Outline) -> frozenset[str]:
     """Return the steps whose failure may let others go on as if they were completed."""
-    return lenient(outline).union(link.on for draft in outline.drafts for link in draft.recovers)
+    healed = {link.on for draft in outline.drafts for link in draft.recovers}
+    return lenient(outline) | healed | _lenient_by_policy(outline)
 
 
 def lenient(outline: Outline) -> frozenset[str]:
-    """Return the steps with `on_failure: continue`, their own or that of `defaults`."""
+    """Return the steps with `on_failure: continue`, their own or, unless they are gates, that of `defaults`."""
     defaults = outline.root.get("defaults")
     general = defaults.get("on_failure") if defaults is not None else None
-    words = ((draft.id, draft.keys.get("on_failure", general)) for draft in outline.drafts)
+    words = (
+        (draft.id, draft.keys.get("on_failure", None if draft.is_gate else general))
+        for draft in outline.drafts
+    )
     return frozenset(name for name, word in words if word is not None and word.value == "continue")
+
+
+def _lenient_by_policy(outline: Outline) -> frozenset[str]:
+    """Return the steps that may be lenient because the policy says so of their risk, whichever that is."""
+    policy = outline.root.get("policy")
+    rules = policy.get("on_failure") if policy is not None else None
+    defaults = outline.root.get("defaults")
+    if rules is None or (defaults is not None and defaults.get("on_failure") is not None):
+        return frozenset()
+    if not any(word.value == "continue" for _, word in members(rules)):
+        return frozenset()
+    return frozenset(
+        draft.id for draft in outline.drafts if not draft.is_gate and "on_failure" not in draft.keys
+    )

@@ -22,6 +22,7 @@ from planrun.source.canonical import digest
 from planrun.source.formulas import LIST_CHECKS
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
+from planrun.source.rules import policy_of
 from planrun.source.shape import as_bool, as_duration, as_int, as_number, to_data
 from planrun.source.validate import Checked, shell_words
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 _LINES = ("title", "description", "owner", "notes")
 # All that most steps say.
-_SIMPLE = frozenset(("id", "run", "exec", "validate", "depends_on", "condition", "recovers"))
+_SIMPLE = frozenset(("id", "run", "exec", "validate", "ask", "decide", "depends_on", "condition", "recovers"))
+GATES = ("ask", "decide")
+SAFE = ("validate", *GATES)  # planrun itself does them, and changes nothing
 _WORDS = ("any", "timeout", "idle_timeout")  # what `retries: {on: …}` names besides the classes of errors
 
 
@@ -51,6 +54,9 @@ class _Compiler:
         self.formulas = checked.formulas
         self.params = checked.params
         self.outputs = checked.outputs
+        self.gates = checked.gates
+        policy = self.root.get("policy")
+        self.policy = None if policy is None else policy_of(policy, self.gates)
         found = self.root.get("defaults")
         self.defaults: dict[str, Node] = found.value if found is not None and found.kind == MAPPING else {}
         self.edges: dict[tuple[str, str], Edge] = {}  # many steps want the same of the same one
@@ -76,6 +82,8 @@ class _Compiler:
             "secrets": _names(root.get("secrets")),
             "limits": limits,
         }
+        if self.policy is not None:
+            fields["policy"] = self.policy
         for key in ("description", "goal", "schedule"):
             if key in root.value:
                 fields[key] = root.value[key].value
@@ -103,11 +111,16 @@ class _Compiler:
         if draft.condition is not None:
             fields["condition"] = draft.condition
             fields["condition_text"] = keys["condition"].value.strip()
-        fields.update(self.general)
+        if (
+            fields["kind"] not in GATES
+        ):  # what holds for processes, and a `no` that is tolerated would be none
+            fields.update(self.general)
         if id(draft) in self.private:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(draft, fields)
+        if fields["kind"] in SAFE:
+            fields["risk"] = "read-only"
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
         return Step(**fields)
@@ -127,7 +140,9 @@ class _Compiler:
             fields["env_file"] = self.words(keys["env_file"])
         if "outputs" in keys:
             fields["outputs"] = self.outputs[draft.id]
-        fields.update(self.settings(keys, self.defaults))
+        if "risk" in keys:
+            fields["declared_risk"] = keys["risk"].value
+        fields.update(self.settings(keys, {} if draft.is_gate else self.defaults))
 
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""
@@ -186,6 +201,9 @@ class _Compiler:
                 self.check(name, node) for item in keys["validate"].value for name, node in members(item)
             ]
             fields["action"] = Validate(checks=tuple(checks))
+        elif "ask" in keys or "decide" in keys:
+            fields["kind"] = "ask" if "ask" in keys else "decide"
+            fields["action"] = self.gates[fields["id"]].record(self.formulas)
         else:
             fields["kind"] = "abstract"
             fields["action"] = Abstract()

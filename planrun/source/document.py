@@ -33,6 +33,10 @@ _MERGE = "<<"
 _DROPPED = "(dropped)"  # compared by identity: the value of a refused key is read and thrown away
 
 
+_BEGINNINGS = {"plan": "it begins with `version: 1`", "policy": "write `auto_approve: medium`, say"}
+_KEYS = {"plan": "`version:` and `steps:`", "policy": "`auto_approve:` and `rules:`"}
+
+
 class _StopError(Exception):
     """Reading cannot go on; `problem` says why."""
 
@@ -61,12 +65,15 @@ def parse(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
     return root if complete else None, problems
 
 
-def read_tree(data: bytes, file: str) -> tuple[Node | None, list[Problem], bool]:
-    """Read like `parse`, but give the tree as far as it was read, and whether that is all of it."""
+def read_tree(data: bytes, file: str, noun: str = "plan") -> tuple[Node | None, list[Problem], bool]:
+    """Read like `parse`, but give the tree as far as it was read, and whether that is all of it.
+
+    `noun`: what the file is, in messages.
+    """
     text, problems = decode(data, file)
     if text is None:
         return None, problems, False
-    reading = _Reading(text, file)
+    reading = _Reading(text, file, noun)
     collecting = gc.isenabled()
     gc.disable()  # nothing read here is garbage; looking for some costs as much again as reading
     try:
@@ -80,9 +87,10 @@ def read_tree(data: bytes, file: str) -> tuple[Node | None, list[Problem], bool]
 class _Reading:
     """One pass over the events of one file."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, noun: str = "plan") -> None:
         self.text = text
         self.file = file
+        self.noun = noun
         self.problems: list[Problem] = []
         self.anchors: dict[str, _Anchored] = {}
         self.root: Node | None = None
@@ -217,12 +225,12 @@ class _Reading:
     def _start(self, node: Node) -> None:
         """Take the outermost value; anything but a mapping is refused before the rest of it is read."""
         if node.kind == SCALAR and not node.value:
-            raise self._stop("E006", "there is no plan in this file", None, "it begins with `version: 1`")
+            raise self._stop("E006", f"there is no {self.noun} in this file", None, _BEGINNINGS[self.noun])
         if node.kind != MAPPING:
             found = "a list" if node.kind == SEQUENCE else "only text"
             problem = Problem(
                 code="E101",
-                message=f"a plan is a mapping of keys such as `version:` and `steps:`, and this is {found}",
+                message=f"a {self.noun} is a mapping of keys such as {_KEYS[self.noun]}, and this is {found}",
                 file=self.file,
                 line=node.line,
                 col=node.col,
@@ -235,7 +243,7 @@ class _Reading:
         import yaml
 
         if isinstance(event, yaml.StreamEndEvent):
-            raise self._stop("E006", "there is no plan in this file", None, "it begins with `version: 1`")
+            raise self._stop("E006", f"there is no {self.noun} in this file", None, _BEGINNINGS[self.noun])
         if not isinstance(event, yaml.DocumentEndEvent):
             return False
         # The next event is never asked for: it could be the start of half a million directives.

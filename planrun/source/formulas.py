@@ -5,7 +5,7 @@ Texts without `${{` are never parsed, so that a plain plan does not load the gra
 
 from __future__ import annotations
 
-from planrun.source.node import MAPPING, SCALAR, Node
+from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.outline import Draft, Outline, entries, members
 
 TYPE_CHECKING = False
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text
 
 OPEN = "${{"
-_OTHERS = frozenset(("condition", "exec", "env", "env_file", "workdir", "validate"))  # besides `run`
-BARE = ("condition", "that")
+_OTHERS = frozenset(
+    ("condition", "exec", "env", "env_file", "workdir", "validate", "ask", "decide")
+)  # besides `run`
+BARE = ("condition", "that", "when")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
 MAX_PARSED = (
     800_000  # characters of all different expressions of a plan: a second and a half; 10,000 short ones
@@ -30,7 +32,8 @@ LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 class Formula:
     """An expression or template in its place: `owner` is its step, None for the plan's own.
 
-    kind: condition, that (bare expressions); script (`run:`), text; of the plan itself: general, outputs.
+    kind: condition, that, when (bare expressions); script (`run:`), question, text; of the plan itself: general,
+    outputs.
     """
 
     __slots__ = ("kind", "node", "owner", "references", "value")
@@ -167,6 +170,20 @@ def _of_step(draft: Draft) -> Iterator[tuple[Node, str]]:
     if "validate" in keys and keys["validate"].kind not in (SCALAR, MAPPING):
         for item in keys["validate"].value:
             yield from _of_check(item)
+    for key in ("ask", "decide"):
+        if key in keys:
+            yield from _of_gate(keys[key])
+
+
+def _of_gate(node: Node) -> Iterator[tuple[Node, str]]:
+    question = node.get("question")
+    if question is not None and question.kind == SCALAR:
+        yield question, "question"
+    options = node.get("options")
+    for option in options.value if options is not None and options.kind == SEQUENCE else ():
+        when = option.get("when")
+        if when is not None and when.kind == SCALAR:
+            yield when, "when"
 
 
 def _of_check(item: Node) -> Iterator[tuple[Node, str]]:

@@ -70,7 +70,7 @@ def check_fragments(outline: Outline, node: Node | None, what: str) -> dict[str,
     for name, value in members(node):
         fragment = found[name] = read_fragment(value)
         if value.kind == MAPPING:
-            _check(outline, f'{what} "{name}"', value, fragment)
+            check_fragment(outline, f'{what} "{name}"', value, fragment)
     return found
 
 
@@ -103,7 +103,8 @@ def _schemas(fragment: dict[str, Any]) -> int:
     return count
 
 
-def _check(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) -> None:
+def check_fragment(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) -> None:
+    """Report what is wrong with a fragment that was read from a mapping; `what` names it in messages."""
     pattern = node.get("pattern")
     if pattern is not None and pattern.kind == SCALAR:
         problem = pattern_problem(pattern.value)

@@ -56,6 +56,11 @@ class Draft:
         for node_ in entries(self.keys.get("recovers")):
             self.recovers.append(Link(node_.value, "failed", node_, "recovers"))
 
+    @property
+    def is_gate(self) -> bool:
+        """Whether the step asks for an answer and starts no process."""
+        return "ask" in self.keys or "decide" in self.keys
+
     def _read_edges(self, node: Node) -> None:
         if node.kind != MAPPING:
             self.links = [Link(item.value, "ok", item, "list") for item in entries(node)]
@@ -68,6 +73,8 @@ class Draft:
 class Outline:
     """All steps of a file, the `finally` steps after the others, and the problems found so far.
 
+    Each entry of `decisions` is a step, too, before those that are written; it counts for no position.
+
     `sound`: the check of the shape had nothing to say.
     """
 
@@ -76,11 +83,12 @@ class Outline:
         self.sound = sound
         self.file = file
         self.problems: list[Problem] = []
-        self.drafts: list[Draft] = []
+        self.drafts: list[Draft] = list(_decisions(root))
+        before = len(self.drafts)
         for section in ("steps", "finally"):
             listed = root.get(section)
             if listed is not None and listed.kind == SEQUENCE:
-                start = len(self.drafts) + 1
+                start = len(self.drafts) - before + 1
                 self.drafts += [Draft(node, section, at) for at, node in enumerate(listed.value, start)]
         self.by_id: dict[str, Draft] = {}
         for draft in self.drafts:
@@ -165,6 +173,16 @@ class _Lines:
         line = bisect_right(self._starts, at)
         col = at - self._starts[line - 1] + 1
         return {"line": line, "col": col, "end_col": col + len(part)}
+
+
+def _decisions(root: Node) -> Iterator[Draft]:
+    """Yield a step for each decision of the plan that belongs to none."""
+    listed = root.get("decisions")
+    for name, value in members(listed):
+        key = listed.key(name) if listed is not None else value
+        node = Node(MAPPING, {"id": key, "decide": value}, key.line, key.col)
+        node.keys = {"id": key, "decide": key}
+        yield Draft(node, "steps", 0)
 
 
 def scalar(node: Node | None) -> Node | None:

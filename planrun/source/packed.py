@@ -6,16 +6,35 @@ where the plan was read from (`file`, `source`) is left out and given again by t
 
 from __future__ import annotations
 
-from planrun.model.plan import Abstract, Check, Edge, Exec, Limits, Param, Plan, Retry, Run, Step, Validate
+from planrun.model.plan import (
+    Abstract,
+    Ask,
+    Check,
+    Decide,
+    Edge,
+    Exec,
+    Limits,
+    Option,
+    Param,
+    Plan,
+    Retry,
+    Run,
+    Step,
+    Validate,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_ACTIONS: dict[str, type[Run | Exec | Validate | Abstract]] = {
+    from planrun.model.policy import Policy
+
+_ACTIONS: dict[str, type[Run | Exec | Validate | Ask | Decide | Abstract]] = {
     "run": Run,
     "exec": Exec,
     "validate": Validate,
+    "ask": Ask,
+    "decide": Decide,
     "abstract": Abstract,
 }
 
@@ -28,6 +47,15 @@ def pack(plan: Plan) -> dict[str, Any]:
         fields["params"] = [vars(param) for param in plan.params]
     if "limits" in fields:
         fields["limits"] = vars(plan.limits)
+    if plan.policy is not None:
+        fields["policy"] = _pack_policy(plan.policy)
+    return fields
+
+
+def _pack_policy(policy: Policy) -> dict[str, Any]:
+    fields = dict(vars(policy))
+    if "rules" in fields:
+        fields["rules"] = [{**vars(rule), "match": vars(rule.match)} for rule in policy.rules]
     return fields
 
 
@@ -36,6 +64,8 @@ def _pack_step(step: Step) -> dict[str, Any]:
     action = dict(vars(step.action))
     if isinstance(step.action, Validate):
         action["checks"] = tuple([vars(check) for check in step.action.checks])
+    elif isinstance(step.action, Decide):
+        action["options"] = tuple([vars(option) for option in step.action.options])
     fields["action"] = action
     if "edges" in fields:
         fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
@@ -52,6 +82,8 @@ def unpack(data: dict[str, Any], file: str, source: bytes) -> Plan:
         action = fields["action"]
         if "checks" in action:
             action["checks"] = tuple([Check(**check) for check in action["checks"]])
+        elif "options" in action:
+            action["options"] = tuple([Option(**option) for option in action["options"]])
         fields["action"] = _ACTIONS[fields["kind"]](**action)
         if "edges" in fields:
             fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
@@ -63,7 +95,19 @@ def unpack(data: dict[str, Any], file: str, source: bytes) -> Plan:
         data["params"] = tuple([Param(**param) for param in data["params"]])
     if "limits" in data:
         data["limits"] = Limits(**data["limits"])
+    if "policy" in data:
+        data["policy"] = _unpack_policy(data["policy"])
     return Plan(file=file, source=source, **data)
+
+
+def _unpack_policy(fields: dict[str, Any]) -> Policy:
+    from planrun.model.policy import Match, Policy, Rule  # most plans have none
+
+    if "rules" in fields:
+        fields["rules"] = tuple(
+            [Rule(**{**rule, "match": Match(**rule["match"])}) for rule in fields["rules"]]
+        )
+    return Policy(**fields)
 
 
 def _edge(edges: dict[tuple[str, str], Edge], pair: tuple[str, str]) -> Edge:

@@ -79,8 +79,13 @@ CODES: dict[str, str] = {
     "E234": "a secret listed twice",
     "E240": "more steps than allowed",
     "E241": "too much to check",
+    "E250": "two options that are the same",
+    "E251": "an answer that is not accepted",
+    "E252": "a key that means nothing for a question",
+    "E253": "an answer that nobody asks for",
     "W301": "nothing is filled in here",
     "W302": "quoting that may not protect",
+    "W303": "a rule that changes nothing",
 }
 
 MAX_PROBLEMS = 1000  # what one pass keeps; a file with more is not a plan with typos

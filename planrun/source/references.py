@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.expressions.errors import ExpressionError
 from planrun.source.availability import succeeded
+from planrun.source.formulas import BARE
 from planrun.source.problems import did_you_mean
 
 TYPE_CHECKING = False
@@ -33,6 +34,8 @@ _NOT_HERE = {
     ("general", "steps"): "what the plan gives to all its steps cannot depend on one of them",
     ("general", "step"): "what the plan gives to all its steps cannot depend on one of them",
     ("outputs", "step"): "an output of the plan belongs to no step",
+    ("question", "step"): "a question has no folder",
+    ("when", "step"): "a question has no folder",
     ("condition", "step"): "a step has no folder before it was decided to run it",
 }
 
@@ -64,7 +67,7 @@ class References:
         from planrun.expressions.check import check_condition, infer
 
         try:
-            if formula.kind in ("condition", "that"):
+            if formula.kind in BARE:
                 check_condition(formula.value, self._type)
             else:
                 infer(formula.value, self._type)
@@ -246,7 +249,7 @@ def _inside(kind: Type, path: Path, used: int) -> Type:
     """Return the type of what lies behind the first `used` parts of a path, which are of type `kind`."""
     if len(path) == used:
         return kind
-    if kind in ("array", "object"):
+    if kind in ("array", "object", "any"):
         return "any"
     from planrun.expressions.tree import spelled
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from planrun.source.problems import Problem
 
 MAX_PRINTED = 20
+# Keys at the top of plans, ours and those of others, and of policies.
+_TELLING = ("version", "steps", "jobs", "tasks", "policy", "auto_approve", "llm_auto_approve", "rules")
 WIDTH = 100  # characters of a source line that are shown
 
 
@@ -73,13 +75,13 @@ def _rows(data: bytes, wanted: set[int]) -> dict[int, str]:
 
 
 def _looks_like_a_plan(source: str) -> bool:
-    """Tell a plan with mistakes from a file that was given by mistake, such as one of passwords."""
+    """Tell a plan or a policy with mistakes from a file that was given by mistake, such as one of passwords."""
     if "\0" in source:
         return False
     padded = f"\n{source}"
     return any(
         f"\n{quote}{key}{quote}:" in padded or f'"{key}":' in padded
-        for key in ("version", "steps", "jobs", "tasks")
+        for key in _TELLING
         for quote in ("", '"', "'")
     )
 

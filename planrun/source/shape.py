@@ -21,7 +21,7 @@ from planrun.source.forms import (
 )
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean, in_order
-from planrun.source.tables import ACTIONS, COMPANIONS, LATER, OBJECTS, ONE_KEY, REQUIRED
+from planrun.source.tables import ACTIONS, COMPANIONS, FILLED, LATER, OBJECTS, ONE_KEY, REQUIRED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,20 +35,24 @@ __all__ = [
 
 # What a file that breaks off in the middle would be blamed for without reason.
 _ONLY_WHEN_COMPLETE = frozenset(("E102", "E103", "E113"))
-_TYPED = ("Param", "Value")  # objects whose `type` says how their other values are read
+_TYPED = ("Param", "Value", "Ask")  # objects whose `type` says how their other values are read
 _ACTIONS = frozenset(ACTIONS)
 _LATER = {name: frozenset(keys) for name, keys in LATER.items()}
 
 
-def read(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
-    """Read a plan file and check its shape: all findings, in file order.
+def read(data: bytes, file: str, kind: str = "Plan") -> tuple[Node | None, list[Problem]]:
+    """Read a file and check its shape: all findings, in file order.
+
+    `kind` is Plan or Policy; a policy may stand under the only key `policy`, and is then given without it.
 
     The tree is None when the file could not be read to its end; what was read until then has been checked.
     """
-    root, problems, complete = read_tree(data, file)
+    root, problems, complete = read_tree(data, file, kind.lower())
     if root is None:
         return None, problems
-    found = check(root, file)
+    if kind == "Policy" and list(root.value) == ["policy"]:
+        root = root.value["policy"]
+    found = check(root, file, kind)
     if not complete:
         found = [
             each for each in found if each.code not in _ONLY_WHEN_COMPLETE and '"<<"' not in each.message
@@ -56,11 +60,11 @@ def read(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
     return (root if complete else None), in_order([*problems, *found])
 
 
-def check(root: Node, file: str) -> list[Problem]:
+def check(root: Node, file: str, kind: str = "Plan") -> list[Problem]:
     """Return every finding about keys, types and forms. When it is empty, the functions `as_...` do not raise."""
-    walk = _Walk(file)
+    walk = _Walk(file, kind.lower())
     try:
-        walk.value(root, (None, None, "Plan"))
+        walk.value(root, (None, None, kind))
     except _FullError:
         walk.problems[-1] = walk.problems[-1].but(
             code="E199", message="too many problems; the rest of the file was not checked", hint=""
@@ -82,8 +86,9 @@ class _FullError(Exception):
 class _Walk:
     """One pass over the tree; `path` leads from the step, or from the top, to the container looked at."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, noun: str) -> None:
         self.file = file
+        self.noun = noun  # what the whole is called
         self.problems: list[Problem] = []
         self.path: list[str | int] = []
         self.step: tuple[Node, int] | None = None  # and its position, 1-based
@@ -112,8 +117,7 @@ class _Walk:
         """Check a mapping whose keys are known."""
         rules = OBJECTS[name]
         later = _LATER.get(name, ())
-        if name in _TYPED:
-            self.wanted = _type_of(node)
+        self.wanted = _type_of(node, name) if name in _TYPED else ""
         for key, value in node.value.items():
             rule = rules.get(key)
             if rule is None:
@@ -151,6 +155,8 @@ class _Walk:
             if key not in node.keys:
                 hint = "begin the file with `version: 1`" if key == "version" else ""
                 self.report(node, ("E102", f'"{key}" is missing{self.where()}', hint))
+        if name in FILLED and not node.keys:
+            self.about(node, ("E113", "is empty", f"keys are {', '.join(OBJECTS[name])}"))
         if name in ONE_KEY and len(node.keys) != 1:
             if not node.keys:
                 self.about(node, ("E113", "is empty", f"write one of {', '.join(OBJECTS[name])}"))
@@ -263,7 +269,7 @@ class _Walk:
         if self.path:
             subject = f'"{_dotted(self.path)}"' + (f" in {self.label()}" if self.step else "")
         else:
-            subject = self.label() if self.step else "the plan"
+            subject = self.label() if self.step else f"the {self.noun}"
         self.report(node, (code, f"{subject} {what}", hint))
 
     def where(self, *, top: bool = False) -> str:
@@ -318,6 +324,8 @@ def _dotted(path: list[str | int]) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _type_of(node: Node) -> str:
+def _type_of(node: Node, name: str) -> str:
     given = node.get("type")
-    return given.value if given is not None and given.kind == SCALAR else ""
+    if given is None:
+        return "boolean" if name == "Ask" and "enum" not in node.value else ""
+    return given.value if given.kind == SCALAR else ""

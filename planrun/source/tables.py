@@ -38,6 +38,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "header": (("line",), None, None),
         "type": (("word", ("string", "integer", "number", "boolean", "array", "object"), ()), None, None),
         "enum": (None, ((("any",), "any", "any"), 1), None),
+        "pattern": (("text",), None, None),
+        "minimum": (("number", None, None), None, None),
+        "maximum": (("number", None, None), None, None),
         "default": (("any",), "any", "any"),
         "timeout": (("duration",), None, None),
     },
@@ -84,6 +87,13 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "workdir": (("text",), None, None),
         "rollback": (("bool",), None, None),
     },
+    "FailureRules": {
+        "read-only": (("word", ("block", "abort", "continue", "skip"), ()), None, None),
+        "low": (("word", ("block", "abort", "continue", "skip"), ()), None, None),
+        "medium": (("word", ("block", "abort", "continue", "skip"), ()), None, None),
+        "high": (("word", ("block", "abort", "continue", "skip"), ()), None, None),
+        "otherwise": (("word", ("block", "abort", "continue", "skip"), ()), None, None),
+    },
     "ForEach": {
         "items": (("text",), ((("any",), "any", "any"), 0), None),
         "key": (("text",), None, None),
@@ -112,17 +122,22 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "temperature": (("number", 0, None), None, None),
     },
     "Matcher": {
-        "step": (("text",), ((("text",), None, None), 1), None),
-        "tool": (("text",), ((("text",), None, None), 1), None),
-        "command": (("text",), ((("text",), None, None), 1), None),
-        "risk": (("word", ("read-only", "low", "medium", "high"), ()), None, None),
-        "origin": (("line",), None, None),
-        "ref": (("text",), ((("text",), None, None), 1), None),
+        "step": (("full",), ((("full",), None, None), 1), None),
+        "tool": (("full",), ((("full",), None, None), 1), None),
+        "command": (("full",), ((("full",), None, None), 1), None),
+        "words": (("full",), ((("full",), None, None), 1), None),
+        "secret": (("full",), ((("full",), None, None), 1), None),
+        "effect": (("full",), ((("full",), None, None), 1), None),
+        "risk": (("word", ("read-only", "low", "medium", "high"), ()), ((("word", ("read-only", "low", "medium", "high"), ()), None, None), 1), None),
+        "origin": (("word", ("file", "expanded", "replanned", "agent"), ()), ((("word", ("file", "expanded", "replanned", "agent"), ()), None, None), 1), None),
+        "ref": (("full",), ((("full",), None, None), 1), None),
+        "event": (("full",), ((("full",), None, None), 1), None),
     },
     "Option": {
         "label": (("line",), None, None),
         "description": (("text",), None, None),
         "value": (("any",), "any", "any"),
+        "when": (("condition",), None, None),
     },
     "Param": {
         "type": (("word", ("string", "integer", "number", "boolean", "array", "object"), ()), None, None),
@@ -170,9 +185,12 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "finally": (None, ((None, None, "Step"), 1), None),
     },
     "Policy": {
-        "auto_approve": (("word", ("read-only", "low", "medium", "high"), ()), None, None),
-        "llm_auto_approve": (("word", ("read-only", "low", "medium", "high"), ()), None, None),
+        "auto_approve": (("word", ("none", "read-only", "low", "medium", "high"), ()), None, None),
+        "llm_auto_approve": (("word", ("none", "read-only", "low", "medium", "high"), ()), None, None),
+        "ask_for": (("word", ("steps", "plan"), ()), None, None),
         "rules": (None, ((None, None, "Rule"), 1), None),
+        "decisions": (None, None, ("id", (("any",), "any", "any"), 0)),
+        "on_failure": (None, None, "FailureRules"),
     },
     "Ready": {
         "run": (("full",), None, None),
@@ -308,11 +326,13 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
     "Limits": ("max_replans", "max_tokens", "max_usd"),
-    "Plan": ("policy", "llm", "agents", "decisions"),
-    "Step": ("tool", "args", "decide", "ask", "agent", "uses", "with", "risk", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
+    "Plan": ("llm", "agents"),
+    "Step": ("tool", "args", "agent", "uses", "with", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
+
+FILLED: tuple[str, ...] = ("FailureRules", "Matcher", "Policy")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

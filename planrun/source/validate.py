@@ -10,11 +10,13 @@ from planrun.source.availability import Availability
 from planrun.source.edges import add_condition_links, check_cycles, check_links
 from planrun.source.formulas import OPEN, Formulas
 from planrun.source.fragments import check_fragments
+from planrun.source.gates import ANSWER, Gate, check_gates, gates_of
 from planrun.source.node import MAPPING, SCALAR, Node
 from planrun.source.outline import Draft, Outline, members, scalar
 from planrun.source.problems import in_order
 from planrun.source.quoting import check_quoting
 from planrun.source.references import References
+from planrun.source.rules import check_policy
 from planrun.source.secrecy import RESERVED, check_secrets, declared_secrets
 
 TYPE_CHECKING = False
@@ -29,7 +31,7 @@ LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 class Checked:
     """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
 
-    __slots__ = ("formulas", "outline", "outputs", "params", "problems")
+    __slots__ = ("formulas", "gates", "outline", "outputs", "params", "problems")
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class Checked:
         self.formulas = formulas
         self.params = params
         self.outputs = outputs
+        self.gates: dict[str, Gate] = {}
         self.problems: list[Problem] = []
 
 
@@ -59,6 +62,8 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         for draft in outline.drafts
         if "outputs" in draft.keys
     }
+    gates = gates_of(outline)
+    outputs.update({name: {ANSWER: gate.fragment} for name, gate in gates.items()})
     if formulas.listed:
         available = Availability(outline, _questions(formulas))
         references = References(outline, params, outputs, declared_secrets(outline.root))
@@ -67,10 +72,14 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
                 break
             references.check(formula, available)
         check_quoting(outline, formulas.listed)
+    if gates:
+        check_gates(outline, gates)
+    check_policy(outline, gates)
     check_secrets(outline)
     _check_texts(outline)
     _check_limits(outline)
     checked = Checked(outline, formulas, params, outputs)
+    checked.gates = gates
     checked.problems = in_order(outline.problems)
     return checked
 

@@ -290,6 +290,148 @@ BAD = {
         steps("- run: x", "  title: Version ${{ run.sha }}"),
         ("W301", 4, 12, "`title` is shown as it is"),
     ),
+    # Gates and policies
+    "two options with the same label": (
+        steps("- id: a", "  decide: {question: q, options: [{label: b, value: 1}, {label: b, value: 2}]}"),
+        ("E250", 4, 67, 'two options of step "a" have the label "b"'),
+    ),
+    "two options with the same value": (
+        steps("- id: a", "  decide: {question: q, options: [{label: b}, {label: c, value: b}]}"),
+        ("E250", 4, 67, 'two options of step "a" have the value "b"'),
+    ),
+    "a default that is no option": (
+        steps("- id: a", "  decide: {question: q, options: [{label: redis}], default: redsi}"),
+        (
+            "E251",
+            4,
+            63,
+            'the default of step "a" is "redsi", and no option has this value; did you mean "redis"?',
+        ),
+    ),
+    "a default of two choices where one is taken": (
+        steps("- id: a", "  decide: {question: q, options: [{label: b}, {label: c}], default: [b, c]}"),
+        ("E251", 4, 71, "no option has this value"),
+    ),
+    "a default that takes one option twice": (
+        steps(
+            "- id: a", "  decide: {question: q, options: [{label: b}], multi_select: true, default: [b, b]}"
+        ),
+        ("E251", 4, 79, "names an option twice"),
+    ),
+    "a default that is neither yes nor no": (
+        steps("- id: a", "  ask: {question: q, default: maybe}"),
+        ("E222", 4, 33, 'the answer to step "a": its default is "maybe"'),
+    ),
+    "a default that does not follow the pattern": (
+        steps("- id: a", "  ask: {question: q, type: string, pattern: '^v', default: x}"),
+        ("E222", 4, 62, 'the answer to step "a": its default'),
+    ),
+    "a pattern of an answer that is none": (
+        steps("- id: a", "  ask: {question: q, type: string, pattern: '('}"),
+        ("E221", 4, 47, "the pattern is no regular expression"),
+    ),
+    "a decision that reads a step without depending on it": (
+        steps("- {id: b, run: x}", "- id: a", "  ask: {question: 'After ${{ steps.b.status }}?'}"),
+        ("E213", 5, 32, 'step "a" reads status of "b" and does not depend on it'),
+    ),
+    "a decision of the plan that waits for a step": (
+        HEAD
+        + "decisions: {d: {question: q, options: [{label: x, when: steps.a.status == 'completed'}]}}\n"
+        + "steps: [{id: a, run: x}]\n",
+        ("E213", 2, 57, "does not depend on it"),
+    ),
+    "when that is not boolean": (
+        steps("- id: a", "  decide: {question: q, options: [{label: b, when: run.ref}]}"),
+        ("E212", 4, 54, "a condition is true or false; this is a string"),
+    ),
+    "a folder of a question": (
+        steps("- id: a", "  ask: {question: 'Look at ${{ step.dir }}?'}"),
+        ("E217", 4, 34, "`step` cannot be used here: a question has no folder"),
+    ),
+    "an unknown output of a gate": (
+        steps(
+            "- {id: a, ask: {question: q}}",
+            "- {id: b, depends_on: [a], run: 'x ${{ steps.a.outputs.anser }}'}",
+        ),
+        ("E214", 4, 42, 'step "a" declares no output "anser"'),
+    ),
+    "an answer compared with another type": (
+        steps(
+            "- {id: a, ask: {question: q}}",
+            "- {id: b, depends_on: [a], run: x, condition: steps.a.outputs.answer == 'yes'}",
+        ),
+        ("E212", 4, 49, ""),
+    ),
+    "a decision with the id of a step": (
+        HEAD + "decisions: {a: {question: q, options: [{label: x}]}}\nsteps: [{id: a, run: x}]\n",
+        ("E201", 3, 14, 'duplicate step id "a", first on line 2'),
+    ),
+    **{
+        f"{key} of a question": (
+            steps("- id: a", "  ask: {question: q}", f"  {key}: {value}"),
+            ("E252", 5, 5, f'`{key}` means nothing for `ask` in step "a"'),
+        )
+        for key, value in {
+            "retries": "1",
+            "idempotent": "false",
+            "timeout": "5m",
+            "idle_timeout": "5m",
+            "env": "{A: b}",
+            "env_file": "x.env",
+            "shell": "bash",
+            "workdir": "x",
+            "outputs": "{x: string}",
+        }.items()
+    },
+    "secrets of a decision": (
+        HEAD
+        + "secrets: [KEY]\nsteps: [{id: a, secrets: [KEY], decide: {question: q, options: [{label: x}]}}]\n",
+        ("E252", 3, 17, "no process gets them"),
+    ),
+    "a rule about a step that there is not": (
+        HEAD + "policy: {rules: [{deny: {step: biuld}}]}\nsteps: [{id: build, run: x}]\n",
+        (
+            "E202",
+            2,
+            32,
+            'a rule is about the step "biuld", and the plan has no such step; did you mean "build"?',
+        ),
+    ),
+    "a rule about a secret that is not declared": (
+        HEAD + "secrets: [KEY]\npolicy: {rules: [{require: {secret: [KEYS]}}]}\nsteps: [{run: x}]\n",
+        (
+            "E232",
+            3,
+            38,
+            'a rule is about the secret "KEYS", and the plan has no such secret; did you mean "KEY"?',
+        ),
+    ),
+    "a rule about a tool that there is not": (
+        HEAD + "policy: {rules: [{deny: {tool: excec}}]}\nsteps: [{run: x}]\n",
+        ("E105", 2, 32, 'a rule is about the tool "excec", and there is none; did you mean "exec"?'),
+    ),
+    "an answer for a step that there is not": (
+        HEAD + "policy: {decisions: {stroe: x}}\nsteps: [{id: store, ask: {question: q, type: string}}]\n",
+        ("E202", 2, 22, 'an answer for "stroe", and there is no such step; did you mean "store"?'),
+    ),
+    "an answer for a step that asks for nothing": (
+        HEAD + "policy: {decisions: {a: x}}\nsteps: [{id: a, run: x}]\n",
+        ("E253", 2, 22, 'an answer for step "a", which asks for nothing'),
+    ),
+    "an answer that is no option": (
+        HEAD
+        + "policy: {decisions: {a: c}}\nsteps: [{id: a, decide: {question: q, options: [{label: b}]}}]\n",
+        ("E251", 2, 25, 'the answer to step "a" is "c", and no option has this value; options are "b"'),
+    ),
+    "an answer of another type": (
+        HEAD + "policy: {decisions: {a: many}}\nsteps: [{id: a, ask: {question: q, type: integer}}]\n",
+        ("E251", 2, 25, 'the answer to step "a" is "many", not an integer'),
+    ),
+    "an output that a policy makes uncertain": (
+        HEAD + "policy: {on_failure: {low: continue}}\nsteps:\n  - {id: a, run: x, outputs: {n: string}}\n"
+        "  - {id: b, depends_on: [a], run: 'echo ${{ steps.a.outputs.n }}'}\n",
+        ("E215", 5, 45, 'the output "n" of step "a" may be absent here'),
+    ),
 }
 """By name: the plan, and code, line, column and words of its finding."""
 
@@ -351,5 +493,21 @@ GOOD = {
     "steps:\n  - run: echo ${{ params.a }} ${{ default(params.b, 1) }} ${{ params.b | default(2) }}\n",
     "outputs of the plan": HEAD
     + "outputs: {n: '${{ steps.a.outputs.n }}'}\nsteps:\n  - {id: a, run: x, outputs: {n: string}}\n",
+    "gates": steps(
+        "- {id: go, ask: {question: q, default: true, timeout: 5m}, on_failure: abort, recovers: []}",
+        "- {id: n, ask: {question: 'How many?', type: integer, minimum: 1, maximum: 9, default: 3}}",
+        "- {id: v, ask: {question: q, type: string, default: 3.10}}",
+        "- {id: s, decide: {question: q, options: [{label: A, value: 1}, {label: B, value: '1'}], default: 1}}",
+        "- {id: m, decide: {question: q, options: [{label: A}, {label: B}], multi_select: true, default: A}}",
+        "- {id: z, depends_on: [go, n, m], condition: steps.go.outputs.answer and steps.n.outputs.answer > 2, run: x}",
+        "- {id: y, depends_on: [m], condition: \"contains(steps.m.outputs.answer, 'A')\", run: x}",
+    ),
+    "a decision of the plan counts for no position": HEAD
+    + "decisions: {d: {question: q, options: [{label: x}]}}\nsteps:\n  - {run: a, depends_on: [d]}\n"
+    "  - {run: 'b ${{ steps.d.outputs.answer }}', depends_on: [1, d]}\n",
+    "a policy": HEAD
+    + "policy:\n  auto_approve: low\n  decisions: {d: x}\n  rules:\n    - deny: {step: 'deploy-*'}\n"
+    "    - allow: {step: a, tool: [run, 'git.*'], risk: medium}\n"
+    "decisions: {d: {question: q, options: [{label: x}]}}\nsteps: [{id: a, run: x}]\n",
 }
 """By name; nothing is wrong with them."""

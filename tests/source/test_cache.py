@@ -32,6 +32,11 @@ steps:
     condition: step_a_succeeded
     retries: {max: 2, on: [timeout, {exit: [1]}]}
     validate: [{files_exist: [x]}, {that: "steps.a.outputs.x == 'y'"}]
+  - id: c
+    ask: {question: "Go ${{ params.n }}?", enum: [a, b], default: a, timeout: 1m}
+  - id: d
+    decide: {question: q, options: [{label: x, when: run.ci}, {label: z, value: [1, 2]}]}
+policy: {auto_approve: low, rules: [{deny: {step: "d*", risk: [low, high]}}], decisions: {c: a}}
 finally:
   - exec: [ls, "${{ run.id }}"]
 """

@@ -27,6 +27,7 @@ def digest(text: str, file: str = "plan.yml") -> str:
     return load_bytes(text.encode(), file, cache=False).digest
 
 
+DECISIONS = "decisions: {d: {question: q, options: [{label: x, when: run.ci}, {label: z}]}}\n"
 SAME = {
     "comments": ("steps:", "# the steps\nsteps:  # here"),
     "empty lines": ("steps:", "\n\nsteps:"),
@@ -51,6 +52,18 @@ SAME = {
     "the name written out": ("version: 1\n", "version: 1\nname: plan\n"),
 }
 OTHER = {
+    "policy": ("version: 1\n", "version: 1\npolicy: {auto_approve: low}\n"),
+    "rule": ("version: 1\n", "version: 1\npolicy: {rules: [{deny: {step: build}}]}\n"),
+    "verb of a rule": ("version: 1\n", "version: 1\npolicy: {rules: [{require: {step: build}}]}\n"),
+    "answer": ("version: 1\n", "version: 1\npolicy: {decisions: {d: x}}\n" + DECISIONS),
+    "another answer": ("version: 1\n", "version: 1\npolicy: {decisions: {d: z}}\n" + DECISIONS),
+    "decision": ("version: 1\n", "version: 1\n" + DECISIONS),
+    "when of an option": ("version: 1\n", "version: 1\n" + DECISIONS.replace("run.ci", "not run.ci")),
+    "declared risk": ("run: make test", "run: make test\n    risk: high"),
+    "a question": ("run: make test", "ask: {question: 'To ${{ params.target }}?'}"),
+    "another question": ("run: make test", "ask: {question: 'At ${{ params.target }}?'}"),
+    "a typed question": ("run: make test", "ask: {question: 'At ${{ params.target }}?', type: string}"),
+    "a default answer": ("run: make test", "ask: {question: 'At ${{ params.target }}?', default: false}"),
     "script": ("make test", "make tests"),
     "template": ("${{ params.target }}", "${{ run.sha }}"),
     "text around a template": ("make ${{", "make -k ${{"),

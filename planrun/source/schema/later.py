@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from planrun.source.schema.words import (
     Amount,
@@ -18,11 +18,9 @@ from planrun.source.schema.words import (
     Line,
     Mode,
     Positive,
-    RiskLevel,
     Text,
     TextList,
     Texts,
-    TypeWord,
     Written,
     key,
 )
@@ -39,38 +37,6 @@ class ForEach(Written):
     )
     key_: Text | None = key("An expression that names an instance.", "item.name", alias="key")
     max_parallel: Positive | None = key("How many instances run at the same time.", 4)
-
-
-class Option(Written):
-    """One answer that a decision can have."""
-
-    label: Line = key("What people choose.", "Redis", required=True)
-    description: Text | None = key("What choosing it means.", "Fast, and one more service.")
-    value: Anything | None = key("What the plan gets; left out: the label.", "redis")
-
-
-class Decide(Written):
-    """A decision checkpoint."""
-
-    question: FullText = key("What has to be decided.", "Which store?", required=True)
-    header: Line | None = key("A few words above the question.", "Storage")
-    options: Annotated[list[Option], Field(min_length=1)] = key(
-        "What there is to choose from.", [{"label": "Redis", "value": "redis"}], required=True
-    )
-    multi_select: bool | None = key("More than one may be chosen.", example=False)
-    default: Anything | None = key("The answer when nobody gives one in time.", "redis")
-    timeout: Duration | None = key("How long to wait for an answer.", "30m")
-
-
-class Ask(Written):
-    """A gate that is answered with yes or no, or with a value of a type."""
-
-    question: FullText = key("What is asked.", "Publish 1.2.3?", required=True)
-    header: Line | None = key("A few words above the question.", "Release")
-    type: TypeWord | None = key("The type of the answer; left out: yes or no.", "string")
-    enum: Annotated[list[Anything], Field(min_length=1)] | None = key("The only answers allowed.", ["a", "b"])
-    default: Anything | None = key("The answer when nobody gives one in time.", "a")
-    timeout: Duration | None = key("How long to wait for an answer.", "30m")
 
 
 class Tools(Written):
@@ -156,37 +122,6 @@ class Sandbox(Written):
     network: Line | None = key("Which network it has.", "none")
     read: TextList | None = key("What it may read besides.", ["/usr/share"])
     write: TextList | None = key("What it may write besides.", ["/tmp/build"])  # noqa: S108 - an example in a manual
-
-
-class Matcher(Written):
-    """Which actions a rule is about; everything named has to fit."""
-
-    step: Texts | None = key("Ids of steps.", "publish")
-    tool: Texts | None = key("Names of tools.", "git.commit")
-    command: Texts | None = key("Commands.", "twine upload")
-    risk: RiskLevel | None = key("Their risk.", "high")
-    origin: Line | None = key("Who wrote the step.", "model")
-    ref: Texts | None = key("Branches or tags.", "main")
-
-
-class Rule(Written):
-    """One rule of a policy: deny wins over require, require over allow."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1, "x-one-key": True})
-
-    deny: Matcher | None = key("Never.", {"risk": "high"})
-    require: Matcher | None = key("Only with an approval.", {"step": "publish"})
-    allow: Matcher | None = key("Without asking.", {"command": "pytest"})
-
-
-class Policy(Written):
-    """What may run without anybody being asked."""
-
-    auto_approve: RiskLevel | None = key("The highest risk that runs unasked.", "medium")
-    llm_auto_approve: RiskLevel | None = key("The same for steps that a model wrote.", "low")
-    rules: Annotated[list[Rule], Field(min_length=1)] | None = key(
-        "Rules for some actions.", [{"deny": {"risk": "high"}}]
-    )
 
 
 class Llm(Written):

@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from planrun.source.schema.later import AgentType, Decide, Llm, Policy
+from planrun.source.schema.gates import Decide
+from planrun.source.schema.later import AgentType, Llm
+from planrun.source.schema.rules import Policy
 from planrun.source.schema.step import Defaults, Step
 from planrun.source.schema.values import Params
 from planrun.source.schema.words import (
@@ -73,13 +75,13 @@ class Plan(Written):
     schedule: Literal["dag", "levels", "batches", "sequential"] | None = key(
         "In what order ready steps start.", "dag"
     )
-    policy: Policy | None = later("What may run without anybody being asked.", {"auto_approve": "medium"})
+    policy: Policy | None = key("What may run without anybody being asked.", {"auto_approve": "medium"})
     llm: Llm | None = later("The language model, when one is used.", {"model": "a-model"})
     agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
         "Kinds of agents that the plan brings along.", {"reviewer": {"description": "Reviews changes."}}
     )
-    decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = later(
-        "Decisions that several steps share.",
+    decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = key(
+        "Decisions that belong to no step: each is taken at the head of the plan.",
         {"store": {"question": "Which store?", "options": [{"label": "redis"}]}},
     )
     steps: Annotated[list[Step], Field(min_length=1)] = key(

@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from planrun.source.schema.gates import Ask, Decide
 from planrun.source.schema.later import (
     Agent,
-    Ask,
     Cache,
     Container,
-    Decide,
     ForEach,
     Matrix,
     Ready,
@@ -141,10 +140,10 @@ class Step(Written):
     )
     tool: Line | None = later("A registered tool, called by name.", "git.status")
     args: AnyMapping | None = later("The arguments of `tool`, by keyword.", {"path": "README.md"})
-    decide: Decide | None = later(
+    decide: Decide | None = key(
         "A decision that somebody takes.", {"question": "Which store?", "options": [{"label": "redis"}]}
     )
-    ask: Ask | None = later("A question to be answered with yes, no or a value.", {"question": "Publish?"})
+    ask: Ask | None = key("A question to be answered with yes, no or a value.", {"question": "Publish?"})
     agent: Agent | None = later(
         "Work for a language model within limits.", {"type": "general", "prompt": "Fix it."}
     )
@@ -184,7 +183,7 @@ class Step(Written):
         "The plan's secrets that it gets as environment variables; no other step sees them.", ["PYPI_TOKEN"]
     )
 
-    risk: RiskLevel | None = later("A higher risk than the one found in its command.", "high")
+    risk: RiskLevel | None = key("A higher risk than the one that planrun finds in its action.", "high")
     inputs: Annotated[list[Text], Field(min_length=1)] | AnyMapping | None = later(
         "What it reads.", ["src/**/*.py"]
     )

@@ -45,6 +45,7 @@ def tables() -> dict[str, Any]:
         },
         "LATER": {name: keys for name, schema in sorted(objects.items()) if (keys := _later(schema))},
         "ONE_KEY": tuple(sorted(name for name, schema in objects.items() if schema.get("x-one-key"))),
+        "FILLED": tuple(sorted(name for name, schema in objects.items() if schema.get("x-filled"))),
         "ACTIONS": ACTIONS,
         "COMPANIONS": COMPANIONS,
     }

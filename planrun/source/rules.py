@@ -1,0 +1,137 @@
+"""What `policy` means: its record, and every problem beyond its shape; of a plan as well as of a policy file."""
+
+from __future__ import annotations
+
+from planrun.model.policy import Match, Policy, Rule
+from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.source.outline import entries, members
+from planrun.source.problems import did_you_mean
+from planrun.source.secrecy import declared_secrets
+from planrun.source.shape import to_data
+from planrun.source.tables import ACTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from planrun.source.gates import Gate
+    from planrun.source.outline import Outline
+
+LEVELS = ("none", "read-only", "low", "medium", "high")
+OTHERWISE = "otherwise"
+_TOOLS = (*ACTIONS, "shell", "json_patch")  # others have a point in their names
+_MODELS = ("expanded", "replanned", "agent")
+
+
+def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
+    """Return the policy that a mapping without problems says; `gates` say how answers are to be read."""
+    fields: dict[str, Any] = {"line": node.line}
+    for key in ("auto_approve", "llm_auto_approve", "ask_for"):
+        if key in node.value:
+            fields[key] = node.value[key].value
+    if "rules" in node.value:
+        listed = enumerate(node.value["rules"].value, 1)
+        fields["rules"] = tuple([_rule(rule, number) for number, rule in listed])
+    if "decisions" in node.value:
+        fields["decisions"] = {
+            name: gates[name].answer(answer) if name in gates else to_data(answer)
+            for name, answer in members(node.value["decisions"])
+        }
+    if "on_failure" in node.value:
+        fields["on_failure"] = {risk: word.value for risk, word in members(node.value["on_failure"])}
+    return Policy(**fields)
+
+
+def _rule(node: Node, number: int) -> Rule:
+    verb, matcher = next(members(node))
+    match = {field: tuple([word.value for word in entries(words)]) for field, words in members(matcher)}
+    return Rule(verb=verb, match=Match(**match), number=number, line=node.keys[verb].line)  # type: ignore[arg-type]
+
+
+def failure_word(policy: Policy | None, risk: str) -> str:
+    """Return what a failure of a step with this risk means; "" when the policy does not say."""
+    return (policy.on_failure.get(risk) or policy.on_failure.get(OTHERWISE, "")) if policy else ""
+
+
+def check_policy(outline: Outline, gates: Mapping[str, Gate]) -> None:
+    """Report rules that can never fit and answers that nobody asks for, in the policy of a plan."""
+    policy = outline.root.get("policy")
+    if policy is None or policy.kind != MAPPING:
+        return
+    check_rules(outline, policy)
+    known: dict[str, Iterable[str]] = {"step": outline.by_id, "secret": declared_secrets(outline.root)}
+    for field, word in _words(policy):
+        if field in known and "*" not in word.value and word.value not in known[field]:
+            code = "E202" if field == "step" else "E232"
+            hint = outline.suggest(word.value) if field == "step" else did_you_mean(word.value, known[field])
+            message = f'a rule is about the {field} "{word.value}", and the plan has no such {field}'
+            outline.report(code, message, word, hint)
+    for name, answer in members(policy.get("decisions")):
+        _check_answer(outline, policy, gates, (name, answer))
+
+
+def _check_answer(
+    outline: Outline, policy: Node, gates: Mapping[str, Gate], decision: tuple[str, Node]
+) -> None:
+    name, answer = decision
+    place = policy.value["decisions"].key(name)
+    gate = gates.get(name)
+    if name not in outline.by_id:
+        outline.report(
+            "E202", f'an answer for "{name}", and there is no such step', place, outline.suggest(name)
+        )
+    elif gate is None:
+        asking = did_you_mean(name, gates) or "answers are for `ask` and `decide` steps"
+        outline.report("E253", f'an answer for step "{name}", which asks for nothing', place, asking)
+    elif outline.sound and (refused := gate.refusal(answer)):
+        outline.report("E251", f'the answer to step "{name}" {refused[0]}', answer, refused[1])
+
+
+def check_rules(outline: Outline, policy: Node) -> None:
+    """Report what no plan can make right: unknown kinds of actions, and rules that change nothing."""
+    for field, word in _words(policy):
+        text = word.value
+        if field == "tool" and not ("*" in text or "." in text or text in _TOOLS):
+            hint = did_you_mean(text, _TOOLS) or f"there are {', '.join(_TOOLS)}"
+            outline.report("E105", f'a rule is about the tool "{text}", and there is none', word, hint)
+    for rule in _entries(policy.get("rules")):
+        for verb, matcher in members(rule):
+            if verb == "allow" and matcher.kind == MAPPING and _says_nothing(policy, matcher):
+                message = "this rule allows nothing that the level of the policy does not allow already"
+                outline.report("W303", message, rule.key(verb), severity="warning")
+
+
+def _says_nothing(policy: Node, matcher: Node) -> bool:
+    """Say whether an `allow` is about steps only whose risk is not above the level that holds for them anyway."""
+    origins = [node.value for node in entries(matcher.get("origin"))]
+    by_model = any(origin in _MODELS for origin in origins) or (
+        not origins and policy.get("llm_auto_approve") is not None
+    )
+    levels = [] if origins and "file" not in origins else [_level(policy, "auto_approve", "high")]
+    if by_model:
+        levels.append(_level(policy, "llm_auto_approve", "low"))
+    risks = [node.value for node in entries(matcher.get("risk"))]
+    highest = max((LEVELS.index(risk) for risk in risks if risk in LEVELS), default=len(LEVELS) - 1)
+    return bool(levels) and min(levels) >= highest
+
+
+def _level(policy: Node, key: str, otherwise: str) -> int:
+    node = policy.get(key)
+    word = node.value if node is not None and node.kind == SCALAR and node.value in LEVELS else otherwise
+    return LEVELS.index(word)
+
+
+def _words(policy: Node) -> list[tuple[str, Node]]:
+    """Return every word of the rules' matchers with the name of its field."""
+    return [
+        (field, word)
+        for rule in _entries(policy.get("rules"))
+        for _, matcher in members(rule)
+        for field, words in members(matcher)
+        for word in entries(words)
+    ]
+
+
+def _entries(node: Node | None) -> list[Node]:
+    return node.value if node is not None and node.kind == SEQUENCE else []
