@@ -55,6 +55,8 @@ def read_options(
     """
     if style == "raw":
         return words
+    if style == "tar":
+        words = _with_dashes(known, words)
     operands: list[Arg] = []
     at = 0
     while at < len(words):
@@ -85,6 +87,20 @@ def read_options(
     return operands
 
 
+def _with_dashes(known: dict[str, Option], words: list[Arg]) -> list[Arg]:
+    """Return the words with the bundle that tar takes first, without a dash, as options of their own."""
+    text = words[0].value if words else None
+    if not text or text[0] == "-" or words[0].glob:
+        return words
+    found: list[Arg] = []
+    rest = words[1:]
+    for letter in text:
+        found.append(_part(words[0], "-" + letter))
+        if known.get("-" + letter, ("", "", "", ""))[0] == _VALUE and rest:
+            found.append(rest.pop(0))
+    return found + rest
+
+
 def _part(arg: Arg, text: str) -> Arg:
     return Arg(text, (arg.start, arg.end))
 
@@ -103,11 +119,23 @@ def _long(known: dict[str, Option], style: str, words: list[Arg], at: int, read:
     if sign:
         read(name, option, _part(arg, value))
     elif option[0] == _VALUE:
-        read(name, option, _next(words, at, name))
-        return at + 1
+        return _values(name, option, words, at, read)
     else:
         read(name, option, None)
     return at
+
+
+def _values(name: str, option: Option, words: list[Arg], at: int, read: Reader) -> int:
+    """Hand over the value of an option, or its two values, from the words that follow."""
+    arity, kind, level, effect = option
+    first, comma, second = kind.partition(",") if kind[:1] != "{" else (kind, "", "")
+    read(name, (arity, first, level, effect), _next(words, at, name))
+    if not comma:
+        return at + 1
+    if at + 1 >= len(words):
+        raise Refused(f"{name}: its second value is missing")
+    read(name, (arity, second, level, effect), words[at + 1])
+    return at + 2
 
 
 def _next(words: list[Arg], at: int, name: str) -> Arg:
@@ -126,7 +154,7 @@ def _short(known: dict[str, Option], words: list[Arg], at: int, read: Reader) ->
     if _DIGITS.issuperset(text[1:]) and "-#" in known:
         read("-#", known["-#"], None)
         return at
-    if text in known and known[text][0] != _FLAG and len(text) > 2:
+    if text in known and len(text) > 2:
         return _long(known, "single", words, at, read)
     for index in range(1, len(text)):
         name = "-" + text[index]

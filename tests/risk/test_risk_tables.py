@@ -53,12 +53,13 @@ def test_every_rule_can_be_read(family: str) -> None:
             assert rule.level in LEVELS, name
             assert (rule.level == "high") <= (rule.sub is not None), name
             assert set(rule.effects) <= set(EFFECTS), name
-            assert rule.style in {"gnu", "posix", "single", "raw"}, name
+            assert rule.style in {"gnu", "posix", "single", "raw", "tar"}, name
             assert set(rule.needs) <= set(rule.known_options), name
             for option, (arity, kind, level, effect) in rule.known_options.items():
                 assert option.startswith("-"), (name, option)
                 assert (kind == "") == (arity == ""), (name, option)
-                assert kind.startswith("{") or kind in {"", *KINDS}, (name, option)
+                named = [kind] if kind.startswith("{") else kind.split(",")
+                assert kind.startswith("{") or set(named) <= {"", *KINDS}, (name, option)
                 assert level in {"", "low", "medium"}, (name, option)
                 assert effect in {"", *EFFECTS}, (name, option)
             for kind, _, level in rule.kinds:

@@ -35,6 +35,7 @@ most one `*` or `+` in a rule. What follows it is counted from the end: "read+ w
     -n=text --lines=text  has a value of that kind: `-n5`, `-n 5`, `--lines=5`, `--lines 5`
     --color[=text]        may have a value, which is attached: `--color`, `--color=auto`; for a short one `-i`, `-i.bak`
     --when={auto,never}   has one of these values
+    --arg=text,read       has two values, the next two words
     -#                    a number as an option: `-5`
     +#, +x                not options; write a `check` for such programs
     --fix:low             raises the class; --push:medium:network names an effect as well
@@ -67,7 +68,8 @@ with `-`, when it is a word of its own. `--` ends the options.
     style="gnu"    options may stand anywhere, short ones bundle (the default)
     style="posix"  options end at the first operand, as for env, bash, python, docker
     style="raw"    there are no options: every word is an operand (echo, scripts of the project)
-    style="single" one dash and a whole name, `-name x`, `-count=1`, `--count=1` (go, java, find, terraform); no bundles
+    style="single" one dash and a whole name, `-name x`, `-count=1`, `--count=1` (go, java, terraform); no bundles
+    style="tar"    like gnu, but the first word may be a bundle without a dash
     glob=True      a pattern may name files: only for programs that do no harm whatever their options are
     unknown=True   unknown values in double quotes are fine as words: only for echo, printf, test and [
     builtin=True   a builtin of the shell, which `exec:` does not find
@@ -99,10 +101,19 @@ SCRIPT = Rule("medium", "arg*", style="raw")
 
 FAMILIES = {
     "shell": ": true false echo printf test [ cd pwd export set unset exit return break continue shift source . type"
-    " command read sleep wait sh bash dash timeout nice env",
-    "files": "ls cat wc head tail stat file du cp mv rm rmdir mkdir touch unlink",
-    "text": "grep sort cut uniq",
+    " command read sleep wait sh bash dash timeout nice env umask",
+    "files": "ls cat wc head tail stat file du cp mv rm rmdir mkdir touch unlink tree basename dirname realpath readlink tee"
+    " split truncate ln install chmod mktemp df sync csplit",
+    "text": "grep egrep fgrep rg sort cut uniq diff cmp comm paste join tr nl tac rev fold fmt expand unexpand pr column"
+    " shuf od xxd hexdump strings base64 base32 basenc cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum"
+    " b2sum dos2unix unix2dos tsort iconv numfmt fd fdfind zgrep colordiff patch sdiff diff3 diffstat",
+    "filters": "sed awk gawk mawk nawk jq find",
+    "system": "date seq uptime whoami id groups uname hostname nproc free arch locale which getconf factor expr tty lscpu"
+    " logname who cal lsb_release whereis",
+    "archives": "tar gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat zip unzip zipinfo lz4",
+    "network": "curl wget",
     "tests": "pytest make ruff",
+    "git": "git",
 }
 """Family (a module of this package) -> the names of its programs."""
 _INDEX: dict[str, str] = {}

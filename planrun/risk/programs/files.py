@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+from planrun.risk import paths
+from planrun.risk.levels import high
 from planrun.risk.table import Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.risk.table import Rules
+    from planrun.risk.levels import Finding
+    from planrun.risk.table import Rules, Use
+
+_MODE = frozenset("ugoa+-=rwxX,")
+
+
+def _chmod(use: Use) -> Finding | None:
+    mode = use.operands[0]
+    digits = mode.isdigit() and len(mode) in (1, 2, 3, 4) and (len(mode) < 4 or mode[0] == "0")
+    return (
+        None
+        if digits or _MODE.issuperset(mode)
+        else high(f"chmod {mode}: a mode that is not covered", "privilege")
+    )
+
+
+def _link(use: Use) -> Finding | None:
+    """A symbolic link must lead to a place inside, whether its name is that of a link or of a folder to put it into."""
+    target = use.operands[0]
+    link = use.operands[1] if len(use.operands) > 1 else ""
+    parents = (link, link.rpartition("/")[0]) if link else ("",)
+    for parent in parents:
+        path = target if target.startswith("/") else f"{parent}/{target}" if parent else target
+        reason = paths.writing(path, use.cwd, use.ground)
+        if reason:
+            return high(f"a link to {reason}")
+    return None
+
 
 PROGRAMS: dict[str, Rules] = {
     "ls": Rule(
@@ -74,4 +103,74 @@ PROGRAMS: dict[str, Rules] = {
         "write+",
         "-a -c -m -h -d=text -t=text -r=read --date=text --no-create --reference=read --time=text",
     ),
+    "tree": Rule(
+        "read-only",
+        "read*",
+        "-a -d -f -i -l -x -p -s -h -D -F -q -N -Q -r -t -c -U -v -n -C -J -X -L=number -I=text -P=text -o=write --dirsfirst"
+        " --noreport --du --gitignore --filelimit=number --prune --matchdirs --ignore-case --charset=text --si --inodes"
+        " --sort=text --filesfirst --timefmt=text --metafirst",
+    ),
+    "basename": Rule("read-only", "text+", "-a -s=text -z --multiple --suffix=text --zero", glob=True),
+    "dirname": Rule("read-only", "text+", "-z --zero", glob=True),
+    "realpath": Rule(
+        "read-only",
+        "arg+",
+        "-e -m -L -P -q -s -z --canonicalize-existing --canonicalize-missing --no-symlinks --quiet"
+        " --relative-to=arg --relative-base=arg --strip --zero",
+        glob=True,
+    ),
+    "readlink": Rule(
+        "read-only", "arg+", "-f -e -m -n -q -s -v -z --canonicalize --canonicalize-existing", glob=True
+    ),
+    "df": Rule(
+        "read-only",
+        "arg*",
+        "-a -h -H -i -k -l -P -T -t=text -x=text -B=text --human-readable --total --output[=text]",
+    ),
+    "tee": Rule("low", "write*", "-a -i -p --append --ignore-interrupts"),
+    "split": Rule(
+        "low",
+        "read? write?",
+        "-l=number -b=text -C=text -n=text -a=number -d -x -e --lines=number --bytes=text --number=text --suffix-length=number"
+        " --numeric-suffixes[=number] --hex-suffixes[=number] --additional-suffix=name --verbose --line-bytes=text",
+    ),
+    "csplit": Rule(
+        "low", "read text+", "-f=write -n=number -k -s -z --prefix=write --digits=number --keep-files --quiet"
+    ),
+    "truncate": Rule("low", "write+", "-s=number -c -o --size=number --no-create -r=read --reference=read"),
+    "ln": (
+        Rule(
+            "low",
+            "text write?",
+            "-s -f -n -T -v --symbolic --force --no-dereference --no-target-directory --verbose",
+            needs="-s --symbolic",
+            check=_link,
+        ),
+        Rule("low", "write write?", "-f -v -T --force --verbose"),
+    ),
+    "install": (
+        Rule("low", "write+", "-d -m=text -v -p --directory --mode=text --verbose", needs="-d --directory"),
+        Rule(
+            "low",
+            "read+ write",
+            "-m=text -D -p -v -c -C -T --mode=text --preserve-timestamps --verbose --compare --no-target-directory",
+        ),
+        Rule(
+            "low",
+            "read+",
+            "-m=text -D -p -v -t=write --target-directory=write --mode=text --verbose",
+            needs="-t --target-directory",
+        ),
+    ),
+    "chmod": Rule("low", "text write+", "-R -v -c -f --recursive --verbose --changes --quiet", check=_chmod),
+    "mktemp": (
+        Rule(
+            "low",
+            "write?",
+            "-d -q -p=write --directory --quiet --tmpdir=write --suffix=name",
+            needs="-p --tmpdir",
+        ),
+        Rule("low", "write", "-d -q --directory --quiet --suffix=name"),
+    ),
+    "sync": Rule("read-only"),
 }

@@ -96,6 +96,7 @@ PROGRAMS: dict[str, Rules] = {
     "break": Rule("read-only", "number?", builtin=True),
     "continue": Rule("read-only", "number?", builtin=True),
     "shift": Rule("read-only", "number?", builtin=True),
+    "umask": Rule("read-only", "", "-S", builtin=True),
     "wait": Rule("read-only", "", builtin=True),
     "read": Rule("read-only", "name*", "-r -s -d=text -t=number -n=number -N=number -p=text", builtin=True),
     "sleep": Rule("read-only", "number+"),
