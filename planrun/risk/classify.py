@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planrun.model.record import Record
 from planrun.risk import commands, lexer
+from planrun.risk.chains import History, Trace
 from planrun.risk.levels import HIGH, Finding, high, rank, together
 from planrun.risk.paths import Ground
 from planrun.risk.scope import Scope, TooMany
@@ -100,7 +101,7 @@ def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
         if set(HOLES) & set(arg.value or ""):
             arg.value = None
     ground = ground_of(setting)
-    finding = commands.of_words(words, ground.cwd, ground, builtins=False)
+    finding = commands.of_words(words, commands.Site(ground.cwd, ground, Trace()), builtins=False)
     command = Command(words=tuple(arg.value for arg in words), cwd=ground.cwd, **vars(finding))
     return _risk((command,), [(_cut(" ".join(argv)), finding)]).but(bare=True)
 
@@ -133,8 +134,9 @@ def _classified(text: str, setting: Setting) -> Risk:
         return _opaque("no command at all")
     parts: list[tuple[str, Finding]] = [(_cut(text[at : at + 40]), finding) for at, finding in scope.marks]
     listed = []
+    history = History()
     for found in scope.found:
-        finding = commands.of_found(found, scope.ground)
+        finding = commands.of_found(found, scope.ground, history)
         parts.append((_excerpt(text, found), finding))
         if not found.simple.subject and found.simple.words:
             listed.append(_command(found, finding))

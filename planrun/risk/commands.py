@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from planrun.risk import environment, paths, programs
-from planrun.risk.levels import LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
+from planrun.risk.chains import Trace
+from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
 from planrun.risk.table import use_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from planrun.risk.chains import History
     from planrun.risk.paths import Ground
     from planrun.risk.scope import Found, Variant
     from planrun.risk.table import Rules
@@ -21,20 +23,42 @@ _FREE_OF_FOLDER = frozenset(
 )
 
 
-def of_found(found: Found, ground: Ground) -> Finding:
-    """Return the worst of what a command may be, over all it may be given and all folders it may run in."""
-    findings = [_of_variant(variant, cwd, ground, found) for variant in found.variants for cwd in found.cwds]
-    return together(findings)
+def of_found(found: Found, ground: Ground, history: History) -> Finding:
+    """Return the worst of what a command may be, over all it may be given and all folders it may run in.
+
+    What it does to files is added to the history of its text.
+    """
+    trace = Trace()
+    findings = [
+        _of_variant(found.simple.subject, variant, Site(cwd, ground, trace))
+        for variant in found.variants
+        for cwd in found.cwds
+    ]
+    whole = together(findings)
+    trace.code = "code" in whole.effects
+    trace.folders += [cwd for cwd in found.cwds if cwd]
+    chained = history.judge(trace)
+    return together([whole, chained]) if chained is not None and whole.level != HIGH else whole
 
 
-def _of_variant(variant: Variant, cwd: str | None, ground: Ground, found: Found) -> Finding:
-    subject = found.simple.subject
+class Site:
+    """Where a command runs, and what it does there."""
+
+    __slots__ = ("cwd", "ground", "trace")
+
+    def __init__(self, cwd: str | None, ground: Ground, trace: Trace) -> None:
+        self.cwd = cwd
+        self.ground = ground
+        self.trace = trace
+
+
+def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
     if subject:
         return together([_of_subject(subject, arg) for arg in variant.words])
-    findings = [_assignment(name, arg, cwd, ground) for name, arg in variant.assignments]
-    findings += [_redirection(redirect, cwd, ground) for redirect in variant.redirects]
+    findings = [_assignment(name, arg, site) for name, arg in variant.assignments]
+    findings += [_redirection(redirect, site) for redirect in variant.redirects]
     if variant.words:
-        findings.append(of_words(variant.words, cwd, ground, builtins=True))
+        findings.append(of_words(variant.words, site, builtins=True))
     return together(findings)
 
 
@@ -51,19 +75,17 @@ def _of_subject(subject: str, arg: Arg) -> Finding:
     return _NOTHING
 
 
-def _assignment(name: str, arg: Arg, cwd: str | None, ground: Ground) -> Finding:
+def _assignment(name: str, arg: Arg, site: Site) -> Finding:
     if arg.trouble or arg.value is None:
         return high(arg.trouble or f"{name}: its value is not known before it runs")
-    reason = environment.harm(name, arg.value, cwd, ground)
+    reason = environment.harm(name, arg.value, site.cwd, site.ground)
     return high(reason, "code") if reason else Finding(level=READ_ONLY, reason="sets a variable")
 
 
 # Redirections
 
 
-def _redirection(
-    redirect: tuple[int | None, str, Arg, Arg | None], cwd: str | None, ground: Ground
-) -> Finding:
+def _redirection(redirect: tuple[int | None, str, Arg, Arg | None], site: Site) -> Finding:
     fd, op, target, here = redirect
     if here is not None:
         return _data(here)
@@ -77,10 +99,10 @@ def _redirection(
     if path.startswith(("/dev/tcp", "/dev/udp")):
         return high(f"{path}: opens a connection", "network")
     if op == "<":
-        reason = paths.reading(path, cwd, ground)
+        reason = paths.reading(path, site.cwd, site.ground)
         return high(reason, "secrets") if reason else Finding(level=READ_ONLY, reason=f"reads {path}")
     if op in _WRITES or (op == ">&" and fd is None):
-        return _written(path, cwd, ground)
+        return _written(path, site)
     return high(f"`{op}`: a redirection that is not covered")
 
 
@@ -96,35 +118,37 @@ def _data(arg: Arg) -> Finding:
     return _NOTHING
 
 
-def _written(path: str, cwd: str | None, ground: Ground) -> Finding:
+def _written(path: str, site: Site) -> Finding:
     if path == "/dev/null":
         return _NOTHING
-    reason = paths.writing(path, cwd, ground) if path else "an empty name of a file"
+    reason = paths.writing(path, site.cwd, site.ground) if path else "an empty name of a file"
     if path.endswith("/"):
         reason = reason or f"{path}: no file"
-    return (
-        high(reason, "writes") if reason else Finding(level=LOW, reason=f"writes {path}", effects=("writes",))
-    )
+    if reason:
+        return high(reason, "writes")
+    site.trace.fresh.append(paths.locate(path, site.cwd, site.ground)[1])
+    return Finding(level=LOW, reason=f"writes {path}", effects=("writes",))
 
 
 # Programs
 
 
-def of_words(words: list[Arg], cwd: str | None, ground: Ground, *, builtins: bool) -> Finding:
+def of_words(words: list[Arg], site: Site, *, builtins: bool) -> Finding:
     """Return the class of a program with its arguments, and of every command that it starts in turn."""
     findings: list[Finding] = []
     rest: list[Arg] | None = words
     module = False
+    site = Site(site.cwd, site.ground, site.trace)
     while rest:
         name = rest[0].value
         if rest[0].trouble or name is None or rest[0].glob:
             return high(rest[0].trouble or "which program runs is not known before it does", "code")
         if "=" in name:
             return high(f"{name}: the name of a program, which looks like a variable that is set", "code")
-        if cwd is None and name not in _FREE_OF_FOLDER:
+        if site.cwd is None and name not in _FREE_OF_FOLDER:
             return high(f"{name}: in which folder it runs is not known")
         if "/" in name and not module:
-            name, found = _by_path(name, rest, cwd, ground)
+            name, found = _by_path(name, rest, site)
             if found is not None:
                 findings.append(found)
                 break
@@ -133,9 +157,12 @@ def of_words(words: list[Arg], cwd: str | None, ground: Ground, *, builtins: boo
             return high(_unknown(name, module=module))
         if len(rest) == 2 and rest[1].value in ("--version", "--help") and not module:
             break
-        use = use_of(rules, rest, cwd, ground)
+        site.trace.programs += [name, *(f"{name} {arg.value}" for arg in rest[1:3])]
+        use = use_of(rules, rest, site.cwd, site.ground, site.trace)
         findings += use.findings
-        rest, module, cwd = use.rest, use.module, use.cwd
+        site.trace.folders.append(use.cwd or "")
+        site.trace.operands += [paths.locate(operand, site.cwd, site.ground)[1] for operand in use.operands]
+        rest, module, site.cwd = use.rest, use.module, use.cwd
     return together(findings)
 
 
@@ -151,19 +178,20 @@ def _builtin(rules: Rules) -> bool:
     return (rules[0] if isinstance(rules, tuple) else rules).builtin
 
 
-def _by_path(name: str, words: list[Arg], cwd: str | None, ground: Ground) -> tuple[str, Finding | None]:
+def _by_path(name: str, words: list[Arg], site: Site) -> tuple[str, Finding | None]:
     """Return the name of a program of the system, or what running a file of the workspace means."""
     base = name.rpartition("/")[2]
     for folder in _SYSTEM:
         rules = programs.rules(base) if name == folder + base else None
         if rules is not None and not _builtin(rules):
             return base, None
-    where, place = paths.locate(name, cwd, ground)
+    where, place = paths.locate(name, site.cwd, site.ground)
     if where == "outside" or not base or base in (".", ".."):
         return name, high(f"{name}: a program outside the workspace", "code")
     if where == "inside" and (paths.control(place) and not place.startswith(".github/")):
         return name, high(f"{name}: belongs to git or to the runner", "code")
-    use = use_of(programs.SCRIPT, words, cwd, ground)
+    site.trace.runs.append(place)
+    use = use_of(programs.SCRIPT, words, site.cwd, site.ground, site.trace)
     if rank(together(use.findings).level) > rank(MEDIUM):
         return name, together(use.findings)
     return name, Finding(level=MEDIUM, reason=f"runs {name}", effects=("code",))

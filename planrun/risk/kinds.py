@@ -78,6 +78,7 @@ def _write(value: str, use: Use) -> Finding | None:
     _writable(value, use)
     if value == "/dev/null":
         return None
+    use.trace.writes.append(paths.locate(value, use.cwd, use.ground)[1])
     return Finding(level=LOW, reason=f"writes {value}", effects=("writes",))
 
 
@@ -92,6 +93,7 @@ def _run(value: str, use: Use) -> Finding:
         raise Refused(f"{value}: code from outside the workspace", "code")
     if paths.control(place) and not place.startswith(".github/"):
         raise Refused(f"{value}: a file that belongs to git or to the runner", "code")
+    use.trace.runs.append(place)
     return Finding(level=MEDIUM, reason=f"runs {value}", effects=("code",))
 
 

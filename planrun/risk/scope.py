@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 MAX_COMMANDS = 500
 """Simple commands in one text; what has more is not followed."""
 _MAX_VARIANTS = 48
-_SETS_NAMES = names_in(
-    "read mapfile readarray getopts declare typeset local unset let printf wait readonly export"
-)
+_SETS_NAMES = names_in("read mapfile readarray getopts declare typeset local unset let -v -p")
 _SETS_ANYTHING = frozenset(("eval", "source", ".", "coproc", "select", "trap"))
 # Names whose value bash itself changes, or gives a meaning to.
 _OF_BASH = names_in(
@@ -274,14 +272,17 @@ def _assigned(tokens: list[Token]) -> dict[str, int] | None:
 
 
 def _every_word(tokens: list[Token]) -> list[Word]:
-    """Return every word of a text, those of substitutions and here-documents included."""
+    """Return every word of a text, those of substitutions and here-documents included, but for names of loops."""
     found: list[Word] = []
     pending = [tokens]
     while pending:
+        before = ("op", "op")
         for kind, value, _, _ in pending.pop():
-            if kind == "word":
+            plain = value.plain if kind == "word" else "op"
+            if kind == "word" and before != ("op", "for"):
                 found.append(value)
                 pending += commands_in(value.parts)
             elif kind == "redirect" and value.here is not None:
                 pending += commands_in(value.here)
+            before = before[1], plain or ""
     return found

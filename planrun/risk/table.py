@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
+    from planrun.risk.chains import Trace
     from planrun.risk.options import Option
     from planrun.risk.paths import Ground
     from planrun.risk.words import Arg
@@ -32,9 +33,9 @@ _REASONS = {
 class Use:
     """One command as a rule reads it; `rest` is a command that it starts in turn, None when there is none."""
 
-    __slots__ = ("cwd", "findings", "ground", "module", "operands", "options", "rest", "runs", "words")
+    __slots__ = ("cwd", "findings", "ground", "module", "operands", "options", "rest", "trace", "words")
 
-    def __init__(self, words: list[Arg], cwd: str | None, ground: Ground) -> None:
+    def __init__(self, words: list[Arg], cwd: str | None, ground: Ground, trace: Trace) -> None:
         self.words = words
         self.cwd = cwd
         self.ground = ground
@@ -43,7 +44,7 @@ class Use:
         self.findings: list[Finding] = []
         self.rest: list[Arg] | None = None
         self.module = False  # `rest` begins with the name of a Python module
-        self.runs: list[Arg] = []
+        self.trace = trace
 
 
 class Rule:
@@ -116,18 +117,18 @@ class Rule:
         return self._operands
 
 
-def use_of(rules: Rules, words: list[Arg], cwd: str | None, ground: Ground) -> Use:
+def use_of(rules: Rules, words: list[Arg], cwd: str | None, ground: Ground, trace: Trace) -> Use:
     """Return how the first of some rules that accepts a command reads it; with the finding why none does."""
     refused: Finding | None = None
     for rule in rules if isinstance(rules, tuple) else (rules,):
-        use = Use(words, cwd, ground)
+        use = Use(words, cwd, ground, trace)
         try:
             _apply(rule, use, words[1:])
         except Refused as no:
             refused = refused or high(no.reason, *no.effects)
             continue
         return use
-    use = Use(words, cwd, ground)
+    use = Use(words, cwd, ground, trace)
     use.findings = [refused or high("nothing is known of it")]
     return use
 
@@ -218,8 +219,6 @@ def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
     found = examine(kind, arg.value, use)
     if found is not None:
         use.findings.append(found)
-    if kind == "run":
-        use.runs.append(arg)
 
 
 def _take_operands(rule: Rule, use: Use, operands: list[Arg]) -> None:

@@ -91,12 +91,20 @@ PROGRAMS: dict[str, Rules] = {
     ),
     "mv": Rule("low", "write+ write", "-f -i -n -T -u -v --force --no-clobber --verbose --update"),
     "rm": Rule(
-        "medium", "delete+", "-f -r -R -v -d -i -I --force --recursive --dir --verbose", effects="destroys"
+        "medium",
+        "delete+",
+        "-f -r -R -v -d -i -I --force --recursive --dir --verbose",
+        effects="destroys",
+        reason="deletes files",
     ),
     "rmdir": Rule(
-        "medium", "delete+", "-p -v --parents --verbose --ignore-fail-on-non-empty", effects="destroys"
+        "medium",
+        "delete+",
+        "-p -v --parents --verbose --ignore-fail-on-non-empty",
+        effects="destroys",
+        reason="deletes files",
     ),
-    "unlink": Rule("medium", "delete", effects="destroys"),
+    "unlink": Rule("medium", "delete", effects="destroys", reason="deletes files"),
     "mkdir": Rule("low", "write+", "-p -v -m=text --parents --verbose --mode=text"),
     "touch": Rule(
         "low",

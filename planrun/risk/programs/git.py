@@ -6,6 +6,7 @@ and everything that opens an editor are missing on purpose.
 
 from __future__ import annotations
 
+from planrun.risk import paths
 from planrun.risk.levels import high
 from planrun.risk.programs.githistory import HISTORY, signature
 from planrun.risk.table import Rule
@@ -71,6 +72,13 @@ def _checkout(use: Use) -> Finding | None:
 def _config(use: Use) -> Finding | None:
     key = use.operands[0].lower()
     return None if key in _HARMLESS_KEYS else high(f"{key}: may hold secrets", "secrets")
+
+
+def _clone(use: Use) -> None:
+    """Take note of the folder that a clone makes, also when only the address names it."""
+    name = use.operands[0].rstrip("/").rpartition("/")[2].removesuffix(".git")
+    place = use.operands[1] if len(use.operands) > 1 else name
+    use.trace.writes.append(paths.locate(place, use.cwd, use.ground)[1])
 
 
 _NET = "network writes"
@@ -234,7 +242,7 @@ LOCAL: dict[str, Rules] = {
     "worktree": Rule("high", sub={
         "list": Rule("read-only", "", "-v --verbose --porcelain -z"),
         "add": Rule("low", "write arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"),
-        "remove": Rule("medium", "delete", "", effects="destroys"),
+        "remove": Rule("medium", "delete", "", effects="destroys", reason="deletes files"),
         "prune": Rule("medium", "", "-n -v --dry-run --verbose", **_LOCAL),
     }),
     "bisect": Rule("high", sub={
@@ -293,6 +301,7 @@ REMOTE: dict[str, Rules] = {
         " --verbose --no-checkout --bare --mirror --filter=text --sparse --progress --shallow-since=text --origin=name"
         " -j=number --jobs=number --shallow-submodules --no-remote-submodules -4 -6",
         effects=_NET,
+        check=_clone,
         reason="fetches a repository",
     ),
     "ls-remote": Rule(

@@ -44,6 +44,7 @@ def _saved(use: Use, urls: list[str]) -> Finding | None:
         name = _remote_name(url)
         if "%" in name or paths.writing(name or "index.html", use.cwd, use.ground):
             return high(f"{name}: a file that controls what runs later, or is not known", "writes")
+        use.trace.writes.append(paths.locate(name, use.cwd, use.ground)[1])
     return Finding(level=LOW, reason="writes in the workspace", effects=("writes",)) if urls else None
 
 
