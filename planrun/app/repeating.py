@@ -28,6 +28,7 @@ _PARTS = {
     "checks": "its checks changed",
     "env": "its environment changed",
     "question": "its question changed",
+    "scripts": "the scripts it runs changed",
     "workdir": "its folder changed",
 }
 _NAMED = 5  # of many names the first ones

@@ -8,7 +8,15 @@ from planrun.app.copies import newest, state_of
 from planrun.app.differing import differences
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
-from planrun.app.running import Session, condition, refuse_abstract, scheduler_options, vault_of
+from planrun.app.reviewed import review
+from planrun.app.running import (
+    Session,
+    condition,
+    named_plan,
+    refuse_abstract,
+    scheduler_options,
+    vault_of,
+)
 from planrun.app.selection import select
 from planrun.app.settings import current_folder
 from planrun.errors import InvalidInput
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+    from planrun.app.reviewed import Reviewed
     from planrun.app.running import Result
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan
@@ -71,7 +80,9 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         event = course.event()
         course.tell(event)
         course.keep_plan()
-        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
+        contents = course.reviewed.contents if course.reviewed else {}
+        kept = records.add_scripts(rundir, contents) if contents else ()
+        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head, beside=kept)
         session.record(state, ledger, event)
         for name in course.given_up():
             session.record(state, ledger, _given_up(os.path.basename(rundir), name, event.at))
@@ -107,6 +118,7 @@ class Course:
         self._before = state
         self._wish = wish
         self._named = newest(state)
+        self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
         self.plan = self._revised(wish.plan) if wish.plan else state.plan
         refuse_abstract(self.plan)
         self._opening = self._new_opening(state.started)
@@ -117,7 +129,7 @@ class Course:
         if session.vault:
             self._opening["options"]["secrets"] = session.vault.notice(self.plan, self._selected)
         self.options = scheduler_options(session, self.plan, self._selected)
-        self.steps = session.steps(self._after, rundir, state.started.context)
+        self.steps = session.steps(self._after, rundir, self._opening)
         self._again = self._repetition()
 
     @property
@@ -197,13 +209,19 @@ class Course:
             if session.vault:
                 session.vault.refuse(self._wish.plan, params)
         session.take_over(started.options)
-        opening = session.opening(self.plan, params, started.options["selection"])
+        named = self._anew(self._wish.plan, params) if self._wish.plan else self._named
+        opening = session.opening(self.plan, params, started.options["selection"], named)
         opening["context"] = started.context
-        if self.plan is state.plan:
-            opening["plan"] = dict(self._named)
         given |= set(opening["options"]["given"])
         opening["options"]["given"] = sorted(given & {param.name for param in self.plan.params})
         return opening
+
+    def _anew(self, plan: Plan, params: dict[str, Any]) -> dict[str, Any]:
+        """Read the scripts again, for a run that goes on with another plan or with other parameters."""
+        self.reviewed = review(plan, params, self._session.workspace)
+        if self.plan is self._before.plan:
+            plan = plan.but(version=self.plan.version, file=self._named["file"])
+        return named_plan(plan.but(version=self.plan.version), self.reviewed)
 
     def _under_the_plan(self) -> RunState:
         """The state as it would be under the plan to go on with, if nothing ran again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun import __version__
+from planrun.app.reviewed import review
 from planrun.app.settings import ci_context, current_folder, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Self
 
+    from planrun.app.reviewed import Reviewed
     from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
@@ -120,20 +122,16 @@ class Session:
         folder = os.path.join(self.workspace, self.settings.report_dir)
         return write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
 
-    def opening(self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that the first event of a run and that of its resumption share."""
+    def opening(
+        self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any], named: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The fields that the first event of a run and that of its resumption share; `named`: their `plan`."""
         environ = os.environ
         _, left_out = self._caller_environment(plan)
         return {
             "at": self.clock.stamp(),
             "planrun": __version__,
-            "plan": {
-                "name": plan.name,
-                "version": plan.version,
-                "digest": plan.digest,
-                "sha256": sha256(plan.source).hexdigest(),  # of the copy in the run's folder
-                "file": plan.file,
-            },
+            "plan": dict(named),
             "params": params,
             "context": ci_context(environ),
             "options": {
@@ -157,8 +155,8 @@ class Session:
         most = plan.limits.max_parallel
         return min(jobs, most) if most else jobs
 
-    def steps(self, state: RunState, rundir: str, context: dict[str, Any]) -> Steps:
-        """The step runner of this run."""
+    def steps(self, state: RunState, rundir: str, opening: Mapping[str, Any]) -> Steps:
+        """The step runner of this run, which starts or goes on with the event whose fields `opening` has."""
         plan = state.plan
         env, _ = self._caller_environment(plan)
         place = Place(
@@ -167,7 +165,8 @@ class Session:
             rundir=rundir,
             env=env,
             shell=BASH if _on_path("bash", env.get("PATH", os.defpath)) else SH,
-            context=context,
+            context=opening["context"],
+            scripts=opening["plan"].get("scripts", {}),
         )
         if self.vault:
             vault = self.vault
@@ -194,7 +193,8 @@ class Session:
         """Run what is pending, write the reports and say how it ended and what could not be written."""
         rundir = steps.place.rundir
         screen = console(state, rundir, self.settings, masks=self.masks)
-        owner = Owner(run=steps.place.run, workspace=self.workspace)
+        listing = os.path.join(self.workspace, records.HOME, records.PLACED)
+        owner = Owner(run=steps.place.run, workspace=self.workspace, listing=listing)
         logs = os.path.join(rundir, "logs")
         executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
         if self.lock.used_before:
@@ -221,6 +221,22 @@ class Session:
         if lost and self.vault and self.vault.veil:
             self.vault.veil.mask_error(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+
+def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
+    """What a ledger says of the plan that a run has, and of all that was reviewed with it."""
+    named: dict[str, Any] = {
+        "name": plan.name,
+        "version": plan.version,
+        "digest": reviewed.digest,
+        "sha256": sha256(plan.source).hexdigest(),  # of the copy in the run's folder
+        "file": plan.file,
+    }
+    if reviewed.scripts:
+        named["scripts"] = dict(sorted(reviewed.scripts.items()))
+    if reviewed.uncovered:
+        named["uncovered"] = dict(sorted(reviewed.uncovered.items()))
+    return named
 
 
 def vault_of(plan: Plan) -> Vault | None:
@@ -259,10 +275,12 @@ def execute(
         run = records.new_run_id()
         session.claim(run)
         session.prepare_reports()
+        reviewed = review(plan, params, session.workspace)
         rundir = records.create(records.home(session.workspace), run, plan.source)
-        ledger = records.open_ledger(rundir)
+        kept = records.add_scripts(rundir, reviewed.contents) if reviewed.contents else ()
+        ledger = records.open_ledger(rundir, beside=kept)
         state = RunState(vault.masked(plan) if vault else plan)
-        opening = session.opening(plan, params, wanted)
+        opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
         if vault:
             opening["options"]["secrets"] = vault.notice(plan, selected)
         session.record(state, ledger, ev.RunStarted(run=run, **opening))
@@ -272,7 +290,7 @@ def execute(
             records.discard(rundir)
             raise ledger.lost
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
-        steps = session.steps(state, rundir, opening["context"])
+        steps = session.steps(state, rundir, opening)
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected))
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from planrun.executors.mark import Owner
     from planrun.executors.output import Output, Outputs
+    from planrun.executors.placing import Placed
     from planrun.executors.watch import Watch
     from planrun.model.job import Job
     from planrun.ports import Masks
@@ -67,6 +68,7 @@ class LocalExecutor:
         self._by_pid: dict[int, Attempt] = {}
         self._by_source: dict[int, Attempt] = {}  # those whose output passes through here, until it has ended
         self._over: list[tuple[Job, Outcome]] = []
+        self._placed: dict[str, Placed] = {}  # copies of scripts, by step
         self.lost: RecordsLost | None = None  # the first log that could not be written, and why
         self._logs = _outputs(logs, masks)
         self._owner = owner
@@ -107,10 +109,9 @@ class LocalExecutor:
             self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}")
             return
         self._guard()
-        started = time.monotonic()
         mark = self._marks.new()
         try:
-            pid = self._launcher.spawn(job, log.opening, mark)
+            started, pid = self._launch(job, log, mark)
         except SpawnFailed as error:
             refusal = (
                 log.refusal()
@@ -135,6 +136,21 @@ class LocalExecutor:
         if log.source >= 0:
             self._watch.listen(log.source)
             self._by_source[log.source] = attempt
+
+    def _launch(self, job: Job, log: Output, mark: int) -> tuple[float, int]:
+        """Start the process, from copies of its scripts; returns when, and its process id. Raises SpawnFailed."""
+        if not job.scripts:
+            return time.monotonic(), self._launcher.spawn(job, log.opening, mark)
+        from planrun.executors.placing import Placed, PlacingFailed  # few steps run scripts
+
+        try:
+            placed = self._placed[job.step] = Placed(job, self._owner.listing if self._owner else "")
+        except PlacingFailed as error:
+            raise SpawnFailed(str(error)) from None
+        try:
+            return time.monotonic(), self._launcher.spawn(job.but(argv=placed.argv), log.opening, mark)
+        except SpawnFailed as error:
+            raise SpawnFailed(placed.original(str(error))) from None
 
     def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return the jobs that ended and how; blocks until there is one.
@@ -194,6 +210,7 @@ class LocalExecutor:
         while self._running and time.monotonic() < limit:
             self.wait(0.1)
         self._end_strays()
+        self._clear_places()
         self._watch.close()
         self._logs.close()
         self._launcher.close()
@@ -205,6 +222,16 @@ class LocalExecutor:
         """Kill what an earlier planrun left in the owner's workspace; nobody else may run anything there."""
         if self._owner and self._marks.possible(self._marks.workspace):
             self._kill_leftovers(self._owner, earlier=True)
+        self._clear_places()
+
+    def _clear_places(self) -> None:
+        """Take away the copies of scripts that are still in place, also those of an earlier planrun that was killed."""
+        for placed in self._placed.values():  # of attempts that could not be ended
+            placed.remove()
+        if self._owner and self._owner.listing and os.path.lexists(self._owner.listing):
+            from planrun.executors.placing import clear  # few runs have scripts
+
+            clear(self._owner.listing)
 
     def __enter__(self) -> Self:
         return self
@@ -247,10 +274,19 @@ class LocalExecutor:
 
     def _give_up(self, job: Job, error: RecordsLost) -> None:
         self._lose(error)
-        self._over.append((job, Outcome(status="cancelled", reason="records")))
+        self._end(job, Outcome(status="cancelled", reason="records"))
 
     def _fail(self, job: Job, message: str) -> None:
-        self._over.append((job, Outcome(status="failed", reason="spawn", message=message)))
+        self._end(job, Outcome(status="failed", reason="spawn", message=message))
+
+    def _end(self, job: Job, outcome: Outcome) -> None:
+        """Keep an outcome for the next wait(), and take away what was put in place for its attempt."""
+        placed = self._placed.pop(job.step, None)
+        if placed:
+            placed.remove()
+            if placed.notes:
+                outcome = outcome.but(notes=(*placed.notes, *outcome.notes))
+        self._over.append((job, outcome))
 
     def _delay(self, limit: float, now: float) -> float | None:
         """Seconds until something is due; None when nothing ever is."""
@@ -287,7 +323,7 @@ class LocalExecutor:
         if attempt.over and self._running.get(attempt.job.step) is attempt:
             del self._running[attempt.job.step]
             self._stop_listening(attempt.log)
-            self._over.append((attempt.job, outcome(attempt, self._settle(attempt.log))))
+            self._end(attempt.job, outcome(attempt, self._settle(attempt.log)))
 
     def _settle(self, log: Output) -> int:
         """End the use of a log and return its size; what cannot be kept of it is `lost`, and the rest goes on."""

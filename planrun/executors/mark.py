@@ -27,10 +27,14 @@ _FEW = 200  # process ids that are faster looked at one by one than by listing a
 
 
 class Owner(Record):
-    """Whose processes these are: a run's id, and the path of the workspace that it has for itself."""
+    """Whose processes these are: a run's id, and the path of the workspace that it has for itself.
+
+    `listing`: a file that names the copies of scripts which are in place; "" for none.
+    """
 
     run: str
     workspace: str
+    listing: str = ""
 
 
 class Marks:

@@ -28,11 +28,18 @@ class Job(Record):
 
 
 class Script(Record):
-    """A reviewed script of the workspace, run from a copy that stands beside it; paths absolute."""
+    """A reviewed script of the workspace, run from a copy that stands beside it; paths absolute.
+
+    `words`: where argv names it, each an index, start and end of the word in that argument, and where the last
+    component of the path begins in it.
+    """
 
     source: str  # the run's own copy of its bytes
     sha256: str
-    place: str  # where the copy goes, and what the job runs
+    file: str  # in the workspace
+    name: str  # the same for people, as seen from the workspace
+    words: tuple[tuple[int, int, int, int], ...]
+    kind: Literal["text", "argument"]  # whether the words are parts of a script, where a path may need quotes
 
 
 class Outcome(Record):

@@ -153,6 +153,7 @@ class Step(Record):
     scripts: tuple[
         str, ...
     ] = ()  # files of the workspace that its action runs, as far as the text alone tells
+    mentions: tuple[str, ...] = ()  # words that may name such files, of a text that is not understood
     open_risk: bool = False  # values that are not known yet decide about it
     line: int = 0  # where its `id` or first key stands, 1-based
     col: int = 0

@@ -249,6 +249,7 @@ class RunState:
     def _run_started(self, event: ev.RunStarted) -> None:
         self.started = event
         self.params = event.params
+        self._bind(event.plan)
 
     def _run_resumed(self, event: ev.RunResumed) -> None:
         if self.status == "completed" and not event.rerun:
@@ -268,6 +269,9 @@ class RunState:
         version = event.plan.get("version", self.plan.version)
         if version != self.plan.version:
             self._revise(version)
+        elif event.plan.get("digest", self.plan.digest) != self.plan.digest:
+            self._forget_approvals()
+        self._bind(event.plan)
         for name in event.rerun:
             self.steps[name].reset()
         for step in self.steps.values():
@@ -279,19 +283,30 @@ class RunState:
         if version not in self.versions:
             raise InternalError(f"version {version} of the plan is not at hand")
         self.plan = self.versions[version]
-        self.gate = None  # nobody approved this version
         known, back = {**self.dropped, **self.steps}, self.dropped
         self.steps = {}
         for step in self.plan.steps:
             found = known.pop(step.id, None) or StepState(step)
             found.step = step
-            if not found.ended:
-                found.gate = None
             if step.id in back:
                 found.reset()  # what it was about may have changed since
             self.steps[step.id] = found
         self.dropped = known
         self.handlers = _handlers(self.plan)
+        self._forget_approvals()
+
+    def _forget_approvals(self) -> None:
+        """Open no gate for what nobody approved: another version of the plan, or other scripts."""
+        self.gate = None
+        for step in self.steps.values():
+            if not step.ended:
+                step.gate = None
+
+    def _bind(self, named: Mapping[str, Any]) -> None:
+        """Have the plan name the digest of all that was reviewed with it: parameters and scripts, too."""
+        digest = named.get("digest", self.plan.digest)
+        if digest != self.plan.digest:
+            self.plan = self.plan.but(digest=digest)
 
     def _plan_moved(self, event: ev.PlanMoved) -> None:
         self.status = move_plan(self.status, event.status)

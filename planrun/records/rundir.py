@@ -10,12 +10,15 @@ from planrun.records.ledger import GENESIS, NEW, Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 HOME = ".planrun"
 LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
 OUTPUTS = "outputs"
+SCRIPTS = "scripts"
+PLACED = "placed"
+"""In the home of all runs: names the copies of scripts that are in place now."""
 RESERVE = "reserve"
 _RUNS = "runs"
 
@@ -97,24 +100,46 @@ def discard(path: str) -> None:
     """Take the folder of a run away that came to nothing before its first event."""
     for name in (LEDGER, PLAN):
         _quietly(os.unlink, os.path.join(path, name))
-    for name in ("logs", OUTPUTS, ""):
+    for name in _entries(os.path.join(path, SCRIPTS)):
+        _quietly(os.unlink, os.path.join(path, SCRIPTS, name))
+    for name in ("logs", OUTPUTS, SCRIPTS, ""):
         _quietly(os.rmdir, os.path.join(path, name))
 
 
-def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS) -> Ledger:
+def add_scripts(path: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Keep scripts of a run by their sha256; returns the names that have to survive a power cut. Raises RecordsLost."""
+    folder = os.path.join(path, SCRIPTS)
+    names = []
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        for digest, data in contents.items():
+            name = os.path.join(folder, digest)
+            if os.path.lexists(
+                name
+            ):  # of an earlier version of the plan, or half written: then it is not that any more
+                os.unlink(name)
+            _write(name, data)
+            os.chmod(name, 0o400)
+            names.append(name)
+    except OSError as error:
+        raise RecordsLost(f"the records cannot be written: {folder}: {error.strerror}") from None
+    return (*names, folder)
+
+
+def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequence[str] = ()) -> Ledger:
     """Open the ledger of the run in the folder `path`, with the workspace lock held; raises RecordsLost.
 
-    With its first events everything is synced that a resume needs: the copy of the plan, and the names of the
-    folders, in the first run of a workspace up to that one.
+    With its first events everything is synced that a resume needs: the copy of the plan, what is named by `beside`,
+    and the names of the folders, in the first run of a workspace up to that one.
     """
     if seq:
         _restore(path)
     above = os.path.dirname(path)
     home = os.path.dirname(above)
     reserve = os.path.join(home, RESERVE)
-    beside: tuple[str, ...] = (os.path.join(path, PLAN), path, above)
+    beside = (*beside, os.path.join(path, PLAN), path, above)
     if not os.path.exists(reserve):
-        beside += (home, os.path.dirname(home))
+        beside = (*beside, home, os.path.dirname(home))
         reserve += NEW
         from planrun.records.reserve import fill  # only in the first run of a folder, and after a full disk
 
@@ -187,6 +212,13 @@ def find(workspace: str, run: str) -> str:
     if not matches:
         raise InvalidInput(f'no run "{run}"; the newest is {known[0]}')
     raise InvalidInput(f'"{run}" could be {len(matches)} runs: {", ".join(matches[:5])}')
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _quietly(remove: Callable[[str], None], path: str) -> None:

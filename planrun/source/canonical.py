@@ -25,7 +25,7 @@ FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical for
 # The steps have lines of their own.
 _PLACES = frozenset(("file", "digest", "line", "col", "number", "condition_text", "source", "steps"))
 # What is found out about an action follows from it, and from what this version of planrun knows.
-_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "open_risk"))
+_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "mentions", "open_risk"))
 
 
 def digest(plan: Plan) -> str:

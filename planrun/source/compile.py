@@ -20,6 +20,7 @@ from planrun.model.plan import (
 )
 from planrun.source.canonical import digest
 from planrun.source.formulas import LIST_CHECKS
+from planrun.source.naming import with_scripts
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
 from planrun.source.rules import policy_of
@@ -74,7 +75,7 @@ class _Compiler:
         fields: dict[str, Any] = {
             "name": root.value["name"].value if "name" in root.value else stem(self.outline.file),
             "file": self.outline.file,
-            "steps": tuple([self.step(draft) for draft in self.outline.drafts]),
+            "steps": tuple([with_scripts(self.step(draft)) for draft in self.outline.drafts]),
             "params": self.param_list(),
             "outputs": self.texts(root.get("outputs")),
             "env": self.texts(root.get("env")),

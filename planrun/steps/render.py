@@ -35,11 +35,14 @@ class Recipe(Record):
     script: str | None = None
 
     def fingerprint(self, command: str = "argv") -> str:
-        """What decides what the step does, in parts of 128 bits: `argv:…`, then `env:…` and `workdir:…` if any."""
-        parts = f"{command}:{_brief(self.argv)}"
+        """What decides what the step does, in parts of 128 bits: `argv:…`, then `env:…` and `workdir:…` if any.
+
+        A step that runs reviewed scripts has one more, see `steps.copies`.
+        """
+        parts = f"{command}:{brief(self.argv)}"
         if self.env:
-            parts += f" env:{_brief(sorted(self.env.items()))}"
-        return f"{parts} workdir:{_brief(self.workdir)}" if self.workdir else parts
+            parts += f" env:{brief(sorted(self.env.items()))}"
+        return f"{parts} workdir:{brief(self.workdir)}" if self.workdir else parts
 
 
 def parts_of(fingerprint: str) -> dict[str, str]:
@@ -47,7 +50,7 @@ def parts_of(fingerprint: str) -> dict[str, str]:
     return {name: digest for name, _, digest in (part.partition(":") for part in fingerprint.split())}
 
 
-def _brief(value: object) -> str:
+def brief(value: object) -> str:
     """Half of a sha256 in hex: nobody finds two values for it."""
     return str(sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest())[:32]
 
@@ -63,8 +66,23 @@ def shell_words(declared: tuple[str, ...], default: tuple[str, ...]) -> tuple[st
     return (*declared, _INLINE.get(os.path.basename(declared[0]), "-c"))
 
 
+def is_literal(step: Step) -> bool:
+    """Whether the text of a step says all about its scripts: no value is filled in."""
+    action = step.action
+    if isinstance(action, Run):
+        return isinstance(action.script, str) and not isinstance(step.workdir, tuple)
+    if isinstance(action, Exec):
+        return all(isinstance(word, str) for word in action.argv) and not isinstance(step.workdir, tuple)
+    return True
+
+
 def render_step(step: Step, plan: Plan, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     """Fill every value of a `run` or `exec` step in; raises EvaluationError."""
+    return render_action(step, scope, shell).but(env=added_environment(step, plan, scope))
+
+
+def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...] = BASH) -> Recipe:
+    """Fill in what a step does and where, without its environment; raises EvaluationError."""
     action = step.action
     script = None
     if isinstance(action, Run):
@@ -75,7 +93,7 @@ def render_step(step: Step, plan: Plan, scope: dict[str, Any], shell: tuple[str,
     else:
         raise EvaluationError("the step has nothing to execute")
     workdir = "" if step.workdir is None else _argument(step.workdir, scope)
-    return Recipe(argv=argv, env=added_environment(step, plan, scope), workdir=workdir, script=script)
+    return Recipe(argv=argv, env={}, workdir=workdir, script=script)
 
 
 def added_environment(step: Step, plan: Plan, scope: dict[str, Any]) -> dict[str, str]:

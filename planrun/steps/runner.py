@@ -10,7 +10,7 @@ from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Validate
 from planrun.model.record import Record
 from planrun.steps.outputs import SCRIPT, OutputError, forget_outputs, keep_outputs, read_outputs
-from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, render_step
+from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, is_literal, render_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.model.state import RunState
     from planrun.ports import Masks
+    from planrun.steps.copies import Copying
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
@@ -37,6 +38,9 @@ class Place(Record):
     secrets: Mapping[str, str] = {}  # values by name; a step gets those that it lists
     absent: Mapping[str, str] = {}  # why the other secrets have no value, by name
     masks: Masks | None = None
+    scripts: Mapping[
+        str, str
+    ] = {}  # that were reviewed: sha256 by workspace-relative path; steps run copies of them
 
 
 class Steps:
@@ -79,6 +83,13 @@ class Steps:
             return Prepared(
                 fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
             )
+        fingerprint = self._veiled(step, recipe).fingerprint()
+        copying = self._copying(step, recipe)
+        if copying:
+            fingerprint += copying.part
+            if copying.refusal:
+                refused = Outcome(status="failed", reason="refused", message=copying.refusal)
+                return Prepared(fingerprint=fingerprint, outcome=refused)
         try:
             if step.needs_dir:
                 os.makedirs(self._private(step, attempt), 0o700, exist_ok=True)
@@ -86,7 +97,18 @@ class Steps:
         except OSError as error:  # an earlier step took the run's folders away, or the disk is full
             message = f"cannot write what the step needs: {error.filename}: {error.strerror}"
             return Prepared(fingerprint="", outcome=Outcome(status="failed", reason="spawn", message=message))
-        return Prepared(fingerprint=self._veiled(step, recipe).fingerprint(), job=job)
+        if copying and copying.scripts:
+            job = job.but(scripts=copying.scripts)
+        return Prepared(fingerprint=fingerprint, job=job)
+
+    def _copying(self, step: Step, recipe: Recipe) -> Copying | None:
+        """Return what a step runs from copies; None when it names no script, as most do."""
+        if not self.place.scripts or (is_literal(step) and not step.scripts and not step.mentions):
+            return None
+        from planrun.steps.copies import Copies  # few plans name scripts
+
+        folder = os.path.join(self.place.rundir, "scripts")
+        return Copies(folder, self.place.workspace, self.place.scripts).of(step, recipe)
 
     def fingerprint(self, step: Step, attempt: int, state: RunState) -> str:
         """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
@@ -98,7 +120,9 @@ class Steps:
                 from planrun.steps.asking import fingerprint_of
 
                 return fingerprint_of(step, scope)
-            return self._veiled(step, render_step(step, state.plan, scope, self.place.shell)).fingerprint()
+            recipe = render_step(step, state.plan, scope, self.place.shell)
+            copying = self._copying(step, recipe)
+            return self._veiled(step, recipe).fingerprint() + (copying.part if copying else "")
         except EvaluationError:
             return ""
 

@@ -1,0 +1,62 @@
+"""What was reviewed is what runs: the digest over plan, parameters and scripts, which every surface names. HOT."""
+
+from __future__ import annotations
+
+from planrun.model.jsontext import dumps
+from planrun.model.record import Record
+from planrun.sha256 import sha256
+from planrun.steps.render import is_literal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan
+
+FORM = "planrun-reviewed-1"  # goes up when the same things get another digest
+
+
+class Reviewed(Record):
+    """What a run is bound to: scripts by workspace-relative path, each with its sha256, read once.
+
+    `uncovered`: files that steps run and that could not be read, and why. `later`: steps whose scripts depend on values
+    that nobody knows yet. `contents`: bytes by sha256.
+    """
+
+    digest: str
+    scripts: Mapping[str, str] = {}
+    uncovered: Mapping[str, str] = {}
+    later: tuple[str, ...] = ()
+    contents: Mapping[str, bytes] = {}
+
+
+def review(plan: Plan, params: Mapping[str, Any], workspace: str) -> Reviewed:
+    """Read every script that a plan names, once, and return what a run of it would be bound to.
+
+    Raises InvalidInput for a script that is no regular file or leads out of the workspace.
+    """
+    if any(step.scripts or step.mentions or not is_literal(step) for step in plan.steps):
+        from planrun.app.scripts import collect  # few plans name scripts
+
+        found = collect(plan, params, workspace)
+        return Reviewed(
+            digest=digest_of(plan.digest, params, found.known),
+            scripts=found.known,
+            uncovered=found.uncovered,
+            later=found.later,
+            contents=found.contents,
+        )
+    return Reviewed(digest=digest_of(plan.digest, params, {}))
+
+
+def digest_of(canonical: str, params: Mapping[str, Any], scripts: Mapping[str, str]) -> str:
+    """Return the digest of what was reviewed, hex; `canonical` is that of the plan alone."""
+    parts = [FORM, canonical, _ordered(params), sorted(scripts.items())]
+    return str(sha256(dumps(parts).encode()).hexdigest())
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list | tuple) else value

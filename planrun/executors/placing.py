@@ -1,0 +1,219 @@
+"""Copies of reviewed scripts: put beside the originals right before a process starts, and taken away when it ended.
+
+They stand beside the originals because scripts look for what is near them: `dirname "$0"`, `__file__`, `require`.
+The name of a copy cannot be guessed, so nobody has put anything else under it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from planrun.executors.unlisted import unlist
+from planrun.sha256 import sha256
+from planrun.source.scripts import NotRegular, hash_of, read_script
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planrun.model.job import Job, Script
+
+    # Where in argv something is put in place of what: index, start, end, text.
+    Edit = tuple[int, int, int, str]
+
+PREFIX = ".planrun-"
+_CHANCE = 8  # bytes
+_LONGEST = 200  # characters of a name that are kept where its folder does not matter
+# A folder that takes no file: the script then runs from another one.
+_CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG))
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@:+=,-%")
+_UNLISTED: set[str] = set()  # folders that were looked at
+
+
+class PlacingFailed(Exception):
+    """A copy that cannot be made; the text is one line for people."""
+
+
+class Placed:
+    """The copies for one attempt: `argv` names them, `notes` tell what was out of the ordinary.
+
+    `listing`: a file that names them before they are there, for whoever comes after a kill; "" for none.
+    """
+
+    __slots__ = ("_created", "_listing", "_prefix", "argv", "notes")
+
+    def __init__(self, job: Job, listing: str = "") -> None:
+        """Put the copies of a job's scripts in place, or none of them; raises PlacingFailed."""
+        self._prefix = f"{PREFIX}{os.urandom(_CHANCE).hex()}-"
+        self._created: dict[str, os.stat_result] = {}
+        self._listing = listing
+        self.notes: list[str] = []
+        edits: list[Edit] = []
+        try:
+            for script in job.scripts:
+                edits += self._place(script, job.argv)
+        except OSError as error:
+            self.remove()
+            raise PlacingFailed(f"cannot put copies of scripts in place: {error.strerror}") from None
+        except BaseException:
+            self.remove()
+            raise
+        self.argv = _edited(job.argv, edits)
+
+    def remove(self) -> None:
+        """Take the copies away; what somebody else put in the place of one is left."""
+        for path, ours in self._created.items():
+            try:
+                if os.path.samestat(ours, os.stat(path, follow_symlinks=False)):
+                    os.unlink(path)
+            except OSError:  # it was removed, or its folder was
+                continue
+        self._created.clear()
+
+    def original(self, text: str) -> str:
+        """Return a text in which the names of copies are those of their originals again."""
+        return text.replace(self._prefix, "")
+
+    def _place(self, script: Script, argv: tuple[str, ...]) -> list[Edit]:
+        data = _verified(script)
+        self._compare(script)
+        try:
+            self._beside(script, data)
+        except OSError as error:
+            if error.errno not in _CLOSED:
+                raise
+            why = error.strerror
+        else:
+            return [
+                (index, at, at, self._prefix if "/" in argv[index][start:at] else f"./{self._prefix}")
+                for index, start, _, at in script.words
+            ]
+        path = os.path.join(
+            os.path.dirname(script.source), self._prefix + script.name[-_LONGEST:].replace("/", "-")
+        )
+        self._write(path, script, data)
+        self.notes.append(
+            f"{script.name} ran from the run's directory, since nothing can be put beside it: {why}"
+        )
+        text = _quoted(path) if script.kind == "text" else path
+        return [(index, start, end, text) for index, start, end, _ in script.words]
+
+    def _compare(self, script: Script) -> None:
+        now = hash_of(script.file)
+        if now != script.sha256:
+            what = "changed" if now else "was taken away"
+            self.notes.append(f"{script.name} {what} after the run began; what ran is the reviewed copy")
+
+    def _beside(self, script: Script, data: bytes) -> None:
+        """Put a copy beside the script; of a link beside what it leads to, and another link beside the link.
+
+        Interpreters differ in which of both folders they look around in.
+        """
+        root = os.path.realpath(script.file[: -len(script.name)])
+        folder = _folder(os.path.dirname(script.file), root)
+        name = os.path.join(folder, self._prefix + os.path.basename(script.file))
+        target = os.path.realpath(script.file)
+        if not os.path.islink(script.file) or not os.path.isfile(target):
+            self._write(name, script, data)
+            return
+        copy = os.path.join(_folder(os.path.dirname(target), root), self._prefix + os.path.basename(target))
+        self._write(copy, script, data)
+        if name not in self._created:
+            self._announce(name, script)
+            os.symlink(os.path.relpath(copy, folder), name)
+            self._created[name] = os.stat(name, follow_symlinks=False)
+
+    def _write(self, path: str, script: Script, data: bytes) -> None:
+        if path in self._created:  # two names of one file
+            return
+        self._announce(path, script)
+        try:
+            mode = os.stat(script.file).st_mode & 0o777
+        except OSError:
+            mode = 0o755
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            self._created[path] = os.fstat(fd)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            os.fchmod(fd, mode | 0o400)
+        finally:
+            os.close(fd)
+
+    def _announce(self, path: str, script: Script) -> None:
+        """Name a copy before it is there."""
+        folder = os.path.dirname(path)
+        if folder not in _UNLISTED:
+            _UNLISTED.add(folder)
+            unlist(folder)
+        if self._listing:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(self._listing, flags, 0o600)
+            try:
+                os.write(fd, os.fsencode(f"{path}\0{script.source}\0"))
+            finally:
+                os.close(fd)
+
+
+def _verified(script: Script) -> bytes:
+    """Return the bytes that were reviewed, from the run's own copy."""
+    try:
+        data = read_script(script.source)
+    except (OSError, NotRegular) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PlacingFailed(
+            f"the run's copy of {script.name} cannot be read: {script.source}: {reason}"
+        ) from None
+    if sha256(data).hexdigest() != script.sha256:
+        raise PlacingFailed(f"the run's copy of {script.name} was altered: {script.source}")
+    return data
+
+
+def _folder(path: str, root: str) -> str:
+    """Return a folder with its links followed; raises OSError when it is not in the workspace."""
+    folder = os.path.realpath(path)
+    if folder != root and not folder.startswith(root.rstrip("/") + "/"):
+        raise OSError(errno.EACCES, "its folder leads out of the workspace")
+    return folder
+
+
+def _edited(argv: tuple[str, ...], edits: Iterable[Edit]) -> tuple[str, ...]:
+    words = list(argv)
+    for index, start, end, text in sorted(edits, reverse=True):  # from the end, so that offsets stay true
+        words[index] = words[index][:start] + text + words[index][end:]
+    return tuple(words)
+
+
+def _quoted(path: str) -> str:
+    """Return a path as one word of a shell."""
+    return path if _PLAIN.issuperset(path) else "'" + path.replace("'", "'\\''") + "'"
+
+
+def clear(listing: str) -> None:
+    """Take away what a killed planrun left in place; only what it had announced and what holds a script's bytes."""
+    try:
+        with open(listing, "rb") as file:
+            names = [os.fsdecode(name) for name in file.read().split(b"\0")]
+    except OSError:
+        return
+    for path, source in zip(names[::2], names[1::2], strict=False):
+        _take_away(path, source)
+    try:
+        os.unlink(listing)
+    except OSError:
+        return
+
+
+def _take_away(path: str, source: str) -> None:
+    if not os.path.basename(path).startswith(PREFIX):
+        return
+    try:
+        if os.path.islink(path):
+            if os.path.basename(os.readlink(path)).startswith(PREFIX):
+                os.unlink(path)
+        elif read_script(source).startswith(read_script(path)):  # it may have been killed while it wrote
+            os.unlink(path)
+    except (OSError, NotRegular):
+        return

@@ -1,0 +1,80 @@
+"""The files of the workspace that a step runs, as far as the text of the plan tells."""
+
+from __future__ import annotations
+
+import posixpath
+
+from planrun.model.plan import Exec, Run
+from planrun.risk.actions import reads_bash
+from planrun.risk.classify import Setting, classify
+from planrun.risk.scripts import scripts, scripts_of_argv
+from planrun.risk.tokens import HOLES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.plan import Step, Text
+
+_INTERPRETERS = frozenset(
+    "sh bash dash ash ksh zsh python python3 node nodejs deno bun ruby perl php source .".split()  # noqa: SIM905
+)
+_APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}$=", " "))
+_MOST = 100  # words of one text
+
+
+def with_scripts(step: Step) -> Step:
+    """Return a step that says which scripts it runs."""
+    action = step.action
+    if not isinstance(action, Run | Exec):
+        return step
+    workdir = _filled(step.workdir) if step.workdir else ""
+    if set(HOLES) & set(workdir) or workdir.startswith("/"):
+        return step  # it is looked at when the folder is known
+    setting = Setting(cwd=_normal(workdir))
+    if isinstance(action, Exec):
+        argv = tuple(map(_filled, action.argv))
+        named = tuple(found.path for found in scripts_of_argv(argv, setting)) if _may(" ".join(argv)) else ()
+        return step.but(scripts=named) if named else step
+    text = _filled(action.script)
+    if not _may(text) or (step.shell and not reads_bash(step.shell)):
+        return step
+    named = tuple(dict.fromkeys([found.path for found in scripts(text, setting)]))
+    if named:
+        return step.but(scripts=named)
+    if classify(text, setting).understood:
+        return step
+    return _scanned(step, text, setting.cwd)
+
+
+def _may(text: str) -> bool:
+    """Whether a text can name a script at all; most do not, and this is quickly seen."""
+    return "/" in text or not _INTERPRETERS.isdisjoint(text.split())
+
+
+def _scanned(step: Step, text: str, cwd: str) -> Step:
+    """Return a step whose text is not understood with the words in it that may be scripts."""
+    words = text.translate(_APART).split()
+    sure: dict[str, None] = {}
+    maybe: dict[str, None] = {}
+    for before, word in zip(["", *words], words, strict=False):
+        path = _normal(posixpath.join(cwd, word))
+        if not path or word[0] in "-#" or set(word) & set("*?[]~:\\" + HOLES):
+            continue
+        if before.rpartition("/")[2] in _INTERPRETERS:
+            sure[path] = None
+        elif "/" in word and len(maybe) < _MOST:
+            maybe[path] = None
+    fields = {"scripts": tuple(sure)[:_MOST], "mentions": tuple([path for path in maybe if path not in sure])}
+    return step.but(**{name: paths for name, paths in fields.items() if paths})
+
+
+def _normal(path: str) -> str:
+    """Return a path as seen from the workspace; empty when it is the workspace or lies outside."""
+    found = posixpath.normpath(path) if path else "."
+    return "" if found in (".", "..") or found.startswith(("/", "../")) else found
+
+
+def _filled(text: Text) -> str:
+    """Return a text with a placeholder for each value that is filled in later."""
+    if isinstance(text, str):
+        return text
+    return "".join([part if isinstance(part, str) else HOLES[0] for part in text[1]])
