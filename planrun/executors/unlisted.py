@@ -10,7 +10,7 @@ _MOST = 1 << 20  # bytes of the file that is added to
 
 
 def unlist(folder: str) -> None:
-    """Have git not list copies in the work tree around `folder`, by its own `info/exclude`, where that can be written."""
+    """Have git not list copies in the work tree around `folder`, by its own `info/exclude`; quietly."""
     found = _info(folder)
     if not found:
         return

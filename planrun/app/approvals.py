@@ -1,0 +1,156 @@
+"""Approval files in a run: which of them covers a step, why the others do not, and how often each was used."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+
+from planrun.errors import InvalidInput, RecordsLost
+from planrun.model.jsontext import dumps
+from planrun.source.approvalfile import load_approval, moment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from planrun.source.approvalfile import Approval
+
+USES = "approvals.jsonl"
+"""In `.planrun`: a line for each run that used an approval."""
+
+
+def read_approvals(files: Iterable[str]) -> tuple[Approval, ...]:
+    """Read approval files, once; raises InvalidInput, InvalidPlan for one that is none."""
+    found: dict[str, Approval] = {}
+    for file in files:
+        approval = load_approval(file)
+        other = found.get(approval.id)
+        if other is not None and other.but(file="") != approval.but(file=""):
+            raise InvalidInput(f"{other.file} and {file} have the same id and say different things")
+        found.setdefault(approval.id, approval)
+    return tuple(found.values())
+
+
+class Approvals:
+    """The approvals that a run was given; `home`: its `.planrun`, whose lock it holds.
+
+    An approval is used up by runs, not by steps: one that goes on uses what it has used before.
+    """
+
+    def __init__(
+        self,
+        given: tuple[Approval, ...],
+        home: str,
+        run: str,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._given = given
+        self._path = os.path.join(home, USES)
+        self._run = run
+        self._now = now
+
+    def find(self, step: str, digest: str) -> Approval | None:
+        """Return the first approval that covers a step now; an empty step stands for the whole plan."""
+        return next((one for one in self._given if not self._against(one, step, digest)), None)
+
+    def covers(self, step: str, digest: str) -> bool:
+        """Whether there is one; nothing is used by asking."""
+        return self.find(step, digest) is not None
+
+    def cover(self, step: str, digest: str) -> str:
+        """Return the id of an approval that covers a step, and have its use on the disk before; "" when none does.
+
+        Raises RecordsLost when that cannot be written: a use that is not counted would be one more.
+        """
+        found = self.find(step, digest)
+        if found is None:
+            return ""
+        if self._run not in self._runs(found.id):
+            self._count(found, digest)
+        return found.id
+
+    def approver(self, approval: str) -> str:
+        """Return whose word an approval is."""
+        return next((one.approver for one in self._given if one.id == approval), "")
+
+    def why_not(self, step: str, digest: str) -> str:
+        """Say of each approval why it does not cover a step; empty when there are none."""
+        reasons = [(one, self._against(one, step, digest)) for one in self._given]
+        return "; ".join([f"{one.file}: {reason}" for one, reason in reasons if reason])
+
+    def _against(self, approval: Approval, step: str, digest: str) -> str:
+        """Why an approval does not cover a step; empty when it does."""
+        if approval.digest != digest:
+            return f"it approves {approval.digest[:12]}, and this is {digest[:12]}"
+        if not approval.names(step):
+            return "it does not name this step" if step else "it does not approve the whole plan"
+        if moment(approval.expires) <= datetime.fromtimestamp(self._now(), UTC):
+            return f"it expired at {approval.expires}"
+        runs = self._runs(approval.id)
+        if self._run not in runs and len(runs) >= approval.uses:
+            times = "run" if approval.uses == 1 else "runs"
+            return f"it was good for {approval.uses} {times}, and is used up"
+        return ""
+
+    def _runs(self, approval: str) -> set[str]:
+        """Return the runs that used an approval; a line that is cut off counts for every id that it may have named."""
+        begin = _begin(approval)
+        found: set[str] = set()
+        for number, line in enumerate(self._lines()):
+            try:
+                entry = json.loads(line)
+                if entry["id"] == approval:
+                    found.add(str(entry["run"]))
+            except (ValueError, KeyError, TypeError, RecursionError):
+                text = line.decode("utf-8", "replace")
+                if text.startswith(begin) or begin.startswith(text):
+                    found.add(f"line {number}")
+        return found
+
+    def _lines(self) -> list[bytes]:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RecordsLost(
+                f"the uses of approvals cannot be read: {self._path}: {error.strerror}"
+            ) from None
+        with os.fdopen(fd, "rb") as file:
+            return [line for line in file.read().split(b"\n") if line.strip(b"\0 ")]
+
+    def _count(self, approval: Approval, digest: str) -> None:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now()))
+        rest = dumps({"run": self._run, "at": at, "approver": approval.approver, "digest": digest})
+        line = f"{_begin(approval.id)},{rest[1:]}\n".encode()
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(self._path, flags, 0o600)
+            try:
+                size = os.fstat(fd).st_size
+                if size and os.pread(fd, 1, size - 1) != b"\n":  # whoever wrote last died over it
+                    line = b"\n" + line
+                while line:
+                    line = line[os.write(fd, line) :]
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            _sync_folder(os.path.dirname(self._path))
+        except OSError as error:
+            raise RecordsLost(
+                f"the use of an approval cannot be written: {self._path}: {error.strerror}"
+            ) from None
+
+
+def _begin(approval: str) -> str:
+    return f'{{"id":{dumps(approval)}'
+
+
+def _sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
