@@ -30,7 +30,7 @@ _LONGEST = 200  # characters of an id, of an approver's name
 class Approval(Record):
     """Somebody's word that what has this digest may run.
 
-    `steps`: ids, or `*` for all of them; `expires`: RFC 3339; `uses`: the number of runs it is good for; `file`: where it
+    `steps`: ids, or `*` for all of them; `expires`: RFC 3339; `uses`: how many runs it serves; `file`: where it
     was read.
     """
 
