@@ -125,8 +125,12 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
         raise InvalidInput(f"{file}: {_of_file(error.problems[0].message)}") from None
     root, problems = parse(data, file)
     if root is None or root.kind != MAPPING:
-        wanted = "decisions are a mapping of step ids to answers, such as `auth: jwt`"
-        problems = problems or [Problem(code="E101", message=wanted, file=file)]
+        # What is said of it is said of a plan.
+        wanted = "decisions are a mapping of step ids to answers, such as `auth: jwt`, and this is none"
+        problems = [
+            problem.but(message=wanted, hint="") if problem.code in ("E006", "E101") else problem
+            for problem in problems or [Problem(code="E101", message=wanted, file=file)]
+        ]
         raise InvalidPlan(in_order(problems), {file: data})
     found: dict[str, Answer] = {}
     for name, node in root.value.items():

@@ -79,16 +79,6 @@ def answer_of_value(step: Step, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def default_of(step: Step) -> tuple[Any, ...]:
-    """Return the answer when the time is over, in a tuple; empty when there is none."""
-    action = step.action
-    assert isinstance(action, Ask | Decide)
-    if not action.default or not (isinstance(action, Decide) and action.multi_select):
-        return action.default
-    first = action.default[0]
-    return (list(first) if isinstance(first, list | tuple) else list(action.default),)
-
-
 def _type(schema: dict[str, Any]) -> str:
     """Return the type that a text is read as; a schema without one has values of one type, or is about text."""
     allowed = schema.get("enum") or ()

@@ -6,7 +6,7 @@ the criteria of options and, when the time is over, the default.
 
 from __future__ import annotations
 
-from planrun.app.options import answer_of_value, default_of
+from planrun.app.options import answer_of_value
 from planrun.clock import between, later
 from planrun.errors import EvaluationError
 from planrun.model import events as ev
@@ -120,11 +120,10 @@ class Questions:
         action, at = step.action, self._clock.stamp()
         assert isinstance(action, Ask | Decide)
         opened = ev.GateOpened(at=at, step=step.id, kind=step.kind, question=question)
-        default = default_of(step)
         if action.header:
             opened = opened.but(header=line(action.header, 200))
-        if default:
-            opened = opened.but(default=default)
+        if action.default:
+            opened = opened.but(default=(answer_of_value(step, action.default[0]),))
         if action.timeout is not None:
             opened = opened.but(until=later(at, action.timeout))
         if isinstance(action, Ask):
