@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from planrun.app.comparing.lines import differences
 from planrun.app.copies import newest, state_of
-from planrun.app.differing import differences
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
 from planrun.app.reviewed import review

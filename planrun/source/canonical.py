@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Edge, Plan, Text, Tree
+    from planrun.model.plan import Edge, Param, Plan, Text, Tree
 
 FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical form
 
@@ -108,6 +108,11 @@ def _action(action: Record) -> dict[str, Any]:
     return {"": "Run", "script": _text(action.script)} if isinstance(action, Run) else _record(action)
 
 
+def _params(params: tuple[Param, ...]) -> list[Any]:
+    """Return parameters by name: which one is written first says nothing."""
+    return [_record(param) for param in sorted(params, key=lambda param: param.name)]
+
+
 # What is no plain data, by the name of its field (empty ones say nothing) or the kind of its check.
 _FORMS: dict[str, Callable[[Any], Any]] = {
     "action": _action,
@@ -119,6 +124,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "env": _named,
     "outputs": _named,
     "secrets": sorted,
+    "params": _params,
     "condition": _tree,
     "edges": _edges,
 }

@@ -1,0 +1,1 @@
+"""What two plans do not have in common: found once, told in several forms."""

@@ -1,0 +1,145 @@
+"""What two plans do not have in common, step by step and key by key: the one place where it is found.
+
+It begins with the canonical form, so that whatever moves the digest is found, and what does not is none. Only then
+it is put into the words of the plan language.
+"""
+
+from __future__ import annotations
+
+from planrun.app.comparing import wording
+from planrun.app.comparing.matching import edges_of, moved, old_names
+from planrun.app.comparing.policies import laxer
+from planrun.app.comparing.records import Change, Difference, StepChange
+from planrun.app.comparing.values import changes, joined
+from planrun.source.canonical import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan, Step
+
+SPELLED = "written another way, which counts"
+_NAMED = ("env", "outputs")  # texts by name, templates among them
+_NOT_TOLD = frozenset(("", "id", "needs_dir"))
+
+
+def compare(old: Plan | None, new: Plan | None, renamed: Mapping[str, str] | None = None) -> Difference:
+    """Return what is different; None stands for a plan that is not there.
+
+    `renamed`: the old id by the new one of steps that are the same under another id.
+    """
+    was = dict(renamed or {})
+    steps = [*_steps(old, new, was)]
+    if old is None or new is None:
+        return Difference(steps=tuple(steps), **_whole(old, new))
+    head = tuple(_of_head(old, new))
+    policy = tuple(_of_policy(old, new))
+    return Difference(
+        plan=head, policy=policy, laxer=tuple(laxer(old, new)) if policy else (), steps=tuple(steps)
+    )
+
+
+def _whole(old: Plan | None, new: Plan | None) -> dict[str, Any]:
+    """Return head and policy of a plan that is new, or gone, as a whole."""
+    tellers = {"plan": wording.of_plan, "policy": wording.of_policy}
+    found = {}
+    for name, tell in tellers.items():
+        before, after = (tell(plan) if plan else {} for plan in (old, new))
+        path = ("policy",) if name == "policy" else ()
+        found[name] = tuple(changes(before, after, path))
+    return found
+
+
+def _steps(old: Plan | None, new: Plan | None, was: dict[str, str]) -> Iterator[StepChange]:
+    before = {step.id: step for step in old.steps} if old else {}
+    after = {step.id: step for step in new.steps} if new else {}
+    pairs = {name: was.get(name, name) for name in after}
+    # A number that another step took over names nothing that stayed.
+    taken = set(was.values())
+    stayed = {name: now for name, now in pairs.items() if now in before and (name in was or now not in taken)}
+    kept = set(stayed.values())
+    for step in before.values():
+        if step.id not in kept:
+            yield StepChange(old=step, new=None, changes=tuple(changes(wording.of_step(step), {})))
+    places = _places(stayed, before, after)
+    for name, step in after.items():
+        if name not in stayed:
+            yield StepChange(old=None, new=step, changes=tuple(changes({}, wording.of_step(step))))
+            continue
+        found = tuple(_of_steps(before[stayed[name]], step, was))
+        if found or name in was or name in places:
+            yield StepChange(old=before[stayed[name]], new=step, changes=found, after=places.get(name))
+
+
+def _places(stayed: dict[str, str], before: dict[str, Step], after: dict[str, Step]) -> dict[str, str]:
+    """Return the steps that stand elsewhere among those that stayed in their section."""
+    still = {now: name for name, now in stayed.items() if before[now].section == after[name].section}
+    new_order = [name for name, now in stayed.items() if now in still]
+    return moved(new_order, [still[now] for now in before if now in still])
+
+
+def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
+    before, after = plain(old), plain(new)
+    if before == after:
+        return
+    names = [name for name in joined(after, before) if before.get(name) != after.get(name)]
+    if "edges" in names and edges_of(old, {}) == edges_of(new, old_names(was)):
+        names.remove("edges")
+    names = [name for name in names if name not in _NOT_TOLD]
+    keys = joined([key for name in names for key in _keys(name, old, new)], ())
+    told_old, told_new = wording.of_step(old), wording.of_step(new)
+    if "edges" in names:
+        told_old["depends_on"] = _under_new_ids(told_old.get("depends_on", {}), was)
+    yield from _of_keys(keys, (told_old, told_new), (before, after))
+
+
+def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
+    """Return the keys of the plan language under which a field stands."""
+    if name in ("action", "kind"):
+        return (old.kind, new.kind)
+    return (wording.key(name),)
+
+
+def _under_new_ids(edges: dict[str, str], was: dict[str, str]) -> dict[str, str]:
+    now = {old: new for new, old in was.items()}
+    return {now.get(on, on): kind for on, kind in edges.items()}
+
+
+def _of_keys(
+    keys: list[str], told: tuple[dict[str, Any], dict[str, Any]], exact: tuple[dict[str, Any], dict[str, Any]]
+) -> Iterator[Change]:
+    """Yield the changes under keys that are known to differ, each at least once."""
+    old, new = ({key: side[key] for key in keys if key in side} for side in told)
+    found = [change for change in changes(old, new) if not _same_text(change, exact)]
+    seen = {change.path[0] for change in found}
+    found += [
+        Change(path=(key,), sign="~", old=old.get(key), new=new.get(key), note=SPELLED)
+        for key in keys
+        if key not in seen and (key in old or key in new)
+    ]
+    order = {key: number for number, key in enumerate(keys)}
+    yield from sorted(found, key=lambda change: order[change.path[0]])
+
+
+def _same_text(change: Change, exact: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+    """Whether a text by name means the same, and is only spelled another way."""
+    if change.sign != "~" or len(change.path) != 2 or change.path[0] not in _NAMED:
+        return False
+    old, new = (side.get(change.path[0], {}).get(change.path[1]) for side in exact)
+    return bool(old == new)
+
+
+def _of_head(old: Plan, new: Plan) -> Iterator[Change]:
+    before, after = plain(old), plain(new)
+    names = [name for name in joined(after, before) if before.get(name) != after.get(name)]
+    keys = [wording.key(name) for name in names if name != "policy"]
+    yield from _of_keys(keys, (wording.of_plan(old), wording.of_plan(new)), (before, after))
+
+
+def _of_policy(old: Plan, new: Plan) -> Iterator[Change]:
+    if plain(old.policy) == plain(new.policy):
+        return
+    found = list(changes({"policy": wording.of_policy(old)}, {"policy": wording.of_policy(new)}))
+    yield from found or [Change(path=("policy",), sign="~", note=SPELLED)]

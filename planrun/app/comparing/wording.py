@@ -1,0 +1,208 @@
+"""Steps and plans as plain data in the words of the plan language, defaults that say nothing left out."""
+
+from __future__ import annotations
+
+from planrun.app.describing import duration, written
+from planrun.model.plan import Exec, Run, Validate
+from planrun.model.record import Record
+from planrun.source.canonical import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from planrun.model.plan import Param, Plan, Retry, Step
+
+# Not told: where a thing stands, what follows from the rest, and what has a place of its own in a difference.
+_APART = frozenset(("id", "line", "col", "kind", "condition_text", "needs_dir"))
+_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "open_risk"))
+_OF_STEP = _APART | _FOUND
+_OF_PLAN = frozenset(("file", "digest", "steps", "source", "policy"))
+# What every step has, whether the plan says it or not: a change from the default is a change of a value.
+_ALWAYS = ("timeout", "on_failure", "section")
+
+
+def of_step(step: Step) -> dict[str, Any]:
+    """Return a step by the keys of the plan language; its id, place and risk are not among them."""
+    found: dict[str, Any] = dict(_action(step))
+    fields = vars(step)
+    for name in dict.fromkeys((*_ALWAYS, *fields)):
+        if name in _OF_STEP or name == "action":
+            continue
+        value = getattr(step, name)
+        if name in _ALWAYS or value != getattr(type(step), name, None):
+            found[key(name)] = _FORMS[name](value) if name in _FORMS else plain(value)
+    if step.condition is not None:
+        found["condition"] = " ".join(step.condition_text.split())
+    return found
+
+
+def of_plan(plan: Plan) -> dict[str, Any]:
+    """Return the head of a plan by the keys of the plan language, without steps and policy."""
+    found: dict[str, Any] = {"schedule": plan.schedule}
+    for name, value in vars(plan).items():
+        if name not in _OF_PLAN and value != getattr(type(plan), name, None):
+            found[key(name)] = _HEAD[name](value) if name in _HEAD else plain(value)
+    return found
+
+
+def key(name: str) -> str:
+    """Return the key of the plan language for a field of a step or plan."""
+    return _KEYS.get(name, name)
+
+
+def of_policy(plan: Plan) -> dict[str, Any]:
+    """Return the policy of a plan by the keys of the plan language; without one, nothing."""
+    policy = plan.policy
+    if policy is None:
+        return {}
+    names = ("auto_approve", "llm_auto_approve", "ask_for")
+    found: dict[str, Any] = {name: getattr(policy, name) for name in names}
+    for name, value in vars(policy).items():
+        if name not in (*names, "line", "rules") and value:
+            found[name] = plain(value)
+    if policy.rules:
+        found["rules"] = [{rule.verb: _words(rule.match)} for rule in policy.rules]
+    return found
+
+
+def _words(match: Record) -> dict[str, Any]:
+    """Return matchers as the plan has them: one word, or a list of words."""
+    return {
+        name: list(value) if len(value) != 1 else value[0] for name, value in vars(match).items() if value
+    }
+
+
+def _action(step: Step) -> dict[str, Any]:
+    what = step.action
+    if isinstance(what, Run):
+        return {"run": written(what.script)}
+    if isinstance(what, Exec):
+        return {"exec": [written(word) for word in what.argv]}
+    if isinstance(what, Validate):
+        return {"validate": [_check(check) for check in what.checks]}
+    return {step.kind: _record(what)}
+
+
+def _check(check: Any) -> dict[str, Any]:
+    if check.kind != "json_schema":
+        return {check.kind: check.source}
+    schema = check.value["schema"]
+    told = plain(schema) if isinstance(schema, dict) else written(schema)
+    return {check.kind: {"file": written(check.value["file"]), "schema": told}}
+
+
+def _record(record: Record) -> dict[str, Any]:
+    """Return an action that is a mapping in the plan, too."""
+    return {name: _of_action(name, value) for name, value in vars(record).items() if value is not None}
+
+
+def _of_action(name: str, value: Any) -> Any:
+    if name == "question":
+        return written(value)
+    if name == "timeout":
+        return duration(value)
+    if name == "options":
+        # By label, so that an option that changed is told as one that changed.
+        return {option.label: _option(option) for option in value}
+    return plain(value)
+
+
+def _option(option: Any) -> dict[str, Any]:
+    found = {"value": plain(option.value), "description": option.description, "when": expression(option.when)}
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def expression(tree: Any) -> str:
+    """Return an expression whose text is not kept, in a form of its own."""
+    return "" if tree is None else ascii(_node(tree))
+
+
+def _node(part: Any) -> Any:
+    """Return a node without its place: what stands behind its name, offset and length."""
+    if not isinstance(part, tuple) or not part:
+        return part
+    if isinstance(part[0], str) and len(part) > 3 and isinstance(part[1], int):
+        return (part[0], *[_node(item) for item in part[3:]])
+    return tuple([_node(item) for item in part])
+
+
+def _edges(edges: Any) -> dict[str, str]:
+    kinds: dict[str, list[str]] = {}
+    for edge in edges:
+        kinds.setdefault(edge.on, []).append(edge.kind)
+    return {on: " and ".join(sorted(found)) for on, found in sorted(kinds.items())}
+
+
+def _retries(retry: Retry) -> dict[str, Any]:
+    return {
+        "max": retry.max,
+        "backoff": {
+            "initial": duration(retry.initial),
+            "factor": retry.factor,
+            "max": duration(retry.cap),
+            "jitter": retry.jitter,
+        },
+        "on": [_rule(rule) for rule in retry.on],
+    }
+
+
+def _rule(rule: tuple[Any, ...]) -> Any:
+    if rule[0] == "exit":
+        return {"exit": list(rule[1])}
+    if rule[0] == "match":
+        return {"match": rule[1]}
+    return rule[1] if rule[0] == "class" else rule[0]
+
+
+def _texts(values: Any) -> list[str]:
+    return [written(value) for value in values]
+
+
+def _named(values: Any) -> dict[str, str]:
+    return {name: written(value) for name, value in sorted(values.items())}
+
+
+def _params(params: tuple[Param, ...]) -> dict[str, Any]:
+    found = {}
+    for param in params:
+        required = {"required": True} if param.required else {}
+        found[param.name] = plain({**param.schema, **required})
+    return found
+
+
+def _limits(limits: Any) -> dict[str, Any]:
+    return {
+        name: duration(value) if name == "deadline" else value
+        for name, value in vars(limits).items()
+        if value is not None
+    }
+
+
+# Fields of the records under other names than the keys of the plan.
+_KEYS = {
+    "edges": "depends_on",
+    "declared_risk": "risk",
+    "inherit_env": "defaults.inherit_env",
+}
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "edges": _edges,
+    "condition": lambda _tree: "",  # its text is told
+    "retries": _retries,
+    "timeout": duration,
+    "idle_timeout": duration,
+    "env": _named,
+    "env_file": _texts,
+    "secrets": sorted,
+    "workdir": written,
+    "shell": " ".join,
+}
+_HEAD: dict[str, Callable[[Any], Any]] = {
+    "params": _params,
+    "outputs": _named,
+    "env": _named,
+    "env_file": _texts,
+    "secrets": sorted,
+    "limits": _limits,
+}
