@@ -16,6 +16,7 @@ VERBS: dict[str, str] = {
     "init": "beginning:init",
     "validate": "checking:validate",
     "show": "showing:show",
+    "diff": "differing:diff",
     "explain": "explaining:explain",
     "schema": "beginning:schema",
     "execute": "executing:execute",

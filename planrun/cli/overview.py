@@ -45,6 +45,7 @@ Plans:
   init [FILE]         write an example plan to begin with
   validate PLAN...    report every problem, with its line and column
   show PLAN           table of the steps; graph, levels and order
+  diff OLD NEW        what changed in the meaning of a plan
   explain PLAN STEP   why a step would run, and under what conditions
   schema [NAME]       print the JSON Schema of plans, for editors
 

@@ -59,10 +59,10 @@ def code(text: str, limit: int = 300) -> str:
     return f"{marks} {text} {marks}"
 
 
-def fence(clean: str) -> str:
+def fence(clean: str, language: str = "text") -> str:
     """Return a fenced block of clean text that nothing in the text can close."""
     marks = "`" * max(3, longest_run(clean) + 1)
-    return f"{marks}text\n{clean}{'' if clean.endswith(chr(10)) else chr(10)}{marks}\n"
+    return f"{marks}{language}\n{clean}{'' if clean.endswith(chr(10)) else chr(10)}{marks}\n"
 
 
 def longest_run(text: str) -> int:

@@ -62,13 +62,14 @@ def _steps(old: Plan | None, new: Plan | None, was: dict[str, str]) -> Iterator[
     kept = set(stayed.values())
     for step in before.values():
         if step.id not in kept:
-            yield StepChange(old=step, new=None, changes=tuple(changes(wording.of_step(step), {})))
+            yield StepChange(old=step, new=None, changes=tuple(changes(wording.said(step), {})))
     places = _places(stayed, before, after)
+    names = old_names(was) if was else was
     for name, step in after.items():
         if name not in stayed:
-            yield StepChange(old=None, new=step, changes=tuple(changes({}, wording.of_step(step))))
+            yield StepChange(old=None, new=step, changes=tuple(changes({}, wording.said(step))))
             continue
-        found = tuple(_of_steps(before[stayed[name]], step, was))
+        found = tuple(_of_steps(before[stayed[name]], step, names))
         if found or name in was or name in places:
             yield StepChange(old=before[stayed[name]], new=step, changes=found, after=places.get(name))
 
@@ -82,12 +83,15 @@ def _places(stayed: dict[str, str], before: dict[str, Step], after: dict[str, St
 
 def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
     before, after = plain(old), plain(new)
-    if before == after:
-        return
-    names = [name for name in joined(after, before) if before.get(name) != after.get(name)]
-    if "edges" in names and edges_of(old, {}) == edges_of(new, old_names(was)):
-        names.remove("edges")
+    names = [
+        name for name in joined(after, before) if before.get(name) != after.get(name) and name != "edges"
+    ]
+    # By their ids edges may look the same and mean another step, or the other way round.
+    if edges_of(old, {}) != edges_of(new, was):
+        names.append("edges")
     names = [name for name in names if name not in _NOT_TOLD]
+    if not names:
+        return
     keys = joined([key for name in names for key in _keys(name, old, new)], ())
     told_old, told_new = wording.of_step(old), wording.of_step(new)
     if "edges" in names:
@@ -103,7 +107,7 @@ def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
 
 
 def _under_new_ids(edges: dict[str, str], was: dict[str, str]) -> dict[str, str]:
-    now = {old: new for new, old in was.items()}
+    now = {old: new for new, old in was.items() if old}
     return {now.get(on, on): kind for on, kind in edges.items()}
 
 

@@ -38,6 +38,15 @@ def of_step(step: Step) -> dict[str, Any]:
     return found
 
 
+def said(step: Step) -> dict[str, Any]:
+    """Return what a step says that is not what every step has that says nothing."""
+    return {
+        name: value
+        for name, value in of_step(step).items()
+        if name not in _ALWAYS or getattr(step, name) != getattr(type(step), name)
+    }
+
+
 def of_plan(plan: Plan) -> dict[str, Any]:
     """Return the head of a plan by the keys of the plan language, without steps and policy."""
     found: dict[str, Any] = {"schedule": plan.schedule}

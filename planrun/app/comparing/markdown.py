@@ -1,0 +1,185 @@
+"""A difference as markdown for one comment that is kept up to date, or a step summary: what matters first, and bounded.
+
+A comment of GitHub has fewer than 65,536 characters. What does not fit is counted, not shown. All that comes from a
+plan stands in code spans, in fenced blocks, or escaped.
+"""
+
+from __future__ import annotations
+
+from planrun.app.comparing import phrases
+from planrun.app.comparing.text import answer, change_rows
+from planrun.app.comparing.texts import Texts
+from planrun.reports.clean import line, plain
+from planrun.reports.mdtext import code, fence, inline
+from planrun.source.render import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from planrun.app.comparing.records import Change, StepChange
+    from planrun.app.comparing.report import Report
+    from planrun.app.revisions import Side
+
+BUDGET = 60_000  # bytes, so that it holds in characters, too, with room for what a bot adds
+_TABLE = "| Step | What changed | Risk |\n| --- | --- | --- |\n"
+_SHARES = {"table": 20_000, "gates": 8_000}  # bytes that one part may take at most
+_ROWS = 80  # of one step
+_WIDTH = 400  # characters of a row
+_BEFORE = 60  # characters that are shown before the first one that differs, in rows that are too long
+_MARKS = {"~": "!", "…": "#"}  # what colours these rows in a block of the language `diff`
+
+
+def markdown(report: Report) -> str:
+    """Return a report as markdown, below 65,536 characters, with a hidden line by which a bot finds its comment."""
+    found = report.difference
+    name = report.new.path if report.new.plan else report.old.path
+    parts = [_marker(name), f"### Plan {code(line(name))}\n\n", _head(report)]
+    if not found:
+        parts.append(f"\n**{phrases.SAME[0].upper()}{phrases.SAME[1:]}.**\n")
+    if found.laxer:
+        reasons = _fitting([f"> - {inline(reason)}\n" for reason in found.laxer], 4_000, "> - and {} more\n")
+        parts.append(f"\n> **The policy allows more:**\n>\n{reasons}")
+    parts += _gates(report)
+    common = phrases.once_for_many(found)
+    told = phrases.one_by_one(found, common)
+    if told:
+        table = _fitting(
+            [_table_row(*row) for row in told], _SHARES["table"], "\n{} more steps are not listed.\n"
+        )
+        parts.append(f"\n{_TABLE}{table}")
+    parts += _details(report, told, common, BUDGET - _size("".join(parts)))
+    return "".join(parts)
+
+
+def _marker(name: str) -> str:
+    """Return a comment of HTML that nothing in the name can end."""
+    kept = "".join([char if char.isascii() and (char.isalnum() or char in "._/") else "_" for char in name])
+    return f"<!-- planrun-diff {kept[:200]} -->\n"
+
+
+def _head(report: Report) -> str:
+    found = report.difference
+    told = f"{_digest(report.old)} → {_digest(report.new)} · {inline(phrases.summary(found))}\n"
+    highest = phrases.highest_changed(found)
+    if highest:
+        risk = phrases.plan_risk(report.old.plan, report.new.plan)
+        told += f"\nHighest risk of what changed: **{highest}** · of the plan: {risk}\n"
+    return told
+
+
+def _digest(side: Side) -> str:
+    return code(side.plan.digest[:12]) if side.plan else "no plan"
+
+
+def _gates(report: Report) -> list[str]:
+    parts = []
+    if report.policy:
+        parts.append(f"\nPolicy in force: {inline(report.policy)}\n")
+    if report.gates:
+        rows = [f"- {code(gate.step)}: {inline(answer(gate))}\n" for gate in report.gates]
+        told = _fitting(rows, _SHARES["gates"], "- and {} more\n")
+        parts.append(f"\n**Approvals needed**\n\n{told}")
+    if report.command:
+        command = report.command if len(report.command) < 4_000 else f"{report.command[:4_000]} …"
+        parts.append(f"\n{fence(plain(visible(command)), 'sh')}")
+    return parts
+
+
+def _table_row(step: StepChange, own: Sequence[Change]) -> str:
+    title = f" {inline(step.step.title, 100)}" if step.step.title else ""
+    if step.kind == "changed":
+        keys = dict.fromkeys([change.path[0] for change in own])
+        told = ", ".join([code(key, 60) for key in keys])
+    else:
+        was = step.old.id if step.old else ""
+        told = {"added": "**new**", "removed": "**gone**", "renamed": f"was {code(was)}"}[step.kind]
+    told = ", ".join(filter(None, (told, inline(phrases.place(step)))))
+    return f"| {code(step.step.id)}{title} | {told} | {_risk(step)} |\n"
+
+
+def _risk(step: StepChange) -> str:
+    risk = inline(phrases.risk(step), 200)
+    return f"**{risk}**" if step.riskier else risk
+
+
+def _details(
+    report: Report,
+    told: Sequence[tuple[StepChange, list[Change]]],
+    common: Sequence[tuple[Change, list[str]]],
+    budget: int,
+) -> list[str]:
+    """Return a folded block for the head, for what many steps have in common, and for each step, as far as they fit."""
+    found = report.difference
+    head = [*found.plan, *found.policy]
+    blocks: list[tuple[str, list[Change], list[str]]] = [("plan and policy", head, [])] if head else []
+    blocks += [(f"the same in {len(ids)} steps", [change], ids) for change, ids in common]
+    blocks += [(f"{step.kind}: {step.step.id}", own, []) for step, own in told if own]
+    texts = Texts()
+    parts = ["\n"]
+    left = budget - 200
+    for number, (title, changes, ids) in enumerate(blocks):
+        # What is not looked at costs nothing, and a plan may have thousands of steps.
+        block = _block(title, changes, texts, ids) if left > 500 else ""
+        left -= _size(block)
+        if not block or left < 0:
+            rest = len(blocks) - number
+            parts.append(f"\n{rest} more are left out here; `planrun diff` prints all of them.\n")
+            break
+        parts.append(block)
+    return parts
+
+
+def _block(title: str, changes: Iterable[Change], texts: Texts, ids: Sequence[str]) -> str:
+    rows = [row for change in changes for row in change_rows(change, texts)]
+    lines = [f"{_MARKS.get(sign, sign) or ' '} {text}" for sign, text in _narrow(rows[:_ROWS])]
+    if len(rows) > _ROWS:
+        lines.append(f"# and {len(rows) - _ROWS} more rows")
+    body = fence(plain("\n".join([visible(row) for row in lines])), "diff")
+    where = f"In {inline(phrases.names(ids, 40), 2_000)}\n\n" if ids else ""
+    return f"\n<details><summary>{inline(title)}</summary>\n\n{where}{body}\n</details>\n"
+
+
+def _narrow(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return rows cut to their width; two that follow each other are cut so that their difference is seen."""
+    found = []
+    for number, (sign, text) in enumerate(rows):
+        other = _partner(rows, number)
+        start = 0
+        if len(text) > _WIDTH and other is not None:
+            same = next((at for at, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), 0)
+            start = max(0, same - _BEFORE)
+        found.append((sign, _cut(text, start)))
+    return found
+
+
+def _partner(rows: list[tuple[str, str]], number: int) -> str | None:
+    sign = rows[number][0]
+    at = {"-": number + 1, "+": number - 1}.get(sign, -1)
+    if 0 <= at < len(rows) and {sign, rows[at][0]} == {"+", "-"}:
+        return rows[at][1]
+    return None
+
+
+def _cut(text: str, start: int) -> str:
+    if len(text) <= _WIDTH:
+        return text
+    shown = text[start : start + _WIDTH]
+    rest = len(text) - start - len(shown)
+    before = f"[{start} characters] … " if start else ""
+    return f"{before}{shown}{f' … [{rest} characters more]' if rest > 0 else ''}"
+
+
+def _fitting(rows: list[str], budget: int, rest: str) -> str:
+    """Return as many rows as fit, and a last line that counts the others."""
+    kept: list[str] = []
+    for number, row in enumerate(rows):
+        budget -= _size(row)
+        if budget < 0:
+            return "".join([*kept, rest.format(len(rows) - number)])
+        kept.append(row)
+    return "".join(kept)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))

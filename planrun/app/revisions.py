@@ -1,0 +1,164 @@
+"""One side of a comparison: a plan in a file, on standard input, or in a commit, as git keeps it.
+
+A commit is read by git's plumbing: no hook, filter, pager or alias has a part in it, the checkout is not looked at,
+and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.model.record import Record
+from planrun.source.file import MAX_BYTES, read_source, too_large
+from planrun.source.load import load_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.plan import Plan
+
+NOWHERE = os.devnull
+"""The name of a plan that is not there, on purpose."""
+_LIMIT = 60  # seconds; git reads local files
+_GIT = (
+    *("git", "--no-pager", "--literal-pathspecs", "--no-replace-objects"),
+    # What git may start by itself while it reads, were it to look at the checkout or at other repositories.
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"),
+)
+
+
+class Side(Record):
+    """What was named: as it was written, its bytes (None: there is no such plan), and the plan in them."""
+
+    name: str
+    path: str  # of the file, without the commit
+    commit: str = ""  # the full name of the commit; empty for a file
+    plan: Plan | None = None
+
+
+def read_side(name: str, stand_in: str = "") -> Side:
+    """Return the plan that a word of the command line names.
+
+    `COMMIT:PATH` is read from git, and there may be no such file in the commit. `-` is standard input, called
+    `stand_in`. Anything else is a file; one whose name has a colon is written `./a:b.yml`.
+    Raises InvalidPlan for a plan with problems, InvalidInput for what cannot be read.
+    """
+    if name == NOWHERE:
+        return Side(name=name, path=name)
+    if name == "-":
+        path = (stand_in if _is_file(stand_in) else stand_in.partition(":")[2]) or "plan.yml"
+        return Side(name=name, path=path, plan=_load(_standard_input(), path, "standard input"))
+    if not _is_file(name):
+        return _of_commit(name)
+    return Side(name=name, path=name, plan=_load(read_source(name), name, name))
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name is one of a file: what has a colon is one only when it begins as a path does."""
+    # Not whether there is such a file: whoever writes the checkout could put one in the place of a commit.
+    return ":" not in name or name.startswith(("./", "../", "/"))
+
+
+def _load(data: bytes, path: str, shown: str) -> Plan:
+    """Return the plan in bytes; its problems are told under the name that people wrote."""
+    try:
+        return load_bytes(data, path, cache=False)
+    except InvalidPlan as error:
+        problems = [problem.but(file=shown) for problem in error.problems]
+        raise InvalidPlan(problems, sources={shown: data}) from None
+
+
+def _standard_input() -> bytes:
+    try:
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"cannot read standard input: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    if len(data) > MAX_BYTES:
+        raise too_large("standard input")
+    return data
+
+
+def _of_commit(name: str) -> Side:
+    ref, _, path = name.partition(":")
+    # A search through all commits is no name either.
+    searches = "^{" in ref or any(char in ref for char in " ?*[\\")
+    if not ref or ref.startswith("-") or not ref.isprintable() or searches:
+        raise InvalidInput(f'"{ref}" is no name of a commit; a file with a colon in its name is ./{name}')
+    if not path or not path.isprintable() or path.endswith("/"):
+        raise InvalidInput(f'"{name}" names no file in the commit: COMMIT:path/to/plan.yml')
+    commit = _commit(ref)
+    found = _entry(commit, path)
+    if not found:
+        return Side(name=name, path=path, commit=commit)
+    mode, kind, blob = found
+    if kind != "blob" or mode not in ("100644", "100755"):
+        what = {"tree": "a directory", "commit": "a submodule"}.get(kind, "a symbolic link")
+        raise InvalidInput(f"{name}: a plan is a regular file, and this is {what}")
+    return Side(name=name, path=path, commit=commit, plan=_load(_blob(name, blob), path, name))
+
+
+def _commit(ref: str) -> str:
+    code, out, why = _git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    commit = out.decode("ascii", "replace").strip()
+    if code or not commit.isalnum():
+        hint = "fetch it first; a shallow checkout has one commit only"
+        raise InvalidInput(f'git knows no commit "{ref}": {why or hint}')
+    return commit
+
+
+def _entry(commit: str, path: str) -> tuple[str, str, str] | None:
+    """Return mode, kind and object of a path in a commit; None when there is no such path."""
+    # A path is counted from the root of the repository, and from this folder when it begins with a dot.
+    here = path.startswith(("./", "../"))
+    code, out, why = _git("ls-tree", "-z", *([] if here else ["--full-tree"]), commit, "--", path)
+    if code:
+        raise InvalidInput(f"git cannot look for {path}: {why}")
+    row = out.split(b"\0")[0].decode("utf-8", "replace")
+    if not row:
+        return None
+    mode, kind, blob = row.partition("\t")[0].split(" ")
+    return mode, kind, blob
+
+
+def _blob(name: str, blob: str) -> bytes:
+    code, size, why = _git("cat-file", "-s", blob)
+    if not code and int(size) > MAX_BYTES:
+        raise too_large(name)
+    if not code:
+        code, out, why = _git("cat-file", "blob", blob)
+        if not code:
+            return out
+    raise InvalidInput(
+        f"git cannot read {name}: {why or 'a partial clone may lack it, and planrun fetches nothing'}"
+    )
+
+
+def _git(*words: str) -> tuple[int, bytes, str]:
+    """Run git and return its exit code, what it says, and the first line of its complaint."""
+    import subprocess  # nothing else here starts a process
+
+    try:
+        done = subprocess.run(
+            [*_GIT, *words],
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LIMIT,
+            check=False,
+        )
+    except OSError as error:
+        raise InvalidInput(f"cannot run git: {(error.strerror or 'unknown error').lower()}") from None
+    except subprocess.TimeoutExpired:
+        raise InvalidInput(f"git did not answer within {_LIMIT} seconds") from None
+    why = done.stderr.decode("utf-8", "replace").strip().split("\n")[0]
+    return done.returncode, done.stdout, why.removeprefix("fatal: ")
+
+
+def _environment() -> dict[str, str]:
+    """Return planrun's environment without what steers git; where its user's settings are stays."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    ours = ("GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+    return {**kept, **dict([word.split("=") for word in ours])}

@@ -1,0 +1,294 @@
+"""What two plans do not have in common is found whole: every key, nothing that is no difference, names that moved."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planrun.app.comparing import wording
+from planrun.app.comparing.matching import renamed
+from planrun.app.comparing.phrases import once_for_many, one_by_one
+from planrun.app.comparing.plans import compare
+from planrun.app.comparing.texts import Texts
+from planrun.errors import InvalidPlan
+from planrun.source.load import load_bytes
+from planrun.source.tables import LATER, OBJECTS
+from tests.app.differing import (
+    ACTIONS,
+    BASE,
+    DEFAULTS,
+    OF_PLAN,
+    OF_STEP,
+    difference,
+    plan_of,
+    with_key,
+    with_step,
+)
+from tests.docs.pages import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planrun.model.plan import Plan
+
+
+def live(name: str, *apart: str) -> set[str]:
+    """Return the keys of an object of the plan language that this version knows, but for some."""
+    return set(OBJECTS[name]) - set(LATER.get(name, ())) - set(apart)
+
+
+def keys_of(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
+    """Return the first keys of all changes between two plans whose steps keep their ids."""
+    found = difference(old, new)
+    own = {change.path[0] for step in found.steps for change in step.changes}
+    return own | {change.path[0] for change in (*found.plan, *found.policy)}
+
+
+def test_there_is_a_pair_for_every_key() -> None:
+    """The tables of these tests have each key of a step, of `defaults` and of a plan that can be used, no key less."""
+    assert live("Step", "id") <= set(OF_STEP) | set(ACTIONS)
+    assert live("Defaults") <= set(DEFAULTS)
+    assert live("Plan", "$schema", "version", "steps", "finally", "defaults") <= set(OF_PLAN)
+
+
+@pytest.mark.parametrize("key", sorted(live("Step") & set(OF_STEP)))
+def test_every_key_of_a_step_is_told(key: str) -> None:
+    """A change of one key of one step is told as that, under its own name, and nothing else is."""
+    old, new = ({"run": "echo subject", key: value} for value in OF_STEP[key])
+    assert keys_of(with_step(**old), with_step(**new)) - {"depends_on"} == {key} - {"depends_on"}
+    found = difference(with_step(**old), with_step(**new))
+    assert [step.step.id for step in found.steps] == ["subject"]
+    assert found.steps[0].kind == "changed"
+
+
+@pytest.mark.parametrize("key", sorted(live("Step") & set(ACTIONS)))
+def test_every_action_is_told(key: str) -> None:
+    """A change of an action is told under its name, and so is one into another kind of action."""
+    old, new = ACTIONS[key]
+    assert keys_of(with_step(**{key: old}), with_step(**{key: new})) == {key}
+    assert (
+        keys_of(with_step(run="something else"), with_step(**{key: new})) == {"run", key}
+        if key != "run"
+        else {"run"}
+    )
+
+
+@pytest.mark.parametrize("key", sorted(live("Plan") & set(OF_PLAN)))
+def test_every_key_of_a_plan_is_told(key: str) -> None:
+    """A change of one key of the head is told under its own name; `secrets` that nobody lists, too."""
+    old, new = (with_key(key, value, BASE) for value in OF_PLAN[key])
+    if key == "decisions":
+        gate = {"id": "gate", "ask": {"question": "Go on?"}}
+        old, new = ({**plan, "steps": [*BASE["steps"], gate]} for plan in (old, new))
+    found = keys_of(old, new)
+    assert found == ({"policy"} if key == "decisions" else {key})
+
+
+@pytest.mark.parametrize("key", sorted(DEFAULTS))
+def test_a_default_is_told_once_with_the_steps_it_touches(key: str) -> None:
+    """A change of `defaults` is one change for all steps, and the steps are named beside it."""
+    old, new = ({**BASE, "defaults": with_key(key, value, {})} for value in DEFAULTS[key])
+    found = difference(old, new)
+    if key == "inherit_env":
+        assert [change.key for change in found.plan] == ["defaults.inherit_env"]
+        return
+    assert {change.path[0] for step in found.steps for change in step.changes} == {key}
+    ((change, steps),) = once_for_many(found)
+    assert (change.path[0], steps) == (key, ["first", "other", "subject", "tidy"])
+    assert one_by_one(found, [(change, steps)]) == []
+
+
+def plans_of_the_repository() -> list[Path]:
+    """Return every plan of the cases and of the repository itself."""
+    return sorted([*(ROOT / "plans").glob("*.yml"), *(ROOT / "tests" / "cases").glob("*/plan*.yml")])
+
+
+def valid_plans() -> list[Plan]:
+    """Return those of them that are valid."""
+    found = []
+    for path in plans_of_the_repository():
+        try:
+            found.append(load_bytes(path.read_bytes(), path.name, cache=False))
+        except InvalidPlan:
+            continue
+    return found
+
+
+def test_a_plan_is_no_different_from_itself() -> None:
+    """No plan of this repository differs from itself, nor from itself written in another way."""
+    plans = valid_plans()
+    assert len(plans) > 80
+    for plan in plans:
+        again = load_bytes(reformatted(plan.source), plan.file, cache=False)
+        assert not compare(plan, plan, renamed(plan, plan)), plan.name
+        assert not compare(plan, again, renamed(plan, again)), plan.name
+        assert plan.digest == again.digest
+
+
+def reformatted(source: bytes) -> bytes:
+    """Return the text of a plan with a comment before each line that begins a list or mapping of the top level."""
+    lines = source.decode().split("\n")
+    return "\n".join([f"# about it\n{line}" if line[:1].isalpha() else line for line in lines]).encode()
+
+
+def test_two_plans_differ_exactly_when_their_digests_do() -> None:
+    """Over all pairs of plans that follow each other: a difference is found where the digest moved, and only there."""
+    plans = valid_plans()
+    for old, new in zip(plans, [*plans[1:], plans[0]], strict=True):
+        assert bool(compare(old, new, renamed(old, new))) == (old.digest != new.digest)
+        assert bool(compare(old, new)) == (old.digest != new.digest)
+
+
+_PAIRS = [("step", key) for key in sorted(live("Step") & set(OF_STEP))]
+_PAIRS += [("plan", key) for key in sorted(live("Plan") & set(OF_PLAN) - {"decisions", "secrets"})]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(_PAIRS), unique=True, min_size=1, max_size=6), st.randoms(use_true_random=False)
+)
+def test_mutations_of_several_keys_are_all_found(
+    chosen: list[tuple[str, str]], chance: random.Random
+) -> None:
+    """Whatever keys change at once, in whatever direction, each of them is told."""
+    sides: list[dict[str, Any]] = [{**BASE}, {**BASE}]
+    subjects: list[dict[str, Any]] = [{"run": "echo subject"}, {"run": "echo subject"}]
+    for where, key in chosen:
+        values = list((OF_STEP if where == "step" else OF_PLAN)[key])
+        chance.shuffle(values)
+        for number, value in enumerate(values):
+            if where == "step":
+                subjects[number] = with_key(key, value, subjects[number])
+            else:
+                sides[number] = with_key(key, value, sides[number])
+    old, new = (
+        {**side, "steps": with_step(**own)["steps"]} for side, own in zip(sides, subjects, strict=True)
+    )
+    assert plan_of(old).digest != plan_of(new).digest
+    assert {key for _where, key in chosen} <= keys_of(old, new)
+
+
+def test_a_key_that_nobody_put_into_words_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the words for a key are lost, the canonical form still shows that it changed."""
+    monkeypatch.setitem(wording._FORMS, "timeout", lambda _value: "some time")
+    (step,) = difference(with_step(run="a", timeout="1m"), with_step(run="a", timeout="2m")).steps
+    (change,) = step.changes
+    assert (change.key, change.note) == ("timeout", "written another way, which counts")
+
+
+def steps(*rows: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan of these steps."""
+    return {"version": 1, "name": "steps", "steps": list(rows)}
+
+
+def test_a_step_under_another_id_is_renamed_and_so_are_its_edges() -> None:
+    """Same action and edges under another id is a rename; who waits for it by its new id has not changed."""
+    old = steps(
+        {"id": "a", "run": "1"},
+        {"id": "b", "run": "2", "depends_on": ["a"]},
+        {"id": "c", "run": "3", "depends_on": ["b"]},
+    )
+    new = steps(
+        {"id": "x", "run": "1"},
+        {"id": "y", "run": "2", "depends_on": ["x"]},
+        {"id": "c", "run": "3", "depends_on": ["y"]},
+    )
+    found = difference(old, new)
+    assert [(step.kind, step.old and step.old.id, step.step.id) for step in found.steps] == [
+        ("renamed", "a", "x"),
+        ("renamed", "b", "y"),
+    ]
+    other = difference(old, steps(*new["steps"][:2], {"id": "c", "run": "3", "depends_on": ["x"]}))
+    assert [change.key for change in other.steps[-1].changes] == ["depends_on.x", "depends_on.y"]
+
+
+def test_steps_that_are_known_by_their_number_are_known_by_what_they_do() -> None:
+    """A step put in front of steps without ids is one new step, and the numbers of the others are no change."""
+    old = steps({"run": "a"}, {"run": "b", "depends_on": [1]}, {"run": "c", "depends_on": [2]})
+    new = steps({"run": "x"}, {"run": "a"}, {"run": "b", "depends_on": [2]}, {"run": "c", "depends_on": [3]})
+    found = difference(old, new)
+    assert [(step.kind, step.step.id) for step in found.steps] == [
+        ("added", "1"),
+        ("renamed", "2"),
+        ("renamed", "3"),
+        ("renamed", "4"),
+    ]
+    assert not any(step.changes for step in found.steps[1:])
+
+
+def test_an_edge_to_a_new_step_under_an_old_number_is_a_change() -> None:
+    """A step that still says `depends_on: [1]`, where 1 is another step now, waits for something else."""
+    old = steps({"run": "a"}, {"id": "z", "run": "b", "depends_on": [1]})
+    new = steps({"run": "x"}, {"run": "a"}, {"id": "z", "run": "b", "depends_on": [1]})
+    assert [change.key for change in difference(old, new).steps[-1].changes] == [
+        "depends_on.1",
+        "depends_on.2",
+    ]
+
+
+def test_steps_that_moved_are_as_few_as_can_be() -> None:
+    """The order of the file counts; of five steps of which one moved, one is told, and where it stands."""
+    rows_ = [{"id": name, "run": name} for name in "abcde"]
+    (step,) = difference(steps(*rows_), steps(*rows_[1:4], rows_[0], rows_[4])).steps
+    assert (step.step.id, step.after, step.kind) == ("a", "d", "changed")
+
+
+def test_a_step_that_moves_to_finally_is_told_as_that() -> None:
+    """The section is a change like any other."""
+    old = steps({"id": "a", "run": "a"}, {"id": "b", "run": "b"})
+    new = {**steps({"id": "a", "run": "a"}), "finally": [{"id": "b", "run": "b"}]}
+    (step,) = difference(old, new).steps
+    assert [(change.key, change.old, change.new) for change in step.changes] == [
+        ("section", "steps", "finally")
+    ]
+
+
+def test_lines_of_a_script_are_compared_with_little_around() -> None:
+    """A line that changed stands between two lines before and two after; the others are counted."""
+    old = "\n".join([f"line {number}" for number in range(20)])
+    assert Texts().rows(old, old.replace("line 10", "another")) == [
+        ("…", "8 lines the same"),
+        (" ", "line 8"),
+        (" ", "line 9"),
+        ("-", "line 10"),
+        ("+", "another"),
+        (" ", "line 11"),
+        (" ", "line 12"),
+        ("…", "7 lines the same"),
+    ]
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
+def test_the_lines_of_a_diff_make_both_texts(old: list[str], new: list[str]) -> None:
+    """Without what is left out: the lines of the old text are those that stay and go, and so for the new one."""
+    found = Texts().rows("\n".join(old), "\n".join(new))
+    if any(sign == "…" for sign, _line in found):
+        return
+    assert [line for sign, line in found if sign in " -"] == (old or [""]) or old == new
+    assert [line for sign, line in found if sign in " +"] == (new or [""]) or old == new
+
+
+def test_large_texts_that_have_nothing_in_common_are_not_compared_for_long() -> None:
+    """What is too large to look for common lines is all gone and all new; nothing is lost."""
+    old, new = [str(number) for number in range(2000)], [str(-number) for number in range(1, 2000)]
+    found = Texts().rows("\n".join(old), "\n".join(new))
+    assert [line for sign, line in found if sign == "-"] == old
+    assert [line for sign, line in found if sign == "+"] == new
+
+
+def test_large_plans_are_compared() -> None:
+    """2,000 steps on each side, all of them renamed, each waiting for the one before, are matched one to one."""
+
+    def chain(name: str) -> str:
+        first = f"version: 1\nname: chain\nsteps:\n  - {{id: {name}0, run: 'true'}}\n"
+        return first + "".join(
+            f"  - {{id: {name}{n}, run: 'true', depends_on: [{name}{n - 1}]}}\n" for n in range(1, 2000)
+        )
+
+    found = difference(chain("a"), chain("b"))
+    assert {step.kind for step in found.steps} == {"renamed"}
+    assert len(found.steps) == 2000
