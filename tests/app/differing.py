@@ -28,6 +28,20 @@ BASE: dict[str, Any] = {
 }
 
 _LIST: list[dict[str, Any]] = [{"files_exist": ["a"]}]
+_ASK: dict[str, Any] = {
+    "question": "Go on?",
+    "header": "A",
+    "type": "string",
+    "enum": ["a", "b"],
+    "default": "a",
+    "timeout": "1m",
+}
+_DECIDE: dict[str, Any] = {
+    "question": "Which?",
+    "options": [{"label": "A", "value": 1}, {"label": "B"}],
+    "default": 1,
+    "timeout": "1m",
+}
 # Key of a step -> two values; None: the key is not there.
 OF_STEP: dict[str, tuple[Any, Any]] = {
     "title": ("A", "B"),
@@ -53,20 +67,6 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "outputs": ({"a": "string"}, {"a": "integer"}),
     "risk": (None, "high"),
 }
-_ASK = {
-    "question": "Go on?",
-    "header": "A",
-    "type": "string",
-    "enum": ["a", "b"],
-    "default": "a",
-    "timeout": "1m",
-}
-_DECIDE = {
-    "question": "Which?",
-    "options": [{"label": "A", "value": 1}, {"label": "B"}],
-    "default": 1,
-    "timeout": "1m",
-}
 ACTIONS: dict[str, tuple[Any, Any]] = {
     "run": ("echo subject", "echo another"),
     "ask": (_ASK, {**_ASK, "enum": ["a", "c"]}),
@@ -86,7 +86,7 @@ OF_PLAN: dict[str, tuple[Any, Any]] = {
     "limits": ({"max_parallel": 1}, {"max_parallel": 2}),
     "schedule": (None, "levels"),
     "policy": ({"auto_approve": "low"}, {"auto_approve": "medium"}),
-    "decisions": ({"gate": True}, {"gate": False}),
+    "decisions": ({"gate": _DECIDE}, {"gate": {**_DECIDE, "question": "Which one?"}}),
 }
 DEFAULTS: dict[str, tuple[Any, Any]] = {
     "timeout": ("1m", "2m"),
