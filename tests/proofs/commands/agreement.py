@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Words = tuple[str | None, ...]
 _BRANCHES = re.compile(r"\|\||!|\b(?:if|while|until|case|else|elif|exit|return|break|continue)\b")
 """What may keep bash from running a command when all commands succeed."""
+_FILES = re.compile(r"<<-?|[<>]+[|&]?[ \t]*(?:a\.txt|build/[a-z]|/dev/null|[12])(?=[\s;|&)]|\Z)")
+"""Redirections that do not fail; where there is another, bash may run less than the text says."""
 _LOOPS = re.compile(r"\b(?:for|while|until)\b")
 
 
@@ -55,7 +57,7 @@ def bash_differs(text: str, bash: Bash) -> str | None:
         if not found:
             return f"{risk.level}: bash runs {words!r}; the classifier says {said!r}: {encoded(text)}"
     slashes = any(words[0] is None or "/" in words[0] for words in said)
-    if risk.level == "high" or slashes or _BRANCHES.search(text):
+    if risk.level == "high" or slashes or _BRANCHES.search(text) or re.search("[<>]", _FILES.sub("", text)):
         return ""
     missing = [words for words in said if not any(_same(words, run) for run in runs)]
     return f"bash does not run {missing!r}, but {runs!r}: {encoded(text)}" if missing else ""
