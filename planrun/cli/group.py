@@ -18,6 +18,7 @@ VERBS: dict[str, str] = {
     "show": "showing:show",
     "diff": "differing:diff",
     "explain": "explaining:explain",
+    "risk": "risking:risk",
     "schema": "beginning:schema",
     "execute": "executing:execute",
     "resume": "executing:resume",

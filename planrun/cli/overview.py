@@ -47,6 +47,7 @@ Plans:
   show PLAN           table of the steps; graph, levels and order
   diff OLD NEW        what changed in the meaning of a plan
   explain PLAN STEP   why a step would run, and under what conditions
+  risk COMMAND        what a command may do when nobody watches, and why
   schema [NAME]       print the JSON Schema of plans, for editors
 
 Runs:

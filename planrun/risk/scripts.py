@@ -21,6 +21,7 @@ _INTERPRETERS = names_in(
     "sh bash dash ash ksh zsh python python2 python3 pypy pypy3 node nodejs deno bun ruby perl php lua"
     " luajit Rscript tclsh pwsh ts-node tsx groovy elixir escript julia osascript source ."
 )
+_SHELLS = names_in("sh bash dash ash ksh zsh source .")
 _INLINE = names_in("-c -e -m -p -E -r -pe -ne --eval --print --command --module")
 # Options of interpreters whose value is the next word.
 _VALUED = names_in("-o -O -W -X -r --require --import -I --rcfile --init-file --loader")
@@ -89,7 +90,7 @@ def _script(words: Sequence[Arg]) -> Arg | None:
             return None
         base = name.rpartition("/")[2]
         if base in _INTERPRETERS or base.rstrip("0123456789.") in _INTERPRETERS:
-            return _operand(words[at + 1 :])
+            return _operand(words[at + 1 :], inline=frozenset(("-c",)) if base in _SHELLS else _INLINE)
         if base not in _WRAPPERS:
             return words[at] if "/" in name else None
         at = _behind(words, at + 1)
@@ -106,16 +107,16 @@ def _behind(words: Sequence[Arg], at: int) -> int:
     return at
 
 
-def _operand(words: Sequence[Arg]) -> Arg | None:
+def _operand(words: Sequence[Arg], inline: frozenset[str]) -> Arg | None:
     """Return the file among the words of an interpreter; None when it runs something else."""
     at = 0
     while at < len(words):
         value = words[at].value
-        if value is None or words[at].glob or value in _INLINE or value == "-":
+        if value is None or words[at].glob or value in inline or value == "-":
             return None
         if value == "--":
             return words[at + 1] if at + 1 < len(words) else None
         if value == "run" or value[:1] not in "-+":
-            return words[at] if value != "run" else _operand(words[at + 1 :])
+            return words[at] if value != "run" else _operand(words[at + 1 :], inline)
         at += 2 if value in _VALUED else 1
     return None
