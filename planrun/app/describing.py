@@ -61,9 +61,13 @@ def worst(step: Step) -> float:
 
 def written(text: Text) -> str:
     """Return a text as it stands in the plan, its interpolations included."""
-    if isinstance(text, str):
-        return text
-    return "".join([part if isinstance(part, str) else "${{ " + part[1].strip() + " }}" for part in text[1]])
+    parts = [text] if isinstance(text, str) else text[1]
+    return "".join(
+        [
+            part.replace("${{", "$${{") if isinstance(part, str) else "${{ " + part[1].strip() + " }}"
+            for part in parts
+        ]
+    )
 
 
 def duration(seconds: float) -> str:

@@ -7,6 +7,7 @@
     check.infer(tree, types) -> Type               static types; check.check_condition wants a boolean
     evaluate.evaluate(tree, scope) -> value        strict and total
     render.render / render_text / render_script    a template with its values put in, once
+    spelling.spell(tree) -> str                    back to a text, one for each meaning
 
 `evaluate` and `render` are on the hot path and import next to nothing; `parse` and `check` are for load time.
 `${{` itself is written `$${{`. Trees and templates are nested tuples of plain data: see `tree`.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.app.comparing import wording
+from planrun.app.comparing import plans, wording
 from planrun.app.comparing.matching import renamed
 from planrun.app.comparing.phrases import once_for_many, one_by_one
 from planrun.app.comparing.plans import compare
@@ -117,9 +117,9 @@ def valid_plans() -> list[Plan]:
 
 def test_a_plan_is_no_different_from_itself() -> None:
     """No plan of this repository differs from itself, nor from itself written in another way."""
-    plans = valid_plans()
-    assert len(plans) > 80
-    for plan in plans:
+    found = valid_plans()
+    assert len(found) > 80
+    for plan in found:
         again = load_bytes(reformatted(plan.source), plan.file, cache=False)
         assert not compare(plan, plan, renamed(plan, plan)), plan.name
         assert not compare(plan, again, renamed(plan, again)), plan.name
@@ -134,8 +134,8 @@ def reformatted(source: bytes) -> bytes:
 
 def test_two_plans_differ_exactly_when_their_digests_do() -> None:
     """Over all pairs of plans that follow each other: a difference is found where the digest moved, and only there."""
-    plans = valid_plans()
-    for old, new in zip(plans, [*plans[1:], plans[0]], strict=True):
+    found = valid_plans()
+    for old, new in zip(found, [*found[1:], found[0]], strict=True):
         assert bool(compare(old, new, renamed(old, new))) == (old.digest != new.digest)
         assert bool(compare(old, new)) == (old.digest != new.digest)
 
@@ -289,3 +289,19 @@ def test_large_plans_are_compared() -> None:
     found = difference(chain("a"), chain("b"))
     assert {step.kind for step in found.steps} == {"renamed"}
     assert len(found.steps) == 2000
+
+
+@pytest.mark.parametrize("field", ["timeout", "edges", "condition", "env", "secrets", "retries", "action"])
+def test_a_field_that_is_left_out_is_noticed_by_these_tests(
+    field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comparison that forgets one field of a step fails the tests above: some pair of plans is told as the same."""
+    monkeypatch.setattr("planrun.app.comparing.plans._NOT_TOLD", plans._NOT_TOLD | {field})
+    pairs = [*OF_STEP.items(), *((key, pair) for key, pair in ACTIONS.items() if key in live("Step"))]
+    missed = []
+    for key, pair in pairs:
+        action = {} if key in ACTIONS else {"run": "echo subject"}
+        old, new = (with_step(**{**action, key: value}) for value in pair)
+        if plan_of(old).digest != plan_of(new).digest and key not in keys_of(old, new):
+            missed.append(key)
+    assert missed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.app.describing import duration, written
+from planrun.expressions.spelling import spell
 from planrun.model.plan import Exec, Run, Validate
 from planrun.model.record import Record
 from planrun.source.canonical import plain
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
     from planrun.model.plan import Param, Plan, Retry, Step
 
 # Not told: where a thing stands, what follows from the rest, and what has a place of its own in a difference.
-_APART = frozenset(("id", "line", "col", "kind", "condition_text", "needs_dir"))
-_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "open_risk"))
-_OF_STEP = _APART | _FOUND
-_OF_PLAN = frozenset(("file", "digest", "steps", "source", "policy"))
+_OF_STEP = frozenset(("", "id", "kind", "action", "needs_dir"))
+_OF_PLAN = frozenset(("", "policy"))
 # What every step has, whether the plan says it or not: a change from the default is a change of a value.
 _ALWAYS = ("timeout", "on_failure", "section")
 
@@ -26,15 +25,12 @@ _ALWAYS = ("timeout", "on_failure", "section")
 def of_step(step: Step) -> dict[str, Any]:
     """Return a step by the keys of the plan language; its id, place and risk are not among them."""
     found: dict[str, Any] = dict(_action(step))
-    fields = vars(step)
+    fields = plain(step)
     for name in dict.fromkeys((*_ALWAYS, *fields)):
-        if name in _OF_STEP or name == "action":
-            continue
-        value = getattr(step, name)
-        if name in _ALWAYS or value != getattr(type(step), name, None):
-            found[key(name)] = _FORMS[name](value) if name in _FORMS else plain(value)
+        if name not in _OF_STEP:
+            found[key(name)] = _FORMS[name](getattr(step, name)) if name in _FORMS else fields.get(name)
     if step.condition is not None:
-        found["condition"] = " ".join(step.condition_text.split())
+        found["condition"] = step.condition_text.strip()
     return found
 
 
@@ -50,9 +46,9 @@ def said(step: Step) -> dict[str, Any]:
 def of_plan(plan: Plan) -> dict[str, Any]:
     """Return the head of a plan by the keys of the plan language, without steps and policy."""
     found: dict[str, Any] = {"schedule": plan.schedule}
-    for name, value in vars(plan).items():
-        if name not in _OF_PLAN and value != getattr(type(plan), name, None):
-            found[key(name)] = _HEAD[name](value) if name in _HEAD else plain(value)
+    for name, value in plain(plan).items():
+        if name not in _OF_PLAN:
+            found[key(name)] = _HEAD[name](getattr(plan, name)) if name in _HEAD else value
     return found
 
 
@@ -95,8 +91,10 @@ def _action(step: Step) -> dict[str, Any]:
 
 
 def _check(check: Any) -> dict[str, Any]:
+    if check.kind == "that":
+        return {"that": check.source}
     if check.kind != "json_schema":
-        return {check.kind: check.source}
+        return {check.kind: _texts(check.value)}
     schema = check.value["schema"]
     told = plain(schema) if isinstance(schema, dict) else written(schema)
     return {check.kind: {"file": written(check.value["file"]), "schema": told}}
@@ -119,22 +117,12 @@ def _of_action(name: str, value: Any) -> Any:
 
 
 def _option(option: Any) -> dict[str, Any]:
-    found = {"value": plain(option.value), "description": option.description, "when": expression(option.when)}
+    found = {
+        "value": plain(option.value),
+        "description": option.description,
+        "when": spell(option.when) if option.when else "",
+    }
     return {name: value for name, value in found.items() if value not in (None, "")}
-
-
-def expression(tree: Any) -> str:
-    """Return an expression whose text is not kept, in a form of its own."""
-    return "" if tree is None else ascii(_node(tree))
-
-
-def _node(part: Any) -> Any:
-    """Return a node without its place: what stands behind its name, offset and length."""
-    if not isinstance(part, tuple) or not part:
-        return part
-    if isinstance(part[0], str) and len(part) > 3 and isinstance(part[1], int):
-        return (part[0], *[_node(item) for item in part[3:]])
-    return tuple([_node(item) for item in part])
 
 
 def _edges(edges: Any) -> dict[str, str]:
@@ -197,7 +185,9 @@ _KEYS = {
 }
 _FORMS: dict[str, Callable[[Any], Any]] = {
     "edges": _edges,
-    "condition": lambda _tree: "",  # its text is told
+    "condition": spell,
+    "on_failure": str,
+    "section": str,
     "retries": _retries,
     "timeout": duration,
     "idle_timeout": duration,
