@@ -123,6 +123,27 @@ def _entry(commit: str, path: str) -> tuple[str, str, str] | None:
     return mode, kind, blob
 
 
+def blobs(commit: str, paths: list[str]) -> dict[str, str]:
+    """Return git's names for the contents of files in a commit, as far as it has them; paths count from this folder."""
+    asked = [path for path in paths if "\n" not in path]
+    lines = "".join([f"{commit}:./{path}\n" for path in asked]).encode("utf-8", "surrogateescape")
+    code, out, why = _git("cat-file", "--batch-check", given=lines)
+    if code:
+        raise InvalidInput(f"git cannot look for scripts: {why}")
+    rows = [row.split(" ") for row in out.decode("utf-8", "replace").split("\n")]
+    # `NAME blob SIZE`, or the word that was asked for and `missing`, one row for each path.
+    found = zip(asked, rows, strict=False)
+    return {path: row[0] for path, row in found if len(row) == 3 and row[0].isalnum() and row[1] == "blob"}
+
+
+def blob_name(data: bytes, like: str) -> str:
+    """Return git's name for a content; `like`: another name, whose length tells the kind of hash."""
+    from hashlib import new  # git's names are not planrun's
+
+    head = f"blob {len(data)}\0".encode()
+    return new("sha256" if len(like) == 64 else "sha1", head + data, usedforsecurity=False).hexdigest()
+
+
 def _blob(name: str, blob: str) -> bytes:
     code, size, why = _git("cat-file", "-s", blob)
     if not code and int(size) > MAX_BYTES:
@@ -136,15 +157,15 @@ def _blob(name: str, blob: str) -> bytes:
     )
 
 
-def _git(*words: str) -> tuple[int, bytes, str]:
-    """Run git and return its exit code, what it says, and the first line of its complaint."""
+def _git(*words: str, given: bytes = b"") -> tuple[int, bytes, str]:
+    """Run git with something to read, and return its exit code, what it says, and the first line of its complaint."""
     import subprocess  # nothing else here starts a process
 
     try:
         done = subprocess.run(
             [*_GIT, *words],
             env=_environment(),
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             timeout=_LIMIT,
             check=False,

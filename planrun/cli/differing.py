@@ -61,20 +61,20 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
       planrun diff HEAD~1:plan.yml HEAD:plan.yml --exit-code
       planrun diff origin/main:plan.yml plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
     """
-    from planrun.app.comparing.report import read_report
+    from planrun.app.comparing.report import masked, read_report
 
     found = read_report(old, new)
     form = "json" if as_json else form
     if form == "json":
         from planrun.app.comparing.data import as_data
 
-        say_json(as_data(found))
+        say_json(masked(found, as_data(found)))
     elif form == "markdown":
         from planrun.app.comparing.markdown import markdown
 
-        say(markdown(found).rstrip("\n"))
+        say(masked(found, markdown(found)).rstrip("\n"))
     else:
-        say("\n".join(_rows(found, _coloured(color))))
+        say(masked(found, "\n".join(_rows(found, _coloured(color)))))
     return 1 if exit_code and found.differs else 0
 
 

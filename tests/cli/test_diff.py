@@ -329,6 +329,46 @@ def test_outside_of_a_repository_the_error_says_so(
     assert "cannot run git" in say("diff", "main:old.yml", "new.yml").err
 
 
+def test_a_script_that_changed_is_a_difference(say: Callable[..., Said], repository: Path) -> None:
+    """The same plan with another script is not the same: what the script is called, who runs it, and exit code 1."""
+    (repository / "plan.yml").write_text(
+        "version: 1\nsteps:\n  - {id: sign, run: ./sign.sh}\n  - {id: b, run: bash my\\ own.sh}\n"
+    )
+    for name in ("sign.sh", "my own.sh"):
+        (repository / name).write_text("echo one\n")
+        (repository / name).chmod(0o755)
+    git(repository, "add", "plan.yml", "sign.sh")
+    git(repository, "commit", "-q", "-m", "two")
+    (repository / "plan.yml").write_text("# a comment\n" + (repository / "plan.yml").read_text())
+    said = say("diff", "HEAD:plan.yml", "plan.yml", "--exit-code")
+    assert (said.code, "sign.sh" in said.out) == (1, False)  # the other one is not in the commit
+    (repository / "sign.sh").write_text("echo two\n")
+    said = say("diff", "HEAD:plan.yml", "plan.yml", "--exit-code")
+    assert said.code == 1
+    assert "~ sign.sh has another content (run by sign)" in said.out
+    git(repository, "commit", "-q", "-m", "three", "sign.sh")
+    document = json.loads(say("diff", "HEAD~1:plan.yml", "HEAD:plan.yml", "--json").out)
+    assert document["scripts"] == [{"path": "sign.sh", "change": "changed", "steps": ["sign"]}]
+    assert (document["same"], document["steps"]) == (False, [])
+    assert (
+        "sign.sh has another content"
+        in say("diff", "HEAD~1:plan.yml", "HEAD:plan.yml", "--format", "markdown").out
+    )
+
+
+def test_the_value_of_a_secret_is_masked(
+    say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that holds the value of a secret it declares is told without it, in every form."""
+    monkeypatch.setenv("FIRST_KEY", "hunter2-and-more")
+    (tmp_path / "a.yml").write_text(json.dumps(BASE))
+    (tmp_path / "b.yml").write_text(json.dumps(with_step(run="echo hunter2-and-more")))
+    for form in ("text", "json", "markdown"):
+        out = say("diff", "a.yml", "b.yml", "--format", form).out
+        assert "hunter2" not in out
+        assert "echo" in out
+
+
 # Markdown, and texts that mean harm.
 
 

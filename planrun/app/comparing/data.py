@@ -21,8 +21,8 @@ def as_data(report: Report) -> dict[str, Any]:
     """Return a report as JSON data; values as the plan language writes them, hidden ones as null."""
     found = report.difference
     return {
-        "same": not found,
-        "summary": phrases.summary(found),
+        "same": not report.differs,
+        "summary": phrases.summary(report),
         "old": _side(report.old),
         "new": _side(report.new),
         "counts": phrases.counts(found),
@@ -34,6 +34,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "plan": _changes(found.plan),
         "policy": {"changes": _changes(found.policy), "allows_more": list(found.laxer)},
         "steps": [_step(step) for step in found.steps],
+        "scripts": [{**vars(script), "steps": list(script.steps)} for script in report.scripts],
         "approvals": {
             "policy": report.policy or None,
             "steps": [{**vars(gate), "before": gate.before or None} for gate in report.gates],

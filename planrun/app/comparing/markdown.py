@@ -35,7 +35,7 @@ def markdown(report: Report) -> str:
     found = report.difference
     name = report.new.path if report.new.plan else report.old.path
     parts = [_marker(name), f"### Plan {code(line(name))}\n\n", _head(report)]
-    if not found:
+    if not report.differs:
         parts.append(f"\n**{phrases.SAME[0].upper()}{phrases.SAME[1:]}.**\n")
     if found.laxer:
         reasons = _fitting([f"> - {inline(reason)}\n" for reason in found.laxer], 4_000, "> - and {} more\n")
@@ -48,6 +48,9 @@ def markdown(report: Report) -> str:
             [_table_row(*row) for row in told], _SHARES["table"], "\n{} more steps are not listed.\n"
         )
         parts.append(f"\n{_TABLE}{table}")
+    if report.scripts:
+        rows = [f"- {inline(phrases.script(script))}\n" for script in report.scripts]
+        parts.append(f"\n**Scripts that the plan runs**\n\n{_fitting(rows, 4_000, '- and {} more')}\n")
     parts += _details(report, told, common, BUDGET - _size("".join(parts)))
     return "".join(parts)
 
@@ -60,7 +63,7 @@ def _marker(name: str) -> str:
 
 def _head(report: Report) -> str:
     found = report.difference
-    told = f"{_digest(report.old)} → {_digest(report.new)} · {inline(phrases.summary(found))}\n"
+    told = f"{_digest(report.old)} → {_digest(report.new)} · {inline(phrases.summary(report))}\n"
     highest = phrases.highest_changed(found)
     if highest:
         risk = phrases.plan_risk(report.old.plan, report.new.plan)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.comparing.records import Difference, StepChange
+    from planrun.app.comparing.report import Report, Script
     from planrun.model.plan import Plan, Step
 
 SAME = "no difference in meaning"
@@ -29,14 +30,23 @@ def counts(found: Difference) -> dict[str, int]:
     return {**kinds, "order": sum(step.after is not None for step in found.steps)}
 
 
-def summary(found: Difference) -> str:
+def summary(report: Report) -> str:
     """Return in one sentence how much is different."""
-    if not found:
+    found = report.difference
+    if not report.differs:
         return SAME
     told = [f"{number} {kind}" for kind, number in counts(found).items() if number and kind != "order"]
     parts = [f"steps: {', '.join(told)}"] if told else []
     parts += ["the head of the plan"] * bool(found.plan) + ["the policy"] * bool(found.policy)
+    if report.scripts:
+        parts.append(f"scripts that it runs: {len(report.scripts)}")
     return "; ".join(parts)
+
+
+def script(found: Script) -> str:
+    """Return what became of a script, and which steps run it."""
+    word = {"changed": "has another content", "removed": "is gone", "added": "is there now"}[found.change]
+    return f"{found.path} {word} (run by {names(found.steps)})"
 
 
 def highest(steps: Iterable[Step]) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from planrun.app.comparing.matching import renamed
 from planrun.app.comparing.plans import compare
 from planrun.app.comparing.records import Difference
-from planrun.app.revisions import read_side
+from planrun.app.revisions import blob_name, blobs, read_side
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
+from planrun.source.scripts import NotRegular, read_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from collections.abc import Iterator
+    from typing import Any, Literal
 
     from planrun.app.revisions import Side
     from planrun.source.problems import Problem
@@ -31,6 +35,14 @@ class Gate(Record):
     before: str = ""
 
 
+class Script(Record):
+    """A file that both plans run, and whose content is not the same: it is another, gone, or new."""
+
+    path: str
+    change: Literal["changed", "removed", "added"]
+    steps: tuple[str, ...]  # of the new plan that run it
+
+
 class Report(Record):
     """Two sides and what is different; `gates` in file order, `policy` in one line what decided about them.
 
@@ -40,14 +52,15 @@ class Report(Record):
     old: Side
     new: Side
     difference: Difference
+    scripts: tuple[Script, ...] = ()
     gates: tuple[Gate, ...] = ()
     policy: str = ""
     command: str = ""
 
     @property
     def differs(self) -> bool:
-        """Whether the two plans do not mean the same."""
-        return bool(self.difference)
+        """Whether the two plans, or the scripts that both run, are not the same."""
+        return bool(self.difference) or bool(self.scripts)
 
 
 def read_report(old: str, new: str) -> Report:
@@ -77,4 +90,59 @@ def report(old: Side, new: Side) -> Report:
     """Compare two sides, at least one of which has a plan."""
     was = renamed(old.plan, new.plan) if old.plan and new.plan else {}
     found = compare(old.plan, new.plan, was)
-    return Report(old=old, new=new, difference=found)
+    return Report(old=old, new=new, difference=found, scripts=tuple(_scripts(old, new)))
+
+
+def _scripts(old: Side, new: Side) -> Iterator[Script]:
+    """Yield the scripts of both plans that are not the same in both; files of one folder are."""
+    if old.plan is None or new.plan is None or old.commit == new.commit:
+        return
+    was = {path for step in old.plan.steps for path in step.scripts}
+    steps: dict[str, list[str]] = {}
+    for step in new.plan.steps:
+        for path in step.scripts:
+            if path in was:
+                steps.setdefault(path, []).append(step.id)
+    before, after = _contents((old, new), list(steps))
+    for path, ids in steps.items():
+        if before.get(path) != after.get(path):
+            yield Script(path=path, change=_became(path, before, after), steps=tuple(ids))
+
+
+def _became(
+    path: str, before: dict[str, str], after: dict[str, str]
+) -> Literal["changed", "removed", "added"]:
+    if path in before and path in after:
+        return "changed"
+    return "removed" if path in before else "added"
+
+
+def _contents(sides: tuple[Side, Side], paths: list[str]) -> list[dict[str, str]]:
+    """Return git's names for the contents of scripts on both sides, one of which is a commit."""
+    if not paths:
+        return [{}, {}]
+    known = {side.commit: blobs(side.commit, paths) for side in sides if side.commit}
+    like = max([side.commit for side in sides], key=len)
+    return [known[side.commit] if side.commit else _in_workspace(paths, like) for side in sides]
+
+
+def _in_workspace(paths: list[str], like: str) -> dict[str, str]:
+    found = {}
+    for path in paths:
+        try:
+            found[path] = blob_name(read_script(os.path.realpath(path)), like)
+        except (OSError, ValueError, NotRegular):  # what cannot be read is told when it is approved, or run
+            continue
+    return found
+
+
+def masked(report: Report, told: Any) -> Any:
+    """Return a text, or plain data, without the values of the secrets that one of the plans declares."""
+    for side in (report.old, report.new):
+        if side.plan and side.plan.secrets:
+            from planrun.app.secrets import open_vault  # only plans with secrets pay for it
+
+            veil = open_vault(side.plan).veil
+            if veil:
+                told = veil.mask_text(told) if isinstance(told, str) else veil.mask_value(told)
+    return told

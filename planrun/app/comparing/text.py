@@ -28,10 +28,7 @@ def rows(report: Report) -> Iterator[Row]:
     """Yield the rows of a report: kind (`+`, `-`, `~`, `=`, `head`, `warning` or empty) and text."""
     found = report.difference
     yield "head", f"{_side(report.old)} → {_side(report.new)}"
-    yield "", phrases.summary(found)
-    if not found:
-        yield from _gates(report)
-        return
+    yield "", phrases.summary(report)
     if highest := phrases.highest_changed(found):
         yield "", f"highest risk of what changed: {highest}; of the plan: {_plan_risk(report)}"
     yield from [("warning", f"the policy allows more: {reason}") for reason in found.laxer]
@@ -43,6 +40,10 @@ def rows(report: Report) -> Iterator[Row]:
             for change in changes:
                 yield from _change(change, texts, "  ")
     yield from _of_steps(found, texts)
+    if report.scripts:
+        yield "", ""
+        yield "head", "Scripts"
+        yield from [("~", f"  ~ {phrases.script(script)}") for script in report.scripts]
     yield from _gates(report)
 
 
