@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.risk import environment, paths
 from planrun.risk.levels import LOW, MEDIUM, Finding
 from planrun.risk.options import Refused
-from planrun.risk.words import HOME
+from planrun.risk.words import HOME, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@/[],~^:#=<>!{}")
 _UNITS = frozenset("0123456789.+-smhdkKMGTPBb%")
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]")
+_METADATA = names_in(
+    "metadata metadata.google.internal metadata.goog instance-data instance-data.ec2.internal"
+    " 100.100.100.200 168.63.129.16"
+)
 _FETCHED = Finding(level=MEDIUM, reason="fetches over the network", effects=("network",))
 
 
@@ -68,10 +72,17 @@ def _checked(
     return check
 
 
-_read = _checked(paths.reading)
+_look = _checked(paths.reading)
 _inside = _checked(paths.inside)
 _writable = _checked(paths.writing, "writes")
 _deletable = _checked(paths.deleting, "destroys")
+
+
+def _read(value: str, use: Use) -> None:
+    """Refuse the root of the system as well: what descends from there meets every secret."""
+    _look(value, use)
+    if paths.locate(value, use.cwd, use.ground) == ("outside", "/"):
+        raise Refused(f"{value}: everything that there is", "secrets")
 
 
 def _write(value: str, use: Use) -> Finding | None:
@@ -89,8 +100,10 @@ def _delete(value: str, use: Use) -> Finding:
 
 def _run(value: str, use: Use) -> Finding:
     where, place = paths.locate(value, use.cwd, use.ground)
-    if where != "inside" or value == "-":
+    if where != "inside" or value[:1] in ("-", "+", ""):
         raise Refused(f"{value}: code from outside the workspace", "code")
+    if paths.secret(place):
+        raise Refused(f"{value}: may hold secrets", "secrets", "code")
     if paths.control(place) and not place.startswith(".github/"):
         raise Refused(f"{value}: a file that belongs to git or to the runner", "code")
     use.trace.runs.append(place)
@@ -105,11 +118,24 @@ def _folder(value: str, use: Use) -> None:
     use.cwd = where
 
 
+def _gives_credentials(host: str) -> bool:
+    """Whether a host is the service of a cloud that hands out credentials, or an address written in an odd way."""
+    name = host.lower().rstrip(".")
+    if not name.startswith("["):
+        name = name.partition(":")[0].rstrip(".")
+    parts = name.split(".")
+    numeric = all(part and (part.isdigit() or part.startswith("0x")) for part in parts)
+    odd = numeric and (len(parts) != 4 or any(len(part) > 1 and part[0] == "0" for part in parts))
+    return odd or name in _METADATA or name.startswith(("169.254.", "[fd00:ec2", "[fe80", "[::ffff:", "[0:"))
+
+
 def _url(value: str, _use: Use) -> Finding:
     scheme, found, rest = value.partition("://")
     host = rest.partition("/")[0].partition("?")[0]
     if not found or scheme.lower() not in ("http", "https") or not host or not _HOST.issuperset(host):
         raise Refused(f"{value}: no plain http address", "network")
+    if _gives_credentials(host):
+        raise Refused(f"{value}: a service that hands out credentials", "network", "secrets")
     if set("{}[]*") & set(rest) or any(
         word in rest.lower() for word in ("token=", "key=", "secret=", "password=")
     ):
@@ -138,6 +164,7 @@ KINDS: dict[str, Callable[[str, Use], Finding | None]] = {
     "arg": _arg,
     "name": _name,
     "number": _number,
+    "look": _look,
     "read": _read,
     "inside": _inside,
     "write": _write,

@@ -50,6 +50,7 @@ with `-`, when it is a word of its own. `--` ends the options.
     name     a plain name: of a branch, a package that is installed, a target; no option, no path, no URL
     number   digits, with a unit perhaps: 10, 1.5, 60s, +5, -1
     read     a path that is read: inside the workspace, or of the system and harmless; never secrets. `-` is stdin
+    look     the same, and the root of the system too: for programs that tell names, sizes and times only
     inside   a path inside the workspace that is read or worked in (configuration, sources of a build)
     write    a path that is written: an ordinary file inside the workspace; low, writes
     delete   a path that is deleted: like write, but not the workspace itself; medium, destroys

@@ -30,6 +30,12 @@ _TAR = (
     " --anchored --one-file-system --totals --keep-old-files --skip-old-files --overwrite --touch --same-permissions"
     " --to-stdout --occurrence[=number] --utc --full-time --clamp-mtime --posix --no-acls --no-xattrs --no-selinux"
 )
+# Unpacking writes into the folder; what renames files on the way may name anything.
+_INTO = (
+    _TAR.replace("-C=inside", "-C=write")
+    .replace("--directory=inside", "--directory=write")
+    .replace(" --transform=text", "")
+)
 _SQUEEZE = "-k -f -v -q -# -1 -2 -3 -4 -5 -6 -7 -8 -9 --keep --force --verbose --quiet --best --fast"
 _LOOK = (
     "-c -d -k -q -v -f --stdout --to-stdout --decompress --uncompress --keep --quiet --force -# --best --fast"
@@ -82,7 +88,7 @@ PROGRAMS: dict[str, Rules] = {
         Rule(
             "medium",
             "text*",
-            f"-x --extract --get {_TAR.format('read')}",
+            f"-x --extract --get {_INTO.format('read')}",
             style="tar",
             needs="-x --extract --get",
             check=_no_host,

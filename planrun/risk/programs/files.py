@@ -16,6 +16,11 @@ _MODE = frozenset("ugoa+-=rwxX,")
 
 def _chmod(use: Use) -> Finding | None:
     mode = use.operands[0]
+    if {name for name, _ in use.options} & {"-R", "--recursive"}:
+        for operand in use.operands[1:]:
+            where, place = paths.locate(operand, use.cwd, use.ground)
+            if where == "inside" and not place:
+                return high("chmod -R: of the whole workspace, and so of what belongs to git")
     digits = mode.isdigit() and len(mode) in (1, 2, 3, 4) and (len(mode) < 4 or mode[0] == "0")
     return (
         None
@@ -40,7 +45,7 @@ def _link(use: Use) -> Finding | None:
 PROGRAMS: dict[str, Rules] = {
     "ls": Rule(
         "read-only",
-        "read*",
+        "look*",
         "-a -A -b -B -c -C -d -f -F -g -G -h -H -i -k -l -L -m -n -N -o -p -q -Q -r -R -s -S -t -u -U -v -x -X -1 -Z"
         " -I=text -T=number -w=number --all --almost-all --author --block-size=text --color[=text] --directory --full-time"
         " --group-directories-first --human-readable --si --inode --no-group --numeric-uid-gid --recursive --reverse"
@@ -71,14 +76,14 @@ PROGRAMS: dict[str, Rules] = {
         glob=True,
     ),
     "stat": Rule(
-        "read-only", "read+", "-L -f -t -c=text --format=text --printf=text --terse --dereference", glob=True
+        "read-only", "look+", "-L -f -t -c=text --format=text --printf=text --terse --dereference", glob=True
     ),
     "file": Rule(
         "read-only", "read+", "-b -i -k -L -h -z -r -s -0 -N --brief --mime --mime-type --mime-encoding"
     ),
     "du": Rule(
         "read-only",
-        "read*",
+        "look*",
         "-a -b -c -d=number -h -H -k -l -L -m -P -s -S -x -0 -t=number -B=text --all --apparent-size --bytes --total"
         " --max-depth=number --human-readable --si --summarize --one-file-system --exclude=text --time --threshold=number",
         glob=True,
@@ -113,7 +118,7 @@ PROGRAMS: dict[str, Rules] = {
     ),
     "tree": Rule(
         "read-only",
-        "read*",
+        "look*",
         "-a -d -f -i -l -x -p -s -h -D -F -q -N -Q -r -t -c -U -v -n -C -J -X -L=number -I=text -P=text -o=write --dirsfirst"
         " --noreport --du --gitignore --filelimit=number --prune --matchdirs --ignore-case --charset=text --si --inodes"
         " --sort=text --filesfirst --timefmt=text --metafirst",

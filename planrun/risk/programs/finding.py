@@ -42,7 +42,7 @@ def find(use: Use) -> Finding | None:
         return high(reason)
     if "-delete" in expression:
         return _delete(use, starts or ["."], expression)
-    return _starts(use, starts, "read")
+    return _starts(use, starts, "look")
 
 
 def _starts(use: Use, starts: list[str], kind: str) -> Finding | None:
@@ -71,15 +71,27 @@ def _expression(use: Use, words: list[str]) -> str:
     return ""
 
 
+def _without_sets(pattern: str) -> str:
+    """Leave out what stands in brackets, which is one letter of many."""
+    left = ""
+    while "[" in pattern:
+        before, _, pattern = pattern.partition("[")
+        left += before
+        pattern = pattern[1:].partition("]")[2]
+    return left + pattern
+
+
 def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
     """`-delete` needs a name before it that says which files, and nothing that says otherwise."""
+    if {"-L", "-H"} & {arg.value for arg in use.words}:
+        return high("find -L -delete: follows links out of the workspace", "destroys")
     if set(words) & _EITHER:
         return high("find -delete: among alternatives, so that it may delete anything", "destroys")
     before = words[: words.index("-delete")]
     named = [
         before[at + 1]
         for at, word in enumerate(before[:-1])
-        if word in _NAMES and set(before[at + 1]) - _WILD
+        if word in _NAMES and set(_without_sets(before[at + 1])) - _WILD
     ]
     if not named:
         return high("find -delete: no name says which files", "destroys")

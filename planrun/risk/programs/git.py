@@ -69,6 +69,20 @@ def _checkout(use: Use) -> Finding | None:
     return high(f"{name}: may be a file, whose changes would be thrown away", "destroys")
 
 
+def _plain_paths(use: Use) -> Finding | None:
+    """Refuse patterns, which git expands by itself, over all folders."""
+    for operand in use.operands:
+        if operand.startswith(":") or set(operand) & set("*?[\\"):
+            return high(f"{operand}: a pattern names what is deleted", "destroys")
+    return None
+
+
+def _unforced(use: Use) -> Finding | None:
+    """Refuse what moves branches here, whatever is on them."""
+    forced = [operand for operand in use.operands if operand.startswith("+")]
+    return high(f"{forced[0]}: throws away what a branch had", "destroys") if forced else None
+
+
 def _config(use: Use) -> Finding | None:
     key = use.operands[0].lower()
     return None if key in _HARMLESS_KEYS else high(f"{key}: may hold secrets", "secrets")
@@ -155,6 +169,7 @@ LOCAL: dict[str, Rules] = {
             "medium",
             "delete+",
             "-r -f -q -n --force --quiet --dry-run --ignore-unmatch",
+            check=_plain_paths,
             effects="destroys",
             reason="deletes files",
         ),
@@ -218,7 +233,7 @@ LOCAL: dict[str, Rules] = {
             "medium",
             "read*",
             "-p=number -R -3 -v -q -N --check --index --cached --3way --reverse --whitespace=text --reject --verbose --quiet"
-            " --directory=inside --include=text --exclude=text --recount --ignore-whitespace --allow-empty"
+            " --directory=write --include=text --exclude=text --recount --ignore-whitespace --allow-empty"
             " --intent-to-add --apply --stat --numstat --summary -C=number",
             effects="writes",
             reason="changes the files that a patch names",
@@ -282,6 +297,7 @@ REMOTE: dict[str, Rules] = {
         " --shallow-since=text --quiet --verbose --dry-run --multiple --append --atomic --progress --no-progress"
         " -j=number --jobs=number --no-recurse-submodules --refetch --filter=text --ipv4 --ipv6 --update-shallow",
         effects=_NET,
+        check=_unforced,
         reason="fetches from a remote",
     ),
     "pull": Rule(
@@ -292,6 +308,7 @@ REMOTE: dict[str, Rules] = {
         " --no-squash --commit --no-commit --all --progress --no-progress --no-recurse-submodules -4 -6 --unshallow"
         " --allow-unrelated-histories --no-verify --no-gpg-sign -X=text",
         effects=_NET,
+        check=_unforced,
         reason="fetches from a remote",
     ),
     "clone": Rule(

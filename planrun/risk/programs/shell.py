@@ -76,6 +76,20 @@ def _export(use: Use) -> Finding | None:
     return None if use.operands else high("export: prints every variable", "secrets")
 
 
+def _source(use: Use) -> Finding | None:
+    name = use.operands[0]
+    # A name with an ending is none of a program on an ordinary PATH.
+    return (
+        None
+        if "/" in name or "." in name[1:]
+        else high(f"{name}: looked for in PATH before it is here", "code")
+    )
+
+
+def _env(use: Use) -> Finding | None:
+    return None if use.rest else high("env: prints every variable", "secrets")
+
+
 PROGRAMS: dict[str, Rules] = {
     ":": Rule("read-only", "text*", style="raw", builtin=True),
     "true": Rule("read-only", "text*", style="raw"),
@@ -105,8 +119,8 @@ PROGRAMS: dict[str, Rules] = {
         Rule("read-only", "name+", "-v -V", needs="-v -V", builtin=True),
         Rule("read-only", "command", style="posix", builtin=True),
     ),
-    "source": Rule("medium", "run arg*", builtin=True, style="posix"),
-    ".": Rule("medium", "run arg*", builtin=True, style="posix"),
+    "source": Rule("medium", "run arg*", builtin=True, style="posix", check=_source),
+    ".": Rule("medium", "run arg*", builtin=True, style="posix", check=_source),
     "sh": Rule("medium", "run arg*", "-e -u -x -o={pipefail,errexit,nounset,xtrace}", style="posix"),
     "bash": Rule(
         "medium",
@@ -122,5 +136,5 @@ PROGRAMS: dict[str, Rules] = {
         style="posix",
     ),
     "nice": Rule("read-only", "command", "-n=number --adjustment=number", style="posix"),
-    "env": Rule("read-only", "assign* command", style="posix"),
+    "env": Rule("read-only", "assign* command", style="posix", check=_env),
 }

@@ -13,13 +13,26 @@ if TYPE_CHECKING:
 
 _MAKE_OF_ITS_OWN = names_in("SHELL MAKE MAKEFLAGS MAKEFILES .SHELLFLAGS CC CXX LD AR AS")
 
+_LEAVES = names_in("install uninstall deploy undeploy publish upload push")
+"""Targets whose names say that more than the workspace changes."""
+
 
 def _make(use: Use) -> Finding | None:
     for operand in use.operands:
         name, sign, value = operand.partition("=")
-        if sign and (name.rstrip(":?+!") in _MAKE_OF_ITS_OWN or "$" in value or "`" in value):
+        if sign and (
+            name.endswith("!") or name.rstrip(":?+!") in _MAKE_OF_ITS_OWN or "$" in value or "`" in value
+        ):
             return high(f"{operand}: changes which code runs", "code")
+        if operand in _LEAVES:
+            return high(f"make {operand}: by its name changes the system or something remote", "publishes")
     return None
+
+
+def _pytest(use: Use) -> Finding | None:
+    """An operand that begins with @ names a file with options."""
+    files = [operand for operand in use.operands if operand.startswith("@")]
+    return high(f"{files[0]}: options from a file") if files else None
 
 
 PROGRAMS: dict[str, Rules] = {
@@ -28,10 +41,11 @@ PROGRAMS: dict[str, Rules] = {
         "arg*",
         "-q -v -vv -x -s -l -k=text -m=text -n=text -r=text -c=inside --maxfail=number --tb=text --durations=number"
         " --junitxml=write --junit-xml=write --collect-only --co --lf --ff --last-failed --failed-first --nf --sw"
-        " --stepwise --no-header --no-summary --color=text --cov[=arg] --cov-report=text --cov-fail-under=number"
+        " --stepwise --no-header --no-summary --color=text --cov[=arg] --cov-report=arg --cov-fail-under=number"
         " --cov-branch --no-cov --rootdir=inside --ignore=inside --deselect=text --strict-markers --strict-config --quiet"
         " --verbose --exitfirst --capture=text --showlocals --timeout=number --dist=text --setup-show --markers --fixtures"
-        " --import-mode=text --cache-clear --confcutdir=inside --basetemp=write --exitfirst --durations-min=number",
+        " --import-mode={prepend,append,importlib} --cache-clear --confcutdir=inside --basetemp=write --exitfirst --durations-min=number",
+        check=_pytest,
         reason="runs the project's tests",
     ),
     "make": Rule(
