@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planrun.engine.gated import GatedScheduler
 from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Prepared
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.errors import RecordsLost
+    from planrun.ports import Gates
 
 PASS = Outcome(status="completed", reason="ran", exit_code=0)
 FAIL = Outcome(status="failed", reason="exit", exit_code=1, message="exit code 1")
@@ -61,6 +63,7 @@ class World:
         self.conditions: dict[str, Callable[[RunState], bool]] = {}
         self.stopped: dict[str, str] = {}
         self._live: dict[str, tuple[Job, float, Outcome]] = {}
+        self.gates: Gates | None = None
         self.closed = False
         self.lost: RecordsLost | None = None
 
@@ -155,7 +158,9 @@ class World:
             inbox=self,
             holds=lambda step, state: self.conditions[step.id](state),
         )
-        return Scheduler(state, rooms, Options(**fields)).run()
+        if self.gates is None:
+            return Scheduler(state, rooms, Options(**fields)).run()
+        return GatedScheduler(state, rooms, Options(**fields), self.gates).run()
 
     def replay_into(self, state: RunState) -> None:
         """Bring a new run to `approved`."""
