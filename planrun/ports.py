@@ -59,6 +59,9 @@ if TYPE_CHECKING:
         def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
             """Say whether a step may start as `job` says; None: it starts no process."""
 
+        def failed(self, step: Step, state: RunState) -> Passage:
+            """Say what is to become of a failed step that asks for it; the answer stands in `answered` or on record."""
+
         def heard(self, state: RunState) -> list[GateAnswered]:
             """Return what people answered since the last call, checked."""
 

@@ -76,7 +76,7 @@ class Frontier:
         if not self._handlers.get(name, 0):
             return False
         found = self._state.steps[name]
-        return found.status == "failed" and found.step.on_failure != "continue"
+        return found.status == "failed" and found.on_failure != "continue"
 
     def _release(self, names: Iterable[str]) -> None:
         for name in names:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from planrun.engine.queue import push
 from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
+from planrun.model.job import as_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.engine.scheduler import Options, Rooms
-    from planrun.model.job import Passage, Prepared
+    from planrun.model.job import Outcome, Passage, Prepared
     from planrun.model.plan import Step
     from planrun.model.state import RunState
     from planrun.ports import Gates
@@ -32,6 +33,9 @@ class GatedScheduler(Scheduler):
 
     def _launch(self, step: Step) -> None:
         """Start a step that may start; what starts a process is made ready first, so that this is what is judged."""
+        if self._has_failed(step):
+            self._resolve(step)
+            return
         attempt = len(self.state.steps[step.id].attempts) + 1
         prepared = None
         if step.kind in ("run", "exec"):
@@ -76,6 +80,47 @@ class GatedScheduler(Scheduler):
         )
         self._settle(step.id)
         self._abort(step)
+
+    # What is to become of a failure.
+
+    def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
+        """Record the end of an attempt; when it is the last one that failed, somebody may be asked what to do."""
+        asks = step.on_failure == "ask" and outcome.status == "failed" and self.state.ending is None
+        if asks:
+            from planrun.engine.recovery import classify, react
+
+            tries = len(self.state.steps[step.id].tries)
+            if react(step, tries, outcome, repeat=True)[1] is None:
+                self._queue.release(step.id)
+                fields = as_fields(outcome, classify(outcome)) | {"step_status": "waiting"}
+                self._emit(ev.AttemptEnded(at=self._clock.stamp(), step=step.id, n=attempt, **fields))
+                self._resolve(step)
+                return
+        super()._conclude(step, attempt, outcome)
+
+    def _has_failed(self, step: Step) -> bool:
+        """Whether a step waits for somebody to say what its failure means."""
+        found = self.state.steps[step.id]
+        return found.status == "waiting" and found.after is not None and found.on_failure != "retry"
+
+    def _resolve(self, step: Step) -> None:
+        """Do with a failed step what somebody says, or have it wait for that."""
+        passage = self._gates.failed(step, self.state)
+        for event in (passage.opened, passage.answered):
+            if event is not None:
+                self._emit(event)
+        found = self.state.steps[step.id]
+        if passage.answer == "ask":
+            self._hold(step, passage)
+        elif found.on_failure == "retry":
+            self._queue.put_back(step.id)
+        else:
+            ended = found.attempts[-1].ended
+            reason = ended.reason if ended else "lost"
+            self._move(step.id, "failed", reason)
+            self._abort(step)
+
+    # Those who wait.
 
     def _heed(self) -> None:
         super()._heed()

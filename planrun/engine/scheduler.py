@@ -112,7 +112,7 @@ class Scheduler:
             found = self.state.steps[step.id]
             if found.ended:
                 self._queue.settle(step.id)
-            elif found.status == "paused":  # between two attempts, when the run was
+            elif found.status in ("paused", "waiting"):  # between two attempts, or after the last one
                 self._queue.put_back(step.id)
         if self.options.selected is not None:
             self._leave_out(steps, self.options.selected)
@@ -302,7 +302,8 @@ class Scheduler:
 
     def _abort(self, step: Step) -> None:
         """End the run when that is what the failure of a step means."""
-        if step.on_failure == "abort" and step.section == "steps" and self.state.ending is None:
+        aborts = self.state.steps[step.id].on_failure == "abort" and step.section == "steps"
+        if aborts and self.state.ending is None:
             self._stop_all("abort", "cancelled", step=step.id)
 
     def _move(self, name: str, status: str, reason: str, message: str = "") -> None:

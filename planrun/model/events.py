@@ -102,7 +102,7 @@ class GateOpened(Record):
 
     at: str
     step: str
-    kind: str  # approval, ask, decide
+    kind: str  # approval, ask, decide, or failure: what is to become of a step that failed
     question: str = ""
     header: str = ""
     options: tuple[dict[str, Any], ...] = ()  # of a decision: label, value, description

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     EdgeKind = Literal["ok", "completed", "failed", "done"]
     Schedule = Literal["dag", "levels", "batches", "sequential"]
-    OnFailure = Literal["block", "abort", "continue", "skip"]
+    OnFailure = Literal["block", "abort", "continue", "skip", "ask"]
     from planrun.model.policy import Origin, Policy
 
     Kind = Literal["run", "exec", "validate", "ask", "decide", "abstract"]

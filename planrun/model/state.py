@@ -56,6 +56,7 @@ class StepState:
     """What is known of one step; `step` is its plan."""
 
     __slots__ = (
+        "after",
         "attempts",
         "before",
         "ended_at",
@@ -71,7 +72,7 @@ class StepState:
     def __init__(self, step: Step) -> None:
         self.step = step
         self.attempts: list[AttemptState] = []
-        self.gate: Gate | None = None
+        self.gate: Gate | None = None  # before it starts
         self.reset()
 
     def reset(self) -> None:
@@ -81,6 +82,7 @@ class StepState:
         """
         if self.gate and self.step.kind in ("ask", "decide"):
             self.gate = None
+        self.after: Gate | None = None  # what is to become of its failure
         self.status = "pending"
         self.reason = ""
         self.message = ""
@@ -98,6 +100,14 @@ class StepState:
     def at_gate(self) -> bool:
         """Whether it waits for somebody."""
         return self.status == "waiting" and self.reason in AT_GATE
+
+    @property
+    def on_failure(self) -> str:
+        """What its failure means: what the plan says, or what somebody answered who was asked."""
+        if self.step.on_failure != "ask":
+            return self.step.on_failure
+        answered = self.after.answered if self.after else None
+        return str(answered.answer) if answered else "block"
 
     @property
     def flaky(self) -> bool:
@@ -199,8 +209,9 @@ class RunState:
             return None
         if any(self.steps[handler].status == "completed" for handler in self.handlers.get(step_id, ())):
             return "continue"
-        on_failure = state.step.on_failure
-        return on_failure if on_failure in ("continue", "skip") else None
+        if state.on_failure == "continue":
+            return "continue"
+        return "skip" if state.on_failure == "skip" else None
 
     def scope(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """The names an expression can read; `fixed` holds what does not change in a run (env, run, step …)."""
@@ -275,7 +286,8 @@ class RunState:
         for name in event.rerun:
             self.steps[name].reset()
         for step in self.steps.values():
-            if step.at_gate:  # what was asked stands; whether it is answered is seen when its turn comes
+            # What was asked stands; whether it is answered is seen when its turn comes.
+            if step.at_gate and step.after is None:
                 step.status = "pending"
 
     def _revise(self, version: int) -> None:
@@ -315,6 +327,7 @@ class RunState:
         state = self.steps[event.step]
         state.status = move_step(event.step, state.status, "running")
         state.attempts.append(AttemptState(event))
+        state.after = None
 
     def _attempt_ended(self, event: ev.AttemptEnded) -> None:
         state = self.steps[event.step]
@@ -339,6 +352,10 @@ class RunState:
             self.gate = Gate(opened=event)
             return
         state = self.steps[event.step]
+        if event.kind == "failure":  # it waits already
+            state.reason = "decision"
+            state.after = Gate(opened=event)
+            return
         state.status = move_step(event.step, state.status, "waiting")
         state.reason = "approval" if event.kind == "approval" else "decision"
         # An answer that came before the question holds for it; one to an earlier question was not good enough.
@@ -347,10 +364,13 @@ class RunState:
 
     def _gate_answered(self, event: ev.GateAnswered) -> None:
         if not event.step:
-            self.gate = Gate(opened=self.gate.opened if self.gate else None, answered=event)
+            self.gate = (self.gate or Gate()).but(answered=event)
             return
         state = self.steps[event.step]
-        state.gate = Gate(opened=state.gate.opened if state.gate else None, answered=event)
+        if state.after and state.after.answered is None:
+            state.after = state.after.but(answered=event)
+        else:
+            state.gate = (state.gate or Gate()).but(answered=event)
 
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates")

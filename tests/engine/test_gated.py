@@ -10,7 +10,7 @@ from planrun.errors import EXIT_DENIED, EXIT_WAITING
 from planrun.model import events as ev
 from planrun.model.job import Passage
 from planrun.model.state import RunState
-from tests.engine.world import FAIL, World, plan, step
+from tests.engine.world import FAIL, PASS, World, plan, step
 
 if TYPE_CHECKING:
     from planrun.model.job import Job
@@ -27,6 +27,7 @@ class Clerk:
         self.asks = asks  # seconds that an answer is waited for
         self.denies = denies
         self.judged: list[str] = []
+        self.choices: list[str] = []  # what becomes of failures, in order
         self.answers: list[tuple[float, str, str]] = []  # at, step, answer
 
     def judge(self, step: Step, state: RunState, _job: Job | None) -> Passage:
@@ -46,6 +47,16 @@ class Clerk:
             return Passage(answer="deny", is_late=True, reason="nobody answered")
         opened = ev.GateOpened(at="", step=step.id, kind="approval", reason="why")
         return Passage(answer="ask", opened=opened, seconds=seconds)
+
+    def failed(self, step: Step, state: RunState) -> Passage:
+        after = state.steps[step.id].after
+        if after and after.opened and after.answered:
+            return Passage(answer="allow")
+        opened = ev.GateOpened(at="", step=step.id, kind="failure")
+        if not self.choices:
+            return Passage(answer="ask", opened=opened)
+        answered = ev.GateAnswered(at="", step=step.id, answer=self.choices.pop(0), via="option")
+        return Passage(answer="allow", opened=opened, answered=answered)
 
     def heard(self, _state: RunState) -> list[ev.GateAnswered]:
         due = [entry for entry in self.answers if entry[0] <= self.world.clock.now]
@@ -215,3 +226,51 @@ def test_a_resumed_run_asks_again_only_what_is_open() -> None:
     assert world.go_on(state) == EXIT_WAITING
     assert world.started == ["a"]
     assert state.steps["b"].at_gate
+
+
+@pytest.mark.shows("N-52")
+@pytest.mark.parametrize(
+    ("choices", "status", "dependent", "code", "attempts"),
+    [
+        (["retry"], "completed", "completed", 0, 2),
+        (["retry", "retry", "skip"], "failed", "skipped", 0, 3),
+        (["skip"], "failed", "skipped", 0, 1),
+        (["continue"], "failed", "completed", 0, 1),
+        (["block"], "failed", "blocked", 1, 1),
+        (["abort"], "failed", "cancelled", 1, 1),
+    ],
+)
+def test_somebody_says_what_a_failure_means(
+    choices: list[str], status: str, dependent: str, code: int, attempts: int
+) -> None:
+    """`on_failure: ask` offers retry, skip, continue, block and abort, and the run does what was chosen."""
+    ends = [FAIL, *([FAIL, FAIL] if len(choices) > 1 else [PASS])]
+    world = world_of({}, a=ends)
+    assert isinstance(world.gates, Clerk)
+    world.gates.choices = list(choices)
+    of = plan([step("a", on_failure="ask"), step("b", ("a", "ok"))])
+    state, found = world.run(of)
+    assert (state.steps["a"].status, state.steps["b"].status, found) == (status, dependent, code)
+    assert len(state.steps["a"].attempts) == attempts
+
+
+def test_a_failure_that_nobody_decides_about_leaves_the_run_waiting() -> None:
+    """The run rests with the attempt on record; a later answer is followed when the run goes on."""
+    world = world_of({}, a=[FAIL, PASS])
+    of = plan([step("a", on_failure="ask"), step("b", ("a", "ok")), step("c")])
+    state, code = world.run(of)
+    assert code == EXIT_WAITING
+    assert sorted(world.started) == ["a", "c"]
+    assert state.steps["a"].at_gate
+    for event in (
+        ev.GateAnswered(at="", step="a", answer="retry", via="command"),
+        ev.RunResumed(
+            at="", planrun="", plan={}, params={}, context={}, options={}, rerun=(), lost=(), pid=1, host=""
+        ),
+    ):
+        state.apply(event)
+        world.append(event)
+    assert world.go_on(state) == 0
+    assert world.started[-2:] == ["a", "b"]
+    again = RunState(of).replay(world.events)
+    assert again.steps["b"].status == "completed"
