@@ -20,12 +20,25 @@ if TYPE_CHECKING:
 MAX_TEXT = 1 << 20  # characters of one answer, as of one parameter
 _YES = ("yes", "y", "true")
 _NO = ("no", "n", "false")
+RETRY = "retry"
+CHOICES = {
+    RETRY: "try once more",
+    "skip": "tolerate it, and skip what waits for it",
+    "continue": "tolerate it, and run what waits for it",
+    "block": "it counts, what waits for it is blocked, the rest goes on",
+    "abort": "it counts, and nothing else runs",
+}
+"""What may become of a failed step, in words, where the plan says `on_failure: ask`."""
 _NAMED = 12  # options that a message names
 
 
 def asking(plan: Plan) -> dict[str, Step]:
     """Return the steps of a plan that ask, by id."""
-    return {step.id: step for step in plan.steps if isinstance(step.action, Ask | Decide)}
+    return {
+        step.id: step
+        for step in plan.steps
+        if isinstance(step.action, Ask | Decide) or step.on_failure == "ask"
+    }
 
 
 def asking_step(plan: Plan, name: str) -> Step:
@@ -49,7 +62,8 @@ def answer_of_text(step: Step, text: str) -> Any:
         raise ValueError(f'the answer of "{step.id}" is longer than {MAX_TEXT} characters')
     if isinstance(action, Decide):
         return _chosen(step, action, _words(action, text))
-    assert isinstance(action, Ask)
+    if not isinstance(action, Ask):
+        return _fate(step, text.strip())
     if action.schema is None:
         word = text.strip().casefold()
         if word in _YES or word in _NO:
@@ -66,7 +80,8 @@ def answer_of_value(step: Step, value: Any) -> Any:
     action = step.action
     if isinstance(action, Decide):
         return _chosen(step, action, value if isinstance(value, list | tuple) else [value])
-    assert isinstance(action, Ask)
+    if not isinstance(action, Ask):
+        return _fate(step, value)
     if action.schema is None:
         if isinstance(value, bool):
             return value
@@ -77,6 +92,14 @@ def answer_of_value(step: Step, value: Any) -> Any:
     if problem:
         raise ValueError(f'the answer of "{step.id}" {problem}')
     return list(value) if isinstance(value, tuple) else value
+
+
+def _fate(step: Step, word: Any) -> str:
+    """Return what is to become of a failure of a step that says `on_failure: ask`."""
+    if isinstance(word, str) and word in CHOICES:
+        return word
+    there = ", ".join(CHOICES)
+    raise ValueError(f'{show(word)} is nothing that a failure of "{step.id}" can come to: {there}')
 
 
 def _type(schema: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ the criteria of options and, when the time is over, the default.
 
 from __future__ import annotations
 
-from planrun.app.options import answer_of_value
+from planrun.app.options import CHOICES, RETRY, answer_of_value
 from planrun.clock import between, later
 from planrun.errors import EvaluationError
 from planrun.model import events as ev
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planrun.app.answers import Answers
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.plan import Step
-    from planrun.model.state import Gate, RunState
+    from planrun.model.state import Gate, RunState, StepState
     from planrun.ports import Clock
     from planrun.steps.runner import Steps
 
@@ -69,6 +69,38 @@ class Questions:
             rule="answer",
             opened=None if asked else opened,
             answered=None if known is recorded else known,
+        )
+
+    def failed(self, step: Step, state: RunState) -> Passage:
+        """Say what is to become of a failed step that asks for it: an answer that was given, or the question.
+
+        An answer that was given before holds for every failure; to try once more holds for the first.
+        """
+        found = state.steps[step.id]
+        if found.after and found.after.answered:
+            return Passage(answer="allow", rule="answer")
+        known = self._answers.given.get(step.id) or self._answers.of_policies.get(step.id)
+        if known and known.value == RETRY and len(found.tries) > 1:
+            known = None
+        opened = None if found.at_gate else self._failure(step, found)
+        if known is None:
+            return Passage(answer="ask", opened=opened)
+        answered = self._answered(step.id, known.value, known.via).but(by=known.rule)
+        return Passage(answer="allow", rule="answer", opened=opened, answered=answered)
+
+    def _failure(self, step: Step, found: StepState) -> GateOpened:
+        error = found.error or {}
+        why = self._clean(error.get("message") or found.reason)
+        question = f"{step.label} failed ({why}). What is to become of it?"
+        options = tuple(
+            [{"label": word, "value": word, "description": told} for word, told in CHOICES.items()]
+        )
+        return ev.GateOpened(
+            at=self._clock.stamp(),
+            step=step.id,
+            kind="failure",
+            question=line(question, MAX_QUESTION),
+            options=options,
         )
 
     def early(self, state: RunState) -> list[GateAnswered]:

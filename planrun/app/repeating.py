@@ -129,6 +129,8 @@ class Repetition:
             return interrupted
         if found.status != "failed":
             return found.status
+        if found.reason == "denied":
+            return ""
         if found.reason == "lost" and not found.step.idempotent:
             return ""  # only who knows what it did can tell whether it may run again
         ending = self._before.ending

@@ -36,11 +36,7 @@ def open_gates(state: RunState) -> list[GateOpened]:
     found = []
     if state.status == "awaiting_approval" and state.gate and state.gate.opened and not state.gate.answered:
         found.append(state.gate.opened)
-    for step in state.steps.values():
-        gate = step.gate
-        if gate is not None and gate.opened is not None and gate.answered is None and not step.ended:
-            found.append(gate.opened)
-    return found
+    return found + [asked for step in state.steps.values() if (asked := step.asked) is not None]
 
 
 def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
@@ -112,8 +108,8 @@ def _rejected(reply: Reply, state: RunState) -> dict[str, Any]:
 def _answer(reply: Reply, state: RunState, name: str) -> Any:
     """Return what approving or rejecting a step is as an answer to what its gate asks."""
     step = _step(state, name)
-    opened = step.gate.opened if step.gate else None
-    if opened is None or opened not in open_gates(state):
+    opened = step.asked
+    if opened is None:
         raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
     if opened.kind == "approval":
         return "approved" if reply.verb == "approve" else "rejected"
@@ -133,7 +129,8 @@ def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInput(str(error)) from None
         step = state.steps[name]
-        before = step.gate.answered if step.gate else None
+        gate = step.after or step.gate
+        before = gate.answered if gate else None
         if step.ended or step.status == "running" or (before is not None and before.answer != answer):
             raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
         if name in found and found[name] != answer:

@@ -11,7 +11,7 @@ from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
 from planrun.app.reviewed import review
 from planrun.app.running import (
     Session,
-    condition,
+    admission_of,
     named_plan,
     refuse_abstract,
     scheduler_options,
@@ -86,8 +86,9 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         session.record(state, ledger, event)
         for name in course.given_up():
             session.record(state, ledger, _given_up(os.path.basename(rundir), name, event.at))
+        gates = session.admit(state, ledger, course.steps, course.opening, course.selected)
         ledger.sync()
-        return session.drive(state, ledger, course.steps, course.options)
+        return session.drive(state, ledger, course.steps, course.options, gates)
 
 
 def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, Reading, RunState]:
@@ -121,15 +122,20 @@ class Course:
         self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
         self.plan = self._revised(wish.plan) if wish.plan else state.plan
         refuse_abstract(self.plan)
-        self._opening = self._new_opening(state.started)
+        self.opening = self._new_opening(state.started)
+        admission = session.admission = admission_of(self.plan, session.settings, rundir, _policies(state))
+        if admission:
+            self.opening["options"]["policy"] = admission.recorded()
+            if session.vault:
+                admission.refuse(session.vault)
         self._after = self._under_the_plan()
         asked = {name for event in state.resumed for name in event.retry} | set(wish.steps)
-        chosen = select(self.plan, self._opening["options"]["selection"])
-        self._selected = None if chosen is None else chosen | asked
+        chosen = select(self.plan, self.opening["options"]["selection"])
+        self.selected = None if chosen is None else chosen | asked
         if session.vault:
-            self._opening["options"]["secrets"] = session.vault.notice(self.plan, self._selected)
-        self.options = scheduler_options(session, self.plan, self._selected)
-        self.steps = session.steps(self._after, rundir, self._opening)
+            self.opening["options"]["secrets"] = session.vault.notice(self.plan, self.selected)
+        self.options = scheduler_options(session, self.plan, self.selected)
+        self.steps = session.steps(self._after, rundir, self.opening)
         self._again = self._repetition()
 
     @property
@@ -145,7 +151,7 @@ class Course:
         lost = lost_attempts(self._before)
         steps = self._wish.steps
         return ev.RunResumed(
-            rerun=tuple(self._again), lost=tuple(lost), why=self._again, retry=steps, **self._opening
+            rerun=tuple(self._again), lost=tuple(lost), why=self._again, retry=steps, **self.opening
         )
 
     def keep_plan(self) -> None:
@@ -225,13 +231,14 @@ class Course:
 
     def _under_the_plan(self) -> RunState:
         """The state as it would be under the plan to go on with, if nothing ran again."""
-        if self.plan is self._before.plan and self._opening["params"] == self._before.params:
+        if self.plan is self._before.plan and self.opening["params"] == self._before.params:
             return self._before
-        return self._before.under(self.plan, self._opening["params"])
+        return self._before.under(self.plan, self.opening["params"])
 
     def _repetition(self) -> dict[str, str]:
-        holds = condition(self.steps)
-        found = Repetition(self._before, self._after, self.steps, selected=self._selected, holds=holds)
+        found = Repetition(
+            self._before, self._after, self.steps, selected=self.selected, holds=self.steps.holds
+        )
         if not self._wish.steps:
             return found.of_changes()
         for name in self._wish.steps:
@@ -302,6 +309,13 @@ class Course:
             yield f"  {name}: {why}" + (", and not idempotent, so it does not run" if lost else "")
         if len(again) > _TOLD:
             yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
+
+
+def _policies(state: RunState) -> list[Mapping[str, Any]]:
+    """Return what a run recorded of the policies it was under, from its start to its last resumption."""
+    options = [state.started.options] if state.started else []
+    options += [event.options for event in state.resumed]
+    return [known["policy"] for known in options if known.get("policy")]
 
 
 def _values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from planrun.app.reviewed import review
 from planrun.app.settings import ci_context, current_folder, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
-from planrun.errors import EvaluationError, InvalidInput, RecordsLost
+from planrun.errors import EXIT_WAITING, InvalidInput, RecordsLost
 from planrun.executors.local import LocalExecutor
 from planrun.executors.mark import Owner
 from planrun.executors.signals import SignalInbox
@@ -27,14 +27,19 @@ from planrun.steps.runner import Place, Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
+    from planrun.app.admission import Admission
+    from planrun.app.gates import PolicyGates
     from planrun.app.reviewed import Reviewed
     from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
     from planrun.ports import Masks, Sink
+
+    Policies = Sequence[Mapping[str, Any]]
+    Chosen = frozenset[str] | None  # steps that may run; None: all
     from planrun.records.ledger import Ledger
 
 
@@ -59,6 +64,7 @@ class Session:
         self.inbox = SignalInbox()
         self.lock = WorkspaceLock(records.home(workspace))
         self.vault: Vault | None = None  # None: there is nothing to keep secret
+        self.admission: Admission | None = None  # None: every step may start
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
@@ -189,31 +195,33 @@ class Session:
 
         return hide(names)
 
-    def drive(self, state: RunState, ledger: Ledger, steps: Steps, options: Options) -> Result:
-        """Run what is pending, write the reports and say how it ended and what could not be written."""
+    def drive(
+        self,
+        state: RunState,
+        ledger: Ledger,
+        steps: Steps,
+        options: Options,
+        gates: PolicyGates | None = None,
+    ) -> Result:
+        """Run what is pending, write the reports and say how it ended and what could not be written.
+
+        A run that awaits its approval starts nothing.
+        """
         rundir = steps.place.rundir
         screen = console(state, rundir, self.settings, masks=self.masks)
-        listing = os.path.join(self.workspace, records.HOME, records.PLACED)
-        owner = Owner(run=steps.place.run, workspace=self.workspace, listing=listing)
-        logs = os.path.join(rundir, "logs")
-        executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
-        if self.lock.used_before:
-            executor.clear()
-        rooms = Rooms(
-            executor=executor,
-            steps=steps,
-            journal=ledger,
-            sinks=_sinks(screen),
-            clock=self.clock,
-            inbox=self.inbox,
-            holds=condition(steps),
-            masks=self.masks,
-        )
-        scheduler = Scheduler(state, rooms, options)
-        code = scheduler.run()
+        if state.status == "awaiting_approval":
+            if state.gate and state.gate.opened:
+                screen.on_event(state.gate.opened, state)
+            ledger.sync()
+            code, lost = EXIT_WAITING, ledger.lost
+        else:
+            scheduler = self._scheduler(state, self._rooms(ledger, steps, screen), options, gates)
+            code, lost = scheduler.run(), scheduler.lost
+        if gates:
+            gates.close()
         ledger.close()
         paths, unwritten = self.report(state, rundir, ledger.head)
-        lost = scheduler.lost or unwritten
+        lost = lost or unwritten
         try:
             screen.close(state, paths, ledger.head)
         except RecordsLost as error:
@@ -221,6 +229,53 @@ class Session:
         if lost and self.vault and self.vault.veil:
             self.vault.veil.mask_error(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _scheduler(
+        self, state: RunState, rooms: Rooms, options: Options, gates: PolicyGates | None
+    ) -> Scheduler:
+        if gates is None:
+            return Scheduler(state, rooms, options)
+        from planrun.engine.gated import GatedScheduler
+
+        return GatedScheduler(state, rooms, options, gates)
+
+    def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink) -> Rooms:
+        rundir = steps.place.rundir
+        listing = os.path.join(self.workspace, records.HOME, records.PLACED)
+        owner = Owner(run=steps.place.run, workspace=self.workspace, listing=listing)
+        logs = os.path.join(rundir, "logs")
+        executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
+        if self.lock.used_before:
+            executor.clear()
+        return Rooms(
+            executor=executor,
+            steps=steps,
+            journal=ledger,
+            sinks=_sinks(screen),
+            clock=self.clock,
+            inbox=self.inbox,
+            holds=steps.holds,
+            masks=self.masks,
+        )
+
+    def admit(
+        self, state: RunState, ledger: Ledger, steps: Steps, opening: Mapping[str, Any], selected: Chosen
+    ) -> PolicyGates | None:
+        """Return the gates of a run, and have it be approved, or record what it waits for as a whole."""
+
+        def record(event: ev.Event) -> None:
+            self.record(state, ledger, event)
+
+        if self.admission is None:
+            if state.status == "awaiting_approval":
+                record(ev.PlanMoved(at=self.clock.stamp(), status="approved"))
+            return None
+        from planrun.app.admission import move_on
+
+        gates = self.admission.gates(opening, steps, self.clock, self.vault)
+        self.admission.keep(steps.place.rundir)
+        move_on(state, gates, selected, record, opening["at"])
+        return gates
 
 
 def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
@@ -270,8 +325,11 @@ def execute(
         from planrun.app.selection import select  # few runs are about a part of their plan
 
         selected = select(plan, wanted)
+    admission = admission_of(plan, settings)
+    if admission and vault:
+        admission.refuse(vault)
     with Session(settings, workspace or current_folder()) as session:
-        session.vault = vault
+        session.vault, session.admission = vault, admission
         run = records.new_run_id()
         session.claim(run)
         session.prepare_reports()
@@ -283,15 +341,34 @@ def execute(
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
         if vault:
             opening["options"]["secrets"] = vault.notice(plan, selected)
+        if admission:
+            opening["options"]["policy"] = admission.recorded()
         session.record(state, ledger, ev.RunStarted(run=run, **opening))
-        for status in ("awaiting_approval", "approved"):
-            session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status=status))
+        session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
+        steps = session.steps(state, rundir, opening)
+        gates = session.admit(state, ledger, steps, opening, selected)
         if ledger.lost and not ledger.records:
             records.discard(rundir)
             raise ledger.lost
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
-        steps = session.steps(state, rundir, opening)
-        return session.drive(state, ledger, steps, scheduler_options(session, plan, selected))
+        return session.drive(state, ledger, steps, scheduler_options(session, plan, selected), gates)
+
+
+def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:
+    """Return who is to be let in; None where every step may start, which then costs nothing.
+
+    `before` is what a run that goes on recorded of its policies, in `rundir`.
+    """
+    wishes = settings.policy or settings.auto_approve or settings.decide or settings.decisions
+    if not (plan.policy or wishes or before) and not any(map(_asks, plan.steps)):
+        return None
+    from planrun.app.admission import Admission
+
+    return Admission(plan, settings, rundir, before)
+
+
+def _asks(step: Step) -> bool:
+    return step.kind in ("ask", "decide") or step.on_failure == "ask" or step.origin != "file"
 
 
 def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | None) -> Options:
@@ -315,21 +392,6 @@ def refuse_abstract(plan: Plan) -> None:
             f"the plan has steps without an action: {named}{more}; expand it first: "
             "give each a `run`, an `exec` or a `validate`"
         )
-
-
-def condition(steps: Steps) -> Any:
-    """Return the evaluation of conditions; the evaluator is loaded with the first one."""
-
-    def holds(step: Step, state: RunState) -> bool:
-        from planrun.expressions.evaluate import evaluate
-
-        assert step.condition is not None
-        value = evaluate(step.condition, steps.scope(state, step))
-        if not isinstance(value, bool):
-            raise EvaluationError(f"{step.condition_text} is not true or false")
-        return value
-
-    return holds
 
 
 def _on_path(program: str, path: str) -> bool:

@@ -35,6 +35,8 @@ class Settings(Record):
     wait_lock: str = ""  # a duration; empty: do not wait
     decide: tuple[str, ...] = ()  # step=value: answers to what steps ask
     decisions: str = ""  # a file of such answers
+    policy: str = ""  # a file; a ceiling that the plan cannot lift
+    auto_approve: str = ""  # a level, in place of the plan's
 
     def selection(self) -> dict[str, list[str]]:
         """The part that chooses steps, as it is recorded."""

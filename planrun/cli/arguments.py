@@ -145,10 +145,26 @@ ANSWERING = (
         help="Answers in a YAML or JSON file: a mapping of step ids to values.",
     ),
 )
+APPROVING = (
+    Option(
+        flags=("--policy",),
+        name="policy",
+        kind="text",
+        metavar="FILE",
+        help="A policy that the plan cannot lift: what it stops is stopped, whatever the plan says.",
+    ),
+    Option(
+        flags=("--auto-approve",),
+        name="auto_approve",
+        kind="choice",
+        choices=("none", "read-only", "low", "medium", "high"),
+        help="The highest risk that runs unasked, instead of the plan's auto_approve; never above --policy.",
+    ),
+)
 CACHE = Option(
     flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan."
 )
-EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *RUNNING, CACHE)
+EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, *RUNNING, CACHE)
 REVISING = (
     # Variables of their own: those of `execute` are often set for a whole job.
     Option(
@@ -164,8 +180,8 @@ REVISING = (
         scope="RESUME",
     ),
 )
-RESUME = (*REVISING, *ANSWERING, *RUNNING)
-RETRY = (*ANSWERING, *RUNNING)
+RESUME = (*REVISING, *ANSWERING, *APPROVING, *RUNNING)
+RETRY = (*ANSWERING, *APPROVING, *RUNNING)
 
 
 def parse(

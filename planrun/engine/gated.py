@@ -51,6 +51,9 @@ class GatedScheduler(Scheduler):
             self._hold(step, passage)
         elif passage.answer == "deny":
             self._refuse(step, passage)
+        elif passage.answer == "skip":
+            self._queue.release(step.id)
+            self._move(step.id, "skipped", "approval", passage.reason)
         else:
             self._admit(step, attempt, prepared, passage)
 

@@ -69,7 +69,7 @@ class Passage(Record):
     started instead of what was judged; None: that itself. `seconds`: how long an answer is waited for.
     """
 
-    answer: Literal["allow", "ask", "deny"]
+    answer: Literal["allow", "ask", "deny", "skip"]
     risk: str = ""
     rule: str = ""
     reason: str = ""

@@ -102,6 +102,12 @@ class StepState:
         return self.status == "waiting" and self.reason in AT_GATE
 
     @property
+    def asked(self) -> ev.GateOpened | None:
+        """What it waits for an answer to."""
+        gate = self.after or self.gate
+        return gate.opened if gate and gate.answered is None and not self.ended else None
+
+    @property
     def on_failure(self) -> str:
         """What its failure means: what the plan says, or what somebody answered who was asked."""
         if self.step.on_failure != "ask":

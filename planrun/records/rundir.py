@@ -7,6 +7,7 @@ import time
 
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.records.ledger import GENESIS, NEW, Ledger
+from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,6 +186,29 @@ def add_plan(path: str, version: int, plan: bytes) -> None:
             os.close(folder)
     except OSError as error:
         raise RecordsLost(f"the records cannot be written: {name}: {error.strerror}") from None
+
+
+def add_policy(path: str, digest: str, data: bytes) -> None:
+    """Keep a policy that a run is under, by the sha256 of its bytes; raises RecordsLost."""
+    name = os.path.join(path, f"policy.{digest}.yml")
+    try:
+        if not os.path.lexists(name):
+            _write(name, data, sync=True)
+    except OSError as error:
+        raise RecordsLost(f"the records cannot be written: {name}: {error.strerror}") from None
+
+
+def read_policy(path: str, digest: str) -> bytes:
+    """Return a policy that a run is under; raises InvalidInput when it is gone or was altered."""
+    name = os.path.join(path, f"policy.{digest}.yml")
+    try:
+        with open(name, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise InvalidInput(f"the run's copy of its policy cannot be read: {name}: {error.strerror}") from None
+    if sha256(data).hexdigest() != digest:
+        raise InvalidInput(f"the run's copy of its policy was altered: {name}; start a new run")
+    return data
 
 
 def runs(workspace: str) -> Iterator[str]:

@@ -66,6 +66,16 @@ class Steps:
                 values["env"] = {**self.place.env, **_texts(state.plan.env), **_texts(step.env)}
         return values
 
+    def holds(self, step: Step, state: RunState) -> bool:
+        """Evaluate the condition of a step; raises EvaluationError."""
+        from planrun.expressions.evaluate import evaluate  # few plans have one
+
+        assert step.condition is not None
+        value = evaluate(step.condition, self.scope(state, step))
+        if not isinstance(value, bool):
+            raise EvaluationError(f"{step.condition_text} is not true or false")
+        return value
+
     def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
         """Render a step for one attempt; what cannot be rendered is `failed(refused)` and never runs."""
         scope = self.scope(state, step, attempt)

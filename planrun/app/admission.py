@@ -1,0 +1,89 @@
+"""Who is let in, in one run: what is in force, what a run keeps of it, and the gates that its steps come to."""
+
+from __future__ import annotations
+
+from planrun.app.answers import answers_of
+from planrun.app.door import Door
+from planrun.app.gates import Judges, PolicyGates
+from planrun.app.policies import ceilings_of, layers_of, recall, recorded
+from planrun.app.questions import Questions
+from planrun.model import events as ev
+from planrun.policy.deciding import in_force
+from planrun.records.rundir import add_policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from planrun.app.secrets import Vault
+    from planrun.app.settings import Settings
+    from planrun.clock import SystemClock
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
+    from planrun.steps.runner import Steps
+
+
+class Admission:
+    """The policies of a run, the answers that are known, and its gates.
+
+    `before`: what a run that goes on recorded of its policies, in `rundir`; all its ceilings stay in force, and so does
+    the level that the command line gave, unless there is a new one. Raises InvalidInput, InvalidPlan for files and
+    answers that are none.
+    """
+
+    def __init__(
+        self, plan: Plan, settings: Settings, rundir: str = "", before: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        ceilings = ceilings_of(settings)
+        for policy in before:
+            recall(ceilings, rundir, policy["ceilings"])
+        option = settings.auto_approve or next((told["option"] for told in reversed(before)), "")
+        self._ceilings = ceilings
+        self.layers = layers_of(plan, settings.but(auto_approve=option), ceilings)
+        self._answers = answers_of(
+            plan, settings.decide, settings.decisions, [ceiling.policy for ceiling in ceilings.known]
+        )
+
+    def recorded(self) -> dict[str, Any]:
+        """What the first event of a run, and that of its resumption, record."""
+        return {**recorded(self.layers), "told": in_force(self.layers)}
+
+    def refuse(self, vault: Vault) -> None:
+        """Raise InvalidInput when an answer would have a secret recorded."""
+        vault.refuse_answers(self._answers.values())
+
+    def keep(self, rundir: str) -> None:
+        """Keep the ceilings in a run's folder; raises RecordsLost."""
+        for digest, data in self._ceilings.files.items():
+            add_policy(rundir, digest, data)
+
+    def gates(
+        self, opening: Mapping[str, Any], steps: Steps, clock: SystemClock, vault: Vault | None
+    ) -> PolicyGates:
+        """Return the gates for a run that starts, or goes on, with the event whose fields `opening` has."""
+        place = steps.place
+        judges = Judges(self.layers, opening["context"], opening["plan"]["digest"])
+        judges.questions = Questions(self._answers, steps, clock)
+        judges.door = Door(place.rundir, place.workspace, clock, vault)
+        return PolicyGates(judges, clock, place.workspace)
+
+
+def move_on(
+    state: RunState,
+    gates: PolicyGates,
+    selected: frozenset[str] | None,
+    record: Callable[[ev.Event], None],
+    at: str,
+) -> None:
+    """Record what the caller answered, and have a run be approved, or record what the whole plan waits for."""
+    for event in gates.early(state):
+        record(event)
+    if state.status != "awaiting_approval":
+        return
+    answered = state.gate.answered if state.gate else None
+    gate = gates.before_all(state.plan, selected) if answered is None else None
+    if gate is None:
+        record(ev.PlanMoved(at=at, status="approved"))
+    elif state.gate is None:  # it may have been asked before, by a run that goes on now
+        record(gate)

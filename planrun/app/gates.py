@@ -1,0 +1,162 @@
+"""The gates of a run: each step that wants to start is judged by policies, approvals and answers."""
+
+from __future__ import annotations
+
+from planrun.app.judging import as_started, as_written
+from planrun.app.policies import facts_of
+from planrun.app.repeating import LEFT_OUT
+from planrun.model import events as ev
+from planrun.model.job import Passage
+from planrun.policy.deciding import decide
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    from planrun.app.door import Door
+    from planrun.app.questions import Questions
+    from planrun.clock import SystemClock
+    from planrun.model.job import Job
+    from planrun.model.plan import Plan, Step
+    from planrun.model.state import RunState
+    from planrun.policy.deciding import Decision, Layers
+
+    class Approvals(Protocol):
+        """The approval files that the caller named."""
+
+        def covers(self, step: str, digest: str) -> bool:
+            """Say whether one of them covers a step."""
+
+        def cover(self, step: str, digest: str) -> str:
+            """Return the id of an approval that covers a step and take note of its use; "" when none does."""
+
+        def why_not(self, step: str, digest: str) -> str:
+            """Say in words why none of them covers a step; "" when there are none."""
+
+
+class Judges:
+    """Who has a say about the steps of one run."""
+
+    def __init__(self, layers: Layers, context: Mapping[str, Any], digest: str) -> None:
+        self.layers = layers
+        self.context = context
+        self.digest = digest
+        self.questions: Questions | None = None
+        self.approvals: Approvals | None = None
+        self.door: Door | None = None
+
+
+class PolicyGates:
+    """The port `Gates` of the engine."""
+
+    def __init__(self, judges: Judges, clock: SystemClock, workspace: str) -> None:
+        self._judges = judges
+        self._clock = clock
+        self._workspace = workspace
+
+    def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
+        """Say whether a step may start as `job` says; None: it starts no process."""
+        judges = self._judges
+        gate = state.steps[step.id].gate
+        # The digest tells it from an option of the same name.
+        if gate and gate.answered and gate.answered.answer == LEFT_OUT and gate.answered.digest:
+            by = f" by {gate.answered.by}" if gate.answered.by else ""
+            return Passage(answer="skip", reason=f"left out{by}")
+        found = as_written(step) if job is None else as_started(step, state.plan, job, self._workspace)[0]
+        decision = decide(facts_of(step, judges.context, found), judges.layers)
+        level = str(found["risk"])
+        if step.kind in ("ask", "decide") and decision.answer == "ask":  # it asks somebody anyway
+            decision = decision.but(answer="allow")
+        if decision.answer == "deny":
+            return Passage(answer="deny", risk=level, rule=decision.rule, reason=decision.reason)
+        if decision.answer == "ask":
+            return self._approval(step, state, decision, level)
+        if step.kind in ("ask", "decide") and judges.questions is not None:
+            return judges.questions.judge(step, state)
+        passage = Passage(answer="allow", risk=level, rule=decision.rule)
+        return passage if job is None else passage.but(job=job)
+
+    def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
+        """Look for an approval, or ask for one."""
+        gate = state.steps[step.id].gate
+        blanket = state.gate.answered if state.gate else None
+        answered = gate.answered if gate and gate.answered else blanket
+        if answered is not None and answered.answer == "approved":
+            rule = f"approval:{answered.approval}" if answered.approval else f"approval:{answered.via}"
+            return Passage(answer="allow", risk=level, rule=rule)
+        if answered is not None:
+            by = f" by {answered.by}" if answered.by else ""
+            return Passage(answer="deny", risk=level, rule=decision.rule, reason=f"rejected{by}")
+        return self._new_approval(step, decision, level)
+
+    def _new_approval(self, step: Step, decision: Decision, level: str) -> Passage:
+        at, judges = self._clock.stamp(), self._judges
+        approvals = judges.approvals
+        used = approvals.cover(step.id, judges.digest) if approvals else ""
+        reason = decision.reason
+        if approvals and not used and (why := approvals.why_not(step.id, judges.digest)):
+            reason = f"{reason}; {why}"
+        opened = ev.GateOpened(
+            at=at, step=step.id, kind="approval", risk=level, rule=decision.rule, reason=reason
+        )
+        if not used:
+            return Passage(answer="ask", risk=level, rule=decision.rule, reason=reason, opened=opened)
+        answered = ev.GateAnswered(
+            at=at, step=step.id, answer="approved", via="approval", approval=used, digest=judges.digest
+        )
+        return Passage(answer="allow", risk=level, rule=f"approval:{used}", opened=opened, answered=answered)
+
+    def heard(self, state: RunState) -> list[ev.GateAnswered]:
+        """Return what people answered since the last call, checked."""
+        return self._judges.door.heard(state) if self._judges.door else []
+
+    def early(self, state: RunState) -> list[ev.GateAnswered]:
+        """Return what the caller answered before anything was asked."""
+        return self._judges.questions.early(state) if self._judges.questions else []
+
+    def failed(self, step: Step, state: RunState) -> Passage:
+        """Say what is to become of a failed step that asks for it."""
+        assert self._judges.questions is not None
+        return self._judges.questions.failed(step, state)
+
+    def close(self) -> None:
+        """Let nobody answer any more."""
+        if self._judges.door:
+            self._judges.door.close()
+
+    def before_all(self, plan: Plan, selected: frozenset[str] | None) -> ev.GateOpened | None:
+        """Return what the whole plan waits for before anything starts; None when something may start.
+
+        That is so when a policy asks for one approval of the plan, or when no step that could be the first may start.
+        """
+        judges = self._judges
+        steps = [step for step in plan.main() if selected is None or step.id in selected]
+        asked = {step.id: decision for step in steps if (decision := self._asked(step))}
+        if not asked:
+            return None
+        policies = [*[ceiling.policy for ceiling in judges.layers.ceilings], judges.layers.plan]
+        if not any(policy and policy.ask_for == "plan" for policy in policies):
+            firsts = [step for step in steps if not step.edges]
+            if not firsts or any(step.id not in asked or step.condition is not None for step in firsts):
+                return None
+        named = ", ".join(list(asked)[:8]) + (f" and {len(asked) - 8} more" if len(asked) > 8 else "")
+        first = next(iter(asked.values()))
+        return ev.GateOpened(
+            at=self._clock.stamp(),
+            step="",
+            kind="approval",
+            rule=first.rule,
+            reason=f"{named}: {first.reason}",
+        )
+
+    def _asked(self, step: Step) -> Decision | None:
+        """Return why a step would be asked for, as far as its text tells and no approval covers it."""
+        judges = self._judges
+        if step.kind in ("ask", "decide"):
+            return None
+        decision = decide(facts_of(step, judges.context, as_written(step)), judges.layers)
+        if decision.answer != "ask":
+            return None
+        covered = judges.approvals is not None and judges.approvals.covers(step.id, judges.digest)
+        return None if covered else decision

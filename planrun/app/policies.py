@@ -1,0 +1,88 @@
+"""Which policies are in force: the plan's, the ceilings of the command line, and those that a run began with."""
+
+from __future__ import annotations
+
+from planrun.model.policy import Policy
+from planrun.policy.deciding import Ceiling, Facts, Layers, decide
+from planrun.records.rundir import read_policy
+from planrun.sha256 import sha256
+from planrun.source.policyfile import load_policy, policy_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from planrun.app.settings import Settings
+    from planrun.model.plan import Plan, Step
+    from planrun.policy.deciding import Decision
+
+
+class Ceilings:
+    """The ceilings of a run and the bytes of their files, which its folder keeps."""
+
+    def __init__(self) -> None:
+        self.known: tuple[Ceiling, ...] = ()
+        self.files: dict[str, bytes] = {}  # by sha256
+
+    def add(self, file: str, policy: Policy, data: bytes) -> None:
+        """Take in a ceiling; the same one twice is one."""
+        digest = str(sha256(data).hexdigest())
+        if digest not in self.files:
+            self.files[digest] = data
+            self.known = (*self.known, Ceiling(policy=policy, file=file, sha256=digest))
+
+
+def ceilings_of(settings: Settings) -> Ceilings:
+    """Return the ceilings that the caller names; raises InvalidInput, InvalidPlan."""
+    found = Ceilings()
+    if settings.policy:
+        policy, data = load_policy(settings.policy)
+        found.add(settings.policy, policy, data)
+    return found
+
+
+def recall(ceilings: Ceilings, rundir: str, recorded: Iterable[Mapping[str, Any]]) -> None:
+    """Take in the ceilings that a run was under before; raises InvalidInput when its copy of one was altered."""
+    for told in recorded:
+        data = read_policy(rundir, told["sha256"])
+        ceilings.add(told["file"], policy_in(data, told["file"]), data)
+
+
+def layers_of(plan: Plan, settings: Settings, ceilings: Ceilings | None = None) -> Layers:
+    """Return all that is in force for a plan; raises InvalidInput, InvalidPlan for a policy file that is none."""
+    found = ceilings or ceilings_of(settings)
+    return Layers(plan=plan.policy, file=plan.file, option=settings.auto_approve, ceilings=found.known)
+
+
+def recorded(layers: Layers) -> dict[str, Any]:
+    """Return what is in force as the first event of a run records it."""
+    return {
+        "plan": _told(layers.plan) if layers.plan else None,
+        "option": layers.option,
+        "ceilings": [
+            {"file": ceiling.file, "sha256": ceiling.sha256, **_told(ceiling.policy)}
+            for ceiling in layers.ceilings
+        ],
+    }
+
+
+def _told(policy: Policy) -> dict[str, Any]:
+    return {
+        "auto_approve": policy.auto_approve,
+        "llm_auto_approve": policy.llm_auto_approve,
+        "rules": len(policy.rules),
+        "ask_for": policy.ask_for,
+    }
+
+
+def static_decision(step: Step, layers: Layers, context: Mapping[str, Any]) -> Decision:
+    """Return what a step would be told as far as the plan's text tells; values that come later may change it."""
+    from planrun.app.judging import as_written
+
+    return decide(facts_of(step, context, as_written(step)), layers)
+
+
+def facts_of(step: Step, context: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
+    """Return what a decision is made of; `found` are the fields that tell what the step would do."""
+    return Facts(step=step, ref=str(context.get("ref", "")), event=str(context.get("event", "")), **found)
