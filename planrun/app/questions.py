@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from planrun.app.answers import Answers
     from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.gating import Gate
     from planrun.model.plan import Step
-    from planrun.model.state import Gate, RunState, StepState
+    from planrun.model.state import RunState, StepState
     from planrun.ports import Clock
     from planrun.steps.runner import Steps
 

@@ -8,11 +8,10 @@ from planrun.app.comparing.lines import differences
 from planrun.app.copies import newest, state_of
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
-from planrun.app.reviewed import review
+from planrun.app.reviewed import named_plan, review
 from planrun.app.running import (
     Session,
     admission_of,
-    named_plan,
     refuse_abstract,
     scheduler_options,
     vault_of,

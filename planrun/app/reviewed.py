@@ -50,6 +50,22 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str) -> Reviewed:
     return Reviewed(digest=digest_of(plan.digest, params, {}))
 
 
+def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
+    """What a ledger says of the plan that a run has, and of all that was reviewed with it."""
+    named: dict[str, Any] = {
+        "name": plan.name,
+        "version": plan.version,
+        "digest": reviewed.digest,
+        "sha256": sha256(plan.source).hexdigest(),  # of the copy in the run's folder
+        "file": plan.file,
+    }
+    if reviewed.scripts:
+        named["scripts"] = dict(sorted(reviewed.scripts.items()))
+    if reviewed.uncovered:
+        named["uncovered"] = dict(sorted(reviewed.uncovered.items()))
+    return named
+
+
 def digest_of(canonical: str, params: Mapping[str, Any], scripts: Mapping[str, str]) -> str:
     """Return the digest of what was reviewed, hex; `canonical` is that of the plan alone."""
     parts = [FORM, canonical, _ordered(params), sorted(scripts.items())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun import __version__
-from planrun.app.reviewed import review
+from planrun.app.reviewed import named_plan, review
 from planrun.app.settings import ci_context, current_folder, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
@@ -20,7 +20,6 @@ from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import write_reports
-from planrun.sha256 import sha256
 from planrun.steps.environment import caller_environment, withheld
 from planrun.steps.render import BASH, SH
 from planrun.steps.runner import Place, Steps
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from planrun.app.admission import Admission
     from planrun.app.gates import PolicyGates
-    from planrun.app.reviewed import Reviewed
     from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
@@ -251,7 +249,7 @@ class Session:
             executor=executor,
             steps=steps,
             journal=ledger,
-            sinks=_sinks(screen),
+            sinks=(screen,),
             clock=self.clock,
             inbox=self.inbox,
             holds=steps.holds,
@@ -276,22 +274,6 @@ class Session:
         self.admission.keep(steps.place.rundir)
         move_on(state, gates, selected, record, opening["at"])
         return gates
-
-
-def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
-    """What a ledger says of the plan that a run has, and of all that was reviewed with it."""
-    named: dict[str, Any] = {
-        "name": plan.name,
-        "version": plan.version,
-        "digest": reviewed.digest,
-        "sha256": sha256(plan.source).hexdigest(),  # of the copy in the run's folder
-        "file": plan.file,
-    }
-    if reviewed.scripts:
-        named["scripts"] = dict(sorted(reviewed.scripts.items()))
-    if reviewed.uncovered:
-        named["uncovered"] = dict(sorted(reviewed.uncovered.items()))
-    return named
 
 
 def vault_of(plan: Plan) -> Vault | None:
@@ -396,7 +378,3 @@ def refuse_abstract(plan: Plan) -> None:
 
 def _on_path(program: str, path: str) -> bool:
     return any(os.access(os.path.join(folder, program), os.X_OK) for folder in path.split(os.pathsep))
-
-
-def _sinks(screen: Sink) -> tuple[Sink, ...]:
-    return (screen,)

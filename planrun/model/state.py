@@ -13,13 +13,13 @@ from planrun.errors import (
 )
 from planrun.model import events as ev
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
-from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from planrun.model.gating import Gate
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
 
@@ -43,13 +43,6 @@ class AttemptState:
     def status(self) -> str:
         """`running` until the attempt has an end."""
         return self.ended.status if self.ended else "running"
-
-
-class Gate(Record):
-    """A gate as far as it got; `opened` is None where somebody answered before it was reached."""
-
-    opened: ev.GateOpened | None = None
-    answered: ev.GateAnswered | None = None
 
 
 class StepState:
@@ -353,30 +346,10 @@ class RunState:
         if state.ended:
             state.ended_at = event.at
 
-    def _gate_opened(self, event: ev.GateOpened) -> None:
-        if not event.step:
-            self.gate = Gate(opened=event)
-            return
-        state = self.steps[event.step]
-        if event.kind == "failure":  # it waits already
-            state.reason = "decision"
-            state.after = Gate(opened=event)
-            return
-        state.status = move_step(event.step, state.status, "waiting")
-        state.reason = "approval" if event.kind == "approval" else "decision"
-        # An answer that came before the question holds for it; one to an earlier question was not good enough.
-        early = state.gate.answered if state.gate and state.gate.opened is None else None
-        state.gate = Gate(opened=event, answered=early)
+    def _gate(self, event: ev.GateOpened | ev.GateAnswered) -> None:
+        from planrun.model.gating import fold  # few runs have gates
 
-    def _gate_answered(self, event: ev.GateAnswered) -> None:
-        if not event.step:
-            self.gate = (self.gate or Gate()).but(answered=event)
-            return
-        state = self.steps[event.step]
-        if state.after and state.after.answered is None:
-            state.after = state.after.but(answered=event)
-        else:
-            state.gate = (state.gate or Gate()).but(answered=event)
+        fold(self, event)
 
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates")
@@ -405,8 +378,8 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.AttemptStarted: RunState._attempt_started,
     ev.AttemptEnded: RunState._attempt_ended,
     ev.StepMoved: RunState._step_moved,
-    ev.GateOpened: RunState._gate_opened,
-    ev.GateAnswered: RunState._gate_answered,
+    ev.GateOpened: RunState._gate,
+    ev.GateAnswered: RunState._gate,
     ev.RunEnding: RunState._run_ending,
     ev.RunEnded: RunState._run_ended,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.state import Gate
+from planrun.model.gating import Gate
 from planrun.reports.clean import line
 
 TYPE_CHECKING = False
