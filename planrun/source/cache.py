@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 200
 MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
-_FORM = b"planrun compiled plan 2\n"
+_FORM = b"planrun compiled plan 3\n"
 _ENDING = ".plan"
 # What decides what a file is compiled to.
 _COMPILERS = (
@@ -33,12 +33,18 @@ _COMPILERS = (
     "source/forms",
     "source/formulas",
     "source/fragments",
+    "source/gates",
     "source/outline",
     "source/packed",
+    "source/risks",
+    "source/rules",
     "source/canonical",
     "expressions/grammar",
     "expressions/names",
     "model/plan",
+    "model/policy",
+    "risk/actions",
+    "risk/classify",
 )
 _DIGEST = 32  # bytes of a sha256
 

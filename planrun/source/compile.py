@@ -23,7 +23,8 @@ from planrun.source.formulas import LIST_CHECKS
 from planrun.source.naming import with_scripts
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
-from planrun.source.rules import policy_of
+from planrun.source.risks import Risks
+from planrun.source.rules import failure_word, policy_of
 from planrun.source.shape import as_bool, as_duration, as_int, as_number, to_data
 from planrun.source.validate import Checked, shell_words
 
@@ -37,17 +38,16 @@ _LINES = ("title", "description", "owner", "notes")
 # All that most steps say.
 _SIMPLE = frozenset(("id", "run", "exec", "validate", "ask", "decide", "depends_on", "condition", "recovers"))
 GATES = ("ask", "decide")
-SAFE = ("validate", *GATES)  # planrun itself does them, and changes nothing
 _WORDS = ("any", "timeout", "idle_timeout")  # what `retries: {on: …}` names besides the classes of errors
 
 
 def compile_plan(checked: Checked) -> Plan:
     """Return the plan of a tree in which neither shape nor meaning had a problem."""
-    return _Compiler(checked).plan()
+    return Compiler(checked).plan()
 
 
-class _Compiler:
-    """One plan on its way; what a step does not say is asked of `defaults`."""
+class Compiler:
+    """One plan on its way, of a tree whose shape is right; what a step does not say is asked of `defaults`."""
 
     def __init__(self, checked: Checked) -> None:
         self.outline = checked.outline
@@ -67,6 +67,7 @@ class _Compiler:
             if any(reference.path[0] == "step" for reference in formula.references)
         }
         self.general = self.settings({}, self.defaults)
+        self.risks = Risks(self.texts(self.root.get("env")), self.words(self.root.get("env_file")))
 
     def plan(self) -> Plan:
         """Put everything together."""
@@ -120,11 +121,34 @@ class _Compiler:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(draft, fields)
-        if fields["kind"] in SAFE:
-            fields["risk"] = "read-only"
+        fields.update(self.risks.of(fields))
+        self.meaning_of_failure(fields)
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
         return Step(**fields)
+
+    def meaning_of_failure(self, fields: dict[str, Any]) -> None:
+        """Fill in what the policy says about failures of such a risk, where neither step nor `defaults` say it."""
+        if self.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
+            word = failure_word(self.policy, fields.get("risk", "high"))
+            if word:
+                fields["on_failure"] = word
+
+    def surface(self, draft: Draft) -> dict[str, Any]:
+        """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""
+        keys = draft.keys
+        fields: dict[str, Any] = {"id": draft.id, "kind": "validate", "action": Abstract()}
+        if "validate" not in keys:
+            self.action(keys, fields)
+        for key in ("shell", "workdir"):
+            node = keys.get(key) or self.defaults.get(key)
+            if node is not None:
+                fields[key] = getattr(self, key)(node)
+        if "env" in keys:
+            fields["env"] = self.texts(keys["env"])
+        if "env_file" in keys:
+            fields["env_file"] = self.words(keys["env_file"])
+        return fields
 
     def details(self, draft: Draft, fields: dict[str, Any]) -> None:
         """Fill in what only some steps say."""

@@ -111,6 +111,10 @@ def _check(data: bytes, file: str) -> tuple[Checked | None, list[Problem]]:
     if root is None:
         return None, problems
     checked = validate(root, file, data, sound=not problems)
+    if not problems and any(["risk" in draft.keys for draft in checked.outline.drafts]):  # noqa: C419 - half the time
+        from planrun.source.declared import check_declared  # the whole classifier
+
+        check_declared(checked)
     if not checked.problems:
         return checked, problems
     # What is misshapen is often misunderstood as well: one finding for one place is enough.

@@ -83,6 +83,7 @@ CODES: dict[str, str] = {
     "E251": "an answer that is not accepted",
     "E252": "a key that means nothing for a question",
     "E253": "an answer that nobody asks for",
+    "E260": "a risk below the one that was found",
     "W301": "nothing is filled in here",
     "W302": "quoting that may not protect",
     "W303": "a rule that changes nothing",

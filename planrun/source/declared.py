@@ -1,0 +1,33 @@
+"""Risks that steps declare, held against those that are found."""
+
+from __future__ import annotations
+
+from planrun.risk.levels import rank
+from planrun.source.compile import Compiler
+from planrun.source.problems import in_order
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.source.validate import Checked
+
+
+def check_declared(checked: Checked) -> None:
+    """Report every declared risk that is below the one that was found; only such steps are looked at."""
+    outline = checked.outline
+    compiler = Compiler(checked)
+    for draft in outline.drafts:
+        if "risk" not in draft.keys or draft.is_gate:
+            continue
+        try:
+            fields = compiler.surface(draft)
+        except ValueError:  # a shell that cannot be split into words: told already
+            continue
+        found = compiler.risks.of({**fields, "declared_risk": ""})
+        node = draft.keys["risk"]
+        if found and rank(node.value) < rank(found["risk"]):
+            message = f'step "{draft.id}" declares the risk {node.value}, and planrun finds {found["risk"]}'
+            hint = found["risk_reason"]
+            if found.get("open_risk"):
+                hint += "; leave `risk` out, and it is found again when all values are known"
+            outline.report("E260", message, node, hint)
+    checked.problems = in_order(outline.problems)
