@@ -187,7 +187,7 @@ def behind(text: str, chance: random.Random) -> str:
         "A=1; ",
     )
     return (
-        chance.choice(("# no comment\n", "\n", " ", "\t", "pwd;", "set -e\n", "cd src/.. && ", *ways)) + text
+        chance.choice(("# no comment\n", "\n", " ", "\t", "pwd;", "set -u\n", "cd src/.. && ", *ways)) + text
     )
 
 
