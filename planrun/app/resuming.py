@@ -18,7 +18,7 @@ from planrun.app.running import (
 )
 from planrun.app.selection import select
 from planrun.app.settings import current_folder
-from planrun.errors import InvalidInput
+from planrun.errors import Denied, InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
@@ -120,6 +120,7 @@ class Course:
         self._named = newest(state)
         self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
         self.plan = self._revised(wish.plan) if wish.plan else state.plan
+        _refuse_rejected(state, self.plan)
         refuse_abstract(self.plan)
         self.opening = self._new_opening(state.started)
         admission = session.admission = admission_of(self.plan, session.settings, rundir, _policies(state))
@@ -315,6 +316,15 @@ def _policies(state: RunState) -> list[Mapping[str, Any]]:
     options = [state.started.options] if state.started else []
     options += [event.options for event in state.resumed]
     return [known["policy"] for known in options if known.get("policy")]
+
+
+def _refuse_rejected(state: RunState, plan: Plan) -> None:
+    """Raise Denied for a run that somebody rejected, unless it is to go on with another plan."""
+    answered = state.gate.answered if state.gate else None
+    if state.ended and answered and answered.answer == "rejected" and plan is state.plan:
+        reason = f": {answered.reason}" if answered.reason else ""
+        run = state.started.run if state.started else ""
+        raise Denied(f"the run {run} was rejected by {answered.by}{reason}; it stays cancelled")
 
 
 def _values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -1,0 +1,396 @@
+"""Runs that ask, answered by the installed command: before, at rest, while they go on; and by nobody who may not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import LIMIT
+from tests.gated import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conftest import Command
+
+ASKING = """\
+version: 1
+steps:
+  - {id: build, run: echo build >> ran}
+  - id: sure
+    depends_on: [build]
+    ask: {question: Publish?}
+  - id: auth
+    decide:
+      question: Which?
+      options: [{label: JSON web token, value: jwt}, {label: Session, value: session}]
+  - id: publish
+    depends_on: [sure, auth]
+    run: echo "publish with ${{ steps.auth.outputs.answer }}" >> ran
+"""
+# `build` runs until there is a file `go`, so that the run goes on while it asks.
+GOING = ASKING.replace(
+    "run: echo build >> ran", 'run: "until test -e go; do sleep 0.02; done; echo build >> ran"'
+)
+GOING = GOING.replace("    depends_on: [build]\n", "")
+APPROVED = """\
+version: 1
+policy: {auto_approve: read-only}
+steps:
+  - {id: look, run: ls}
+  - {id: push, depends_on: [look], run: echo push >> ran}
+  - {id: tell, depends_on: [push], run: ls}
+  - {id: last, depends_on: [tell], run: ls}
+"""
+WHOLE = APPROVED.replace("read-only}", "read-only, ask_for: plan}")
+
+
+class Folder:
+    """A folder with one plan, and its newest run."""
+
+    def __init__(self, planrun: Command) -> None:
+        self.planrun = planrun
+        self.path = planrun.folder
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def execute(
+        self, plan: str, *words: str, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Execute a plan."""
+        (self.path / "plan.yml").write_text(plan)
+        return self.planrun("execute", "plan.yml", *words, env=env)
+
+    def start(self, plan: str, *words: str) -> subprocess.Popen[str]:
+        """Start a plan and let it run."""
+        (self.path / "plan.yml").write_text(plan)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "planrun", "execute", "plan.yml", *words],
+            cwd=self.path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def says(self, code: int, *words: str, env: dict[str, str] | None = None) -> str:
+        """Run a command, hold its exit code, and return all it said."""
+        found = self.planrun(*words, env=env)
+        assert found.returncode == code, found.stdout + found.stderr
+        return found.stdout + found.stderr
+
+    def ran(self) -> list[str]:
+        """Return what the steps did."""
+        path = self.path / "ran"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def step(self, name: str) -> tuple[str, str]:
+        """Return status and reason of a step, as the reports tell."""
+        ledger = json.loads((self.path / "planrun-out" / "ledger.json").read_text())
+        (found,) = [step for step in ledger["steps"] if step["id"] == name]
+        return found["status"], found["reason"]
+
+    def events(self, kind: str) -> list[dict[str, object]]:
+        """Return the events of a kind in the ledger of the newest run."""
+        *_, newest = sorted(self.path.glob(".planrun/runs/*/ledger.jsonl"))
+        rows = [json.loads(row) for row in newest.read_text().splitlines(keepends=True) if row.endswith("\n")]
+        return [row for row in rows if row["type"] == kind]
+
+    def waits(self, *steps: str) -> bool:
+        """Whether these steps have been asked for."""
+        if not list(self.path.glob(".planrun/runs/*/ledger.jsonl")):
+            return False
+        return set(steps) <= {event["step"] for event in self.events("gate_opened")}
+
+
+@pytest.fixture
+def folder(planrun: Command) -> Iterator[Folder]:
+    """Give the test its folder; what is left of its runs at the end is killed."""
+    found = Folder(planrun)
+    yield found
+    (found.path / "go").touch()
+    for process in found.processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.shows("V-07", "V-20", "V-45", "GP-53")
+def test_a_run_waits_is_answered_and_goes_on(folder: Folder) -> None:
+    """It comes to rest with exit code 5 as often as it is resumed; each answer is recorded with who gave it."""
+    assert folder.execute(ASKING).returncode == 5
+    assert folder.ran() == ["build"]
+    assert (folder.step("sure"), folder.step("auth")) == (("waiting", "decision"), ("waiting", "decision"))
+    folder.says(5, "resume", "last")
+    said = folder.says(0, "decide", "last", "auth=JSON web token", "--by", "Ann")
+    assert 'auth is answered with "jwt"' in said
+    assert "still waits: sure (ask): Publish?" in said
+    folder.says(5, "resume", "last")
+    told = json.loads(folder.says(0, "decide", "last", "sure=yes", "--reason", "It is Monday", "--json"))
+    assert (told["recorded"][0]["answer"], told["waiting"], told["status"]) == (True, [], "paused")
+    assert folder.planrun("runs").stdout.count("paused") == 1
+    folder.says(0, "resume", "last")
+    assert folder.ran() == ["build", "publish with jwt"]
+    auth, sure = folder.events("gate_answered")
+    assert (auth["answer"], auth["via"], auth["by"]) == ("jwt", "command", "Ann")
+    assert (sure["answer"], sure["reason"]) == (True, "It is Monday")
+    folder.says(0, "verify", "last")
+
+
+@pytest.mark.shows("N-17", "N-18", "V-46")
+@pytest.mark.parametrize("way", ["option", "variable", "file", "policy"])
+def test_what_is_answered_before_is_not_asked(folder: Folder, way: str) -> None:
+    """By options, by a variable, by a file, by the plan's policy: the run does not wait."""
+    plan, words, env = ASKING, [], {}
+    if way == "option":
+        words = ["--decide", "sure=yes", "--decide", "auth=session"]
+    elif way == "variable":
+        env = {"PLANRUN_DECIDE": "sure=yes\nauth=session\n"}
+    elif way == "file":
+        (folder.path / "answers.yml").write_text("sure: yes\nauth: session\n")
+        words = ["--decisions", "answers.yml"]
+    else:
+        plan = ASKING.replace("steps:", "policy: {decisions: {sure: true, auth: session}}\nsteps:", 1)
+    assert folder.execute(plan, *words, env=env).returncode == 0
+    assert folder.ran() == ["build", "publish with session"]
+    via = {"variable": "option"}.get(way, way)
+    assert {str(event["via"]) for event in folder.events("gate_answered")} == {via}
+
+
+def test_what_was_answered_at_the_start_holds_on_a_resume(folder: Folder) -> None:
+    """An answer is given once, also when its step had not come to its turn."""
+    assert (
+        folder.execute(
+            ASKING.replace("decide:", "depends_on: [sure]\n    decide:"), "--decide", "auth=jwt"
+        ).returncode
+        == 5
+    )
+    folder.says(0, "decide", "last", "sure=y", "--resume")
+    assert folder.ran() == ["build", "publish with jwt"]
+
+
+@pytest.mark.shows("V-07", "V-47")
+def test_a_wrong_answer_runs_nothing(folder: Folder) -> None:
+    """No option, an unknown step, one that asks nothing, two answers: exit code 2 before anything starts."""
+    for words, said in (
+        (["--decide", "auth=jtw"], 'did you mean "jwt"?'),
+        (["--decide", "auth=jwt,session"], "takes one option, and these are 2"),
+        (["--decide", "shure=yes"], 'did you mean "sure"?'),
+        (["--decide", "build=yes"], "asks nothing"),
+        (["--decide", "sure=yes", "--decide", "sure=no"], "in two ways"),
+        (["--decisions", "none.yml"], "there is no such file"),
+    ):
+        found = folder.execute(ASKING, *words)
+        assert (found.returncode, said in found.stderr) == (2, True), found.stderr
+    (folder.path / "answers.yml").write_text("auth: jwt\nsure: perhaps\n")
+    found = folder.execute(ASKING, "--decisions", "answers.yml")
+    assert found.returncode == 2
+    assert "answers.yml:2:7: error[E222]" in found.stderr
+    assert folder.ran() == []
+    assert not list(folder.path.glob(".planrun/runs/*"))
+    assert folder.execute(ASKING).returncode == 5
+    folder.says(2, "decide", "last", "auth=jtw")
+    folder.says(2, "resume", "last", "--decide", "auth=jtw")
+    assert folder.events("gate_answered") == []
+
+
+@pytest.mark.shows("N-17")
+def test_no_is_a_denial_that_stays(folder: Folder) -> None:
+    """The step failed (denied), exit code 3, not run again by a resume or a retry, but asked in a changed plan."""
+    assert folder.execute(ASKING, "--decide", "auth=jwt", "--decide", "sure=no").returncode == 3
+    assert folder.step("sure") == ("failed", "denied")
+    assert folder.step("publish") == ("blocked", "upstream")
+    folder.says(3, "resume", "last")
+    assert "was rejected" in folder.says(2, "retry", "last", "sure")
+    folder.says(2, "decide", "last", "sure=yes")
+    (folder.path / "plan.yml").write_text(ASKING.replace("Publish?", "Publish it after all?"))
+    folder.says(5, "resume", "last", "--plan", "plan.yml")
+    folder.says(0, "approve", "last", "sure", "--resume")
+    assert folder.ran() == ["build", "publish with jwt"]
+
+
+@pytest.mark.shows("GP-53", "N-08")
+def test_a_step_is_approved_or_rejected(folder: Folder) -> None:
+    """Approved, it runs; rejected, it is denied with who and why, and no resume changes that."""
+    assert folder.execute(APPROVED).returncode == 5
+    assert "does not wait for anybody, it is pending" in folder.says(2, "approve", "last", "tell")
+    folder.says(0, "approve", "last", "push", "--resume")
+    assert folder.ran() == ["push"]
+    assert "it ended completed" in folder.says(2, "approve", "last", "push")
+    assert folder.execute(APPROVED).returncode == 5
+    folder.says(3, "reject", "last", "push", "--by", "Ann", "--reason", "Not today", "--resume")
+    assert folder.step("push") == ("failed", "denied")
+    folder.says(3, "resume", "last")
+    assert "was rejected by Ann: Not today" in folder.says(2, "retry", "last", "push")
+    assert folder.ran() == ["push"]
+
+
+@pytest.mark.shows("GP-53", "N-09")
+def test_a_plan_that_is_rejected_is_cancelled(folder: Folder) -> None:
+    """Nothing ran and nothing will: verdict cancelled, exit code 3, which every resume returns."""
+    assert folder.execute(WHOLE).returncode == 5
+    digest = str(folder.events("run_started")[0]["plan"]["digest"])  # type: ignore[index]
+    assert "this run has" in folder.says(2, "approve", "last", "--digest", "0" * 64)
+    assert "cancelled" in folder.says(0, "reject", "last", "--digest", digest, "--reason", "Too risky")
+    ledger = json.loads((folder.path / "planrun-out" / "ledger.json").read_text())
+    assert (ledger["verdict"], ledger["exit_code"]) == ("cancelled", 3)
+    assert "was rejected" in folder.says(3, "resume", "last")
+    assert "it ended cancelled" in folder.says(2, "approve", "last")
+    folder.says(0, "verify", "last")
+    assert folder.ran() == []
+
+
+@pytest.mark.shows("N-10", "GP-53")
+def test_steps_are_left_out_when_a_plan_is_approved(folder: Folder) -> None:
+    """What is left out is skipped (approval), and so is everything that depends on it, however far."""
+    assert folder.execute(WHOLE).returncode == 5
+    assert "push is left out" in folder.says(0, "approve", "last", "--skip", "push", "--resume")
+    assert folder.ran() == []
+    assert folder.step("look")[0] == "completed"
+    for name in ("push", "tell", "last"):
+        assert folder.step(name) == ("skipped", "approval")
+    assert "left out" in folder.says(2, "retry", "last", "push")
+    folder.says(0, "retry", "last", "look")
+    assert folder.step("last") == ("skipped", "approval")
+    assert folder.ran() == []
+
+
+def test_what_waits_can_be_cancelled(folder: Folder) -> None:
+    """A run at rest is ended by `cancel`, whatever it waits for, also when it is answered already."""
+    assert folder.execute(WHOLE).returncode == 5
+    folder.says(0, "cancel", "last")
+    assert folder.execute(ASKING).returncode == 5
+    folder.says(0, "decide", "last", "sure=yes")
+    folder.says(0, "cancel", "last")
+    assert folder.planrun("runs").stdout.count("cancelled") == 2
+
+
+@pytest.mark.shows("N-39", "V-59")
+def test_time_takes_the_default_or_fails(folder: Folder) -> None:
+    """The run waits, nobody answers: the default is the answer, and without one the step failed (timeout)."""
+    plan = ASKING.replace("{question: Publish?}", "{question: Publish?, timeout: 300ms, default: false}")
+    assert folder.execute(plan, "--decide", "auth=jwt").returncode == 3
+    assert folder.step("sure") == ("failed", "denied")
+    assert [event["via"] for event in folder.events("gate_answered")] == ["option", "timeout"]
+    plan = ASKING.replace("{question: Publish?}", "{question: Publish?, timeout: 300ms}")
+    assert folder.execute(plan, "--decide", "auth=jwt").returncode == 1
+    assert folder.step("sure") == ("failed", "timeout")
+
+
+@pytest.mark.shows("V-07", "V-45")
+def test_a_run_that_goes_on_is_told(folder: Folder) -> None:
+    """From another shell, while a step runs: the same process goes on, and wrong answers change nothing."""
+    process = folder.start(GOING)
+    until(lambda: folder.waits("sure", "auth"))
+    assert "is no option" in folder.says(2, "decide", "last", "auth=x")
+    assert "does not wait" in folder.says(2, "approve", "last", "publish")
+    told = json.loads(folder.says(0, "decide", "last", "auth=session", "--json"))
+    assert (told["live"], told["recorded"][0]["answer"]) == (True, "session")
+    assert "was answered already" in folder.says(2, "decide", "last", "auth=jwt")
+    folder.says(0, "approve", "last", "sure", "--by", "Ann")
+    (folder.path / "go").touch()
+    assert process.wait(LIMIT) == 0
+    assert sorted(folder.ran()) == ["build", "publish with session"]
+    folder.says(0, "verify", "last")
+    assert not list(folder.path.glob(".planrun/runs/*/door"))
+
+
+@pytest.mark.shows("V-59")
+def test_a_gate_with_a_time_is_answered_before_it(folder: Folder) -> None:
+    """Nothing runs, and the process waits; an answer ends that at once."""
+    plan = ASKING.replace("{question: Publish?}", "{question: Publish?, timeout: 1h}")
+    process = folder.start(plan, "--decide", "auth=jwt")
+    until(lambda: folder.waits("sure"))
+    folder.says(0, "decide", "last", "sure=yes")
+    assert process.wait(LIMIT) == 0
+    assert folder.ran() == ["build", "publish with jwt"]
+
+
+def test_a_run_that_was_killed_is_answered_and_resumed(folder: Folder) -> None:
+    """What it asked stands in its ledger; the socket that it left keeps nobody out."""
+    process = folder.start(GOING)
+    until(lambda: folder.waits("sure", "auth") and bool(list(folder.path.glob(".planrun/runs/*/door"))))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    folder.says(0, "decide", "last", "auth=jwt")
+    assert not list(folder.path.glob(".planrun/runs/*/door"))
+    folder.says(0, "approve", "last", "sure")
+    (folder.path / "go").touch()
+    folder.says(0, "resume", "last")
+    assert folder.ran()[-1] == "publish with jwt"
+
+
+# Each tries to answer from inside of a step; $P is the interpreter, $D the socket.
+ATTEMPTS = {
+    "verb": '"$P" -m planrun approve last sure',
+    "without the environment": 'env -i PATH="$PATH" PYTHONPATH="$PYTHONPATH" "$P" -m planrun approve last sure',
+    "in a session of its own": 'setsid -w env -i PYTHONPATH="$PYTHONPATH" "$P" -m planrun approve last sure',
+    "through the socket": '"$P" client.py "$D"',
+    "through the socket, without environment": 'env -i "$P" client.py "$D"',
+    "as a daemon": '(setsid env -i "$P" client.py "$D" > said 2>&1 &)\n'
+    "until test -s said; do sleep 0.02; done; cat said",
+}
+
+
+@pytest.mark.parametrize("way", ATTEMPTS)
+def test_a_step_cannot_answer(folder: Folder, way: str) -> None:
+    """By verb or by socket, with or without its environment, its session and its parents: it is refused."""
+    (folder.path / "client.py").write_text(
+        "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
+        's.sendall(b\'{"verb": "approve", "steps": ["sure"]}\\n\')\nprint(s.makefile().read(), flush=True)\n'
+    )
+    plan = f"""\
+version: 1
+env: {{P: {json.dumps(sys.executable)}, PYTHONPATH: {json.dumps(os.environ.get("PYTHONPATH", ""))}}}
+steps:
+  - id: sure
+    ask: {{question: Publish?}}
+  - id: try
+    run: |
+      until test -e .planrun/runs/*/door; do sleep 0.02; done
+      D=$(echo .planrun/runs/*/door)
+      {ATTEMPTS[way]} 2>&1 || true
+  - {{id: publish, depends_on: [sure], run: echo publish >> ran}}
+"""
+    found = folder.execute(plan, "--logs", "all")
+    assert found.returncode == 5, found.stdout + found.stderr
+    (log,) = folder.path.glob(".planrun/runs/*/logs/try/1.log")
+    assert "cannot answer" in log.read_text()
+    assert folder.events("gate_answered") == []
+    assert folder.ran() == []
+
+
+def test_errors_name_what_waits(folder: Folder) -> None:
+    """Nothing to answer, no such run, no such step: exit code 2 with the way on."""
+    assert "there are no runs" in folder.says(2, "approve", "last")
+    assert folder.execute(ASKING).returncode == 5
+    said = folder.says(2, "approve", "last")
+    assert "no approval is asked for" in said
+    assert '"sure" waits for yes or no: planrun decide' in said
+    assert '"auth" waits for an answer: planrun decide' in said
+    assert "no question of yes or no" in folder.says(2, "approve", "last", "auth")
+    assert 'did you mean "sure"?' in folder.says(2, "approve", "last", "shure")
+    assert "name the step that is rejected" in folder.says(2, "reject", "last")
+    assert "an answer is given as id=value" in folder.says(2, "decide", "last", "sure")
+    assert "choose one" in folder.says(2, "approve", "last", "sure", "--skip", "sure")
+
+
+def test_an_answer_holds_no_secret(folder: Folder) -> None:
+    """Answers are recorded, so one that holds a secret is refused wherever it is given."""
+    plan = ASKING.replace("steps:", "secrets: [TOKEN]\nsteps:", 1).replace(
+        "Publish?}", "Publish?, type: string}"
+    )
+    env = {"TOKEN": "correct-horse-battery"}
+    found = folder.execute(plan, "--decide", "sure=correct-horse-battery", env=env)
+    assert (found.returncode, "correct-horse" in found.stderr) == (2, False)
+    assert "holds the value of TOKEN" in found.stderr
+    assert folder.execute(plan, env=env).returncode == 5
+    said = folder.says(2, "decide", "last", "sure=correct-horse-battery", env=env)
+    assert "holds the value of TOKEN" in said
+    assert "correct-horse" not in said
