@@ -295,9 +295,9 @@ def _is_recorded(rundir: str, size: int, event: GateAnswered) -> bool:
     """Say whether an answer stands behind the first `size` bytes of a ledger."""
     with open(_ledger(rundir), "rb") as file:
         file.seek(size)
-        told = file.read()
-    words = f'"type":"gate_answered","at":{dumps(event.at)},"step":{dumps(event.step)},'.encode()
-    return words in told
+        rows = file.read().splitlines(keepends=True)
+    whole = [json.loads(row) for row in rows if row.endswith(b"\n") and b'"gate_answered"' in row]
+    return any(row["step"] == event.step and row["at"] == event.at for row in whole)
 
 
 def _ledger(rundir: str) -> str:

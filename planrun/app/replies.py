@@ -48,13 +48,13 @@ def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
     digest = str(newest(state).get("digest", ""))
     if reply.digest and reply.digest != digest:
         raise InvalidInput(f"what was reviewed has the digest {reply.digest}, this run has {digest}")
-    said = {"at": at, "via": "command", "by": reply.by}
+    said = {"via": "command", "by": reply.by}
     if reply.reason:
         said["reason"] = reply.reason
     found = _WORDS[reply.verb](reply, state)
     if reply.verb != "decide":
         said["digest"] = digest
-    return [ev.GateAnswered(step=step, answer=answer, **said) for step, answer in found.items()]
+    return [ev.GateAnswered(at=at, step=step, answer=answer, **said) for step, answer in found.items()]
 
 
 def waiting(state: RunState) -> str:
@@ -154,7 +154,7 @@ def _step(state: RunState, name: str) -> StepState:
 def _why_not(step: StepState) -> str:
     """Say why a step does not wait."""
     gate = step.gate
-    if not step.ended and gate is not None and gate.answered is not None:
+    if gate is not None and gate.answered is not None:
         by = f" by {gate.answered.by}" if gate.answered.by else ""
         return f'the step "{step.step.id}" was answered already{by}, with {show(gate.answered.answer)}'
     reason = f" ({step.reason})" if step.reason else ""

@@ -41,14 +41,14 @@ GOING = ASKING.replace(
 GOING = GOING.replace("    depends_on: [build]\n", "")
 APPROVED = """\
 version: 1
-policy: {auto_approve: read-only}
+policy: {rules: [{require: {step: push}}]}
 steps:
   - {id: look, run: ls}
   - {id: push, depends_on: [look], run: echo push >> ran}
   - {id: tell, depends_on: [push], run: ls}
   - {id: last, depends_on: [tell], run: ls}
 """
-WHOLE = APPROVED.replace("read-only}", "read-only, ask_for: plan}")
+WHOLE = APPROVED.replace("policy: {", "policy: {ask_for: plan, ")
 
 
 class Folder:
@@ -317,7 +317,7 @@ def test_a_run_that_was_killed_is_answered_and_resumed(folder: Folder) -> None:
     process = folder.start(GOING)
     until(lambda: folder.waits("sure", "auth") and bool(list(folder.path.glob(".planrun/runs/*/door"))))
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.wait(LIMIT)
     folder.says(0, "decide", "last", "auth=jwt")
     assert not list(folder.path.glob(".planrun/runs/*/door"))
     folder.says(0, "approve", "last", "sure")
@@ -333,8 +333,7 @@ ATTEMPTS = {
     "in a session of its own": 'setsid -w env -i PYTHONPATH="$PYTHONPATH" "$P" -m planrun approve last sure',
     "through the socket": '"$P" client.py "$D"',
     "through the socket, without environment": 'env -i "$P" client.py "$D"',
-    "as a daemon": '(setsid env -i "$P" client.py "$D" > said 2>&1 &)\n'
-    "until test -s said; do sleep 0.02; done; cat said",
+    "as a daemon": '(setsid env -i "$P" client.py "$D" >it 2>&1 &); while ! test -s it; do sleep 0.02; done; cat it',
 }
 
 
