@@ -116,7 +116,7 @@ PROGRAMS: dict[str, Rules] = {
     "sleep": Rule("read-only", "number+"),
     "type": Rule("read-only", "name+", "-a -t -p -P", builtin=True),
     "command": (
-        Rule("read-only", "name+", "-v -V", needs="-v -V", builtin=True),
+        Rule("read-only", "name+", "-v -V", needs="-v -V", style="posix", builtin=True),
         Rule("read-only", "command", style="posix", builtin=True),
     ),
     "source": Rule("medium", "run arg*", builtin=True, style="posix", check=_source),

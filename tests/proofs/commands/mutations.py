@@ -172,23 +172,16 @@ def ended_options(text: str, chance: random.Random) -> str:
     return " ".join([*words[:-1], "--", words[-1]])
 
 
+_AHEAD = (
+    *("true && ", "cd . ; ", "ls; ", "time ", ": ; ", "true\n", "echo 'a b' | wc -l\n", "false || ", "A=1; "),
+    *("# no comment\n", "\n", " ", "\t", "pwd;", "set -u\n", "cd src/.. && "),
+)
+
+
 def behind(text: str, chance: random.Random) -> str:
-    """Put something harmless in front."""
-    ways = (
-        "true && ",
-        "cd . ; ",
-        "ls; ",
-        "! ",
-        "time ",
-        ": ; ",
-        "true\n",
-        "echo 'a b' | wc -l\n",
-        "false || ",
-        "A=1; ",
-    )
-    return (
-        chance.choice(("# no comment\n", "\n", " ", "\t", "pwd;", "set -u\n", "cd src/.. && ", *ways)) + text
-    )
+    """Put something harmless in front; `!` only where nothing asks how the first command ended."""
+    asked = re.search(r"&&|\|\||\bset -e|\bif\b", text)
+    return chance.choice(_AHEAD if asked else (*_AHEAD, "! ")) + text
 
 
 def before(text: str, chance: random.Random) -> str:
