@@ -29,6 +29,8 @@ def as_written(step: Step) -> dict[str, Any]:
         "reason": step.risk_reason,
         "effects": step.effects,
         "text": action(step),
+        # Its commands are known when it starts; until then a rule about commands is looked for in the text.
+        "is_understood": False,
     }
 
 

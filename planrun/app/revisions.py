@@ -81,7 +81,24 @@ def _standard_input() -> bytes:
     return data
 
 
+def read_policy(name: str) -> bytes:
+    """Return the bytes of a policy file, which may be one in a commit; raises InvalidInput, InvalidPlan."""
+    if _is_file(name):
+        return read_source(name, "policy")
+    _commit_name, _path, data = _in_commit(name)
+    if data is None:
+        raise InvalidInput(f"there is no policy at {name}")
+    return data
+
+
 def _of_commit(name: str) -> Side:
+    commit, path, data = _in_commit(name)
+    plan = None if data is None else _load(data, path, name)
+    return Side(name=name, path=path, commit=commit, plan=plan)
+
+
+def _in_commit(name: str) -> tuple[str, str, bytes | None]:
+    """Return the full name of the commit, the path, and the bytes of the file; None where there is no such file."""
     ref, _, path = name.partition(":")
     # A search through all commits is no name either.
     searches = "^{" in ref or any(char in ref for char in " ?*[\\")
@@ -92,12 +109,12 @@ def _of_commit(name: str) -> Side:
     commit = _commit(ref)
     found = _entry(commit, path)
     if not found:
-        return Side(name=name, path=path, commit=commit)
+        return commit, path, None
     mode, kind, blob = found
     if kind != "blob" or mode not in ("100644", "100755"):
         what = {"tree": "a directory", "commit": "a submodule"}.get(kind, "a symbolic link")
-        raise InvalidInput(f"{name}: a plan is a regular file, and this is {what}")
-    return Side(name=name, path=path, commit=commit, plan=_load(_blob(name, blob), path, name))
+        raise InvalidInput(f"{name}: plans and policies are regular files, and this is {what}")
+    return commit, path, _blob(name, blob)
 
 
 def _commit(ref: str) -> str:

@@ -23,6 +23,13 @@ _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": 
 @click.argument("old", type=click.Path(readable=False))
 @click.argument("new", type=click.Path(readable=False))
 @click.option(
+    "--policy",
+    type=click.Path(readable=False),
+    default="",
+    metavar="FILE",
+    help="A policy that the plan cannot lift, as for execute; COMMIT:PATH reads it from git.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
@@ -40,13 +47,14 @@ _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": 
 )
 @click.option("--exit-code", is_flag=True, help="End with 1 when there is a difference.")
 def diff(  # noqa: PLR0913 - click gives each option as an argument
-    old: str, new: str, *, form: str, as_json: bool, color: str, exit_code: bool
+    old: str, new: str, *, policy: str, form: str, as_json: bool, color: str, exit_code: bool
 ) -> int:
     """Tell what NEW does that OLD does not, and the other way round; comments and spelling do not count.
 
     OLD and NEW are plan files, `-` for standard input, or COMMIT:PATH, which is read from git and never from the
     checkout; where the commit has no such file, the plan is new (or gone). PATH counts from the root of the
-    repository. A file with a colon in its name is written ./a:b.yml.
+    repository. A file with a colon in its name is written ./a:b.yml. Told besides: which steps of NEW need an
+    approval under its policy and --policy, and the command that writes it.
 
     \b
     Exit codes:
@@ -59,11 +67,12 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
       planrun diff old.yml new.yml
       planrun diff origin/main:plans/release.yml plans/release.yml
       planrun diff HEAD~1:plan.yml HEAD:plan.yml --exit-code
+      planrun diff origin/main:plan.yml plan.yml --policy origin/main:ci/policy.yml
       planrun diff origin/main:plan.yml plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
     """
     from planrun.app.comparing.report import masked, read_report
 
-    found = read_report(old, new)
+    found = read_report(old, new, policy)
     form = "json" if as_json else form
     if form == "json":
         from planrun.app.comparing.data import as_data

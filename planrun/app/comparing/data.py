@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from planrun.app.comparing.approvals import Approvals, Gate
     from planrun.app.comparing.records import Change, StepChange
     from planrun.app.comparing.report import Report
     from planrun.app.revisions import Side
@@ -35,12 +36,22 @@ def as_data(report: Report) -> dict[str, Any]:
         "policy": {"changes": _changes(found.policy), "allows_more": list(found.laxer)},
         "steps": [_step(step) for step in found.steps],
         "scripts": [{**vars(script), "steps": list(script.steps)} for script in report.scripts],
-        "approvals": {
-            "policy": report.policy or None,
-            "steps": [{**vars(gate), "before": gate.before or None} for gate in report.gates],
-            "command": report.command or None,
-        },
+        "approvals": _approvals(report.approvals) if report.approvals else None,
     }
+
+
+def _approvals(found: Approvals) -> dict[str, Any]:
+    return {
+        "policy": found.policy,
+        "whole_plan": found.whole,
+        "needed": [_gate(gate) for gate in found.needed],
+        "lifted": [_gate(gate) for gate in found.lifted],
+        "command": found.command or None,
+    }
+
+
+def _gate(gate: Gate) -> dict[str, Any]:
+    return {**vars(gate), "before": gate.before or None}
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -7,7 +7,7 @@ plan stands in code spans, in fenced blocks, or escaped.
 from __future__ import annotations
 
 from planrun.app.comparing import phrases
-from planrun.app.comparing.text import answer, change_rows
+from planrun.app.comparing.text import change_rows
 from planrun.app.comparing.texts import Texts
 from planrun.reports.clean import line, plain
 from planrun.reports.mdtext import code, fence, inline
@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from planrun.app.comparing.approvals import Approvals, Gate
     from planrun.app.comparing.records import Change, StepChange
     from planrun.app.comparing.report import Report
     from planrun.app.revisions import Side
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 BUDGET = 60_000  # bytes, so that it holds in characters, too, with room for what a bot adds
 _TABLE = "| Step | What changed | Risk |\n| --- | --- | --- |\n"
 _SHARES = {"table": 20_000, "gates": 8_000}  # bytes that one part may take at most
+_MORE = "- and {} more\n"
 _ROWS = 80  # of one step
 _WIDTH = 400  # characters of a row
 _BEFORE = 60  # characters that are shown before the first one that differs, in rows that are too long
@@ -40,7 +42,8 @@ def markdown(report: Report) -> str:
     if found.laxer:
         reasons = _fitting([f"> - {inline(reason)}\n" for reason in found.laxer], 4_000, "> - and {} more\n")
         parts.append(f"\n> **The policy allows more:**\n>\n{reasons}")
-    parts += _gates(report)
+    if report.approvals:
+        parts += _approvals(report.approvals)
     common = phrases.once_for_many(found)
     told = phrases.one_by_one(found, common)
     if told:
@@ -75,18 +78,24 @@ def _digest(side: Side) -> str:
     return code(side.plan.digest[:12]) if side.plan else "no plan"
 
 
-def _gates(report: Report) -> list[str]:
-    parts = []
-    if report.policy:
-        parts.append(f"\nPolicy in force: {inline(report.policy)}\n")
-    if report.gates:
-        rows = [f"- {code(gate.step)}: {inline(answer(gate))}\n" for gate in report.gates]
-        told = _fitting(rows, _SHARES["gates"], "- and {} more\n")
-        parts.append(f"\n**Approvals needed**\n\n{told}")
-    if report.command:
-        command = report.command if len(report.command) < 4_000 else f"{report.command[:4_000]} …"
-        parts.append(f"\n{fence(plain(visible(command)), 'sh')}")
+def _approvals(found: Approvals) -> list[str]:
+    parts = [f"\nPolicy in force: {inline(found.policy)}\n"]
+    whole = ["- the plan as a whole, before anything starts\n"] * found.whole
+    needed = [*whole, *map(_gate, found.needed)]
+    for title, rows in (
+        ("Approvals needed", needed),
+        ("Asked for or denied until now, and not any more", [_gate(gate) for gate in found.lifted]),
+    ):
+        if rows:
+            parts.append(f"\n**{title}**\n\n{_fitting(rows, _SHARES['gates'], _MORE)}")
+    if found.command:
+        cut = found.command if len(found.command) < 4_000 else f"{found.command[:4_000]} …"
+        parts.append(f"\n{fence(plain(visible(cut)), 'sh')}")
     return parts
+
+
+def _gate(gate: Gate) -> str:
+    return f"- {code(gate.step)}: {inline(phrases.gate(gate), 600)}\n"
 
 
 def _table_row(step: StepChange, own: Sequence[Change]) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from planrun.app.comparing.approvals import Gate
     from planrun.app.comparing.records import Difference, StepChange
     from planrun.app.comparing.report import Report, Script
     from planrun.model.plan import Plan, Step
@@ -47,6 +48,15 @@ def script(found: Script) -> str:
     """Return what became of a script, and which steps run it."""
     word = {"changed": "has another content", "removed": "is gone", "added": "is there now"}[found.change]
     return f"{found.path} {word} (run by {names(found.steps)})"
+
+
+def gate(found: Gate) -> str:
+    """Return what becomes of a step that does not run unasked, or did not under the old policy, and why."""
+    before = f"; under the old policy: {found.before}" if found.before else ""
+    if found.answer == "answer":
+        return f"{found.reason}{before}"
+    word = {"ask": "asked for", "deny": "denied", "allow": "allowed"}[found.answer]
+    return f"{word} by {found.rule}: {found.reason}{before}"
 
 
 def highest(steps: Iterable[Step]) -> str:

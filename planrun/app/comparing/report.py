@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from planrun.app.comparing.approvals import Approvals, approvals
 from planrun.app.comparing.matching import renamed
 from planrun.app.comparing.plans import compare
 from planrun.app.comparing.records import Difference
@@ -21,20 +22,6 @@ if TYPE_CHECKING:
     from planrun.source.problems import Problem
 
 
-class Gate(Record):
-    """A step of the new plan that does not run unasked: the answer, the rule that gave it, and why.
-
-    `before`: what the policy of the old plan would say to the same step; empty without an old plan.
-    """
-
-    step: str
-    risk: str
-    answer: Literal["ask", "deny"]
-    rule: str
-    reason: str
-    before: str = ""
-
-
 class Script(Record):
     """A file that both plans run, and whose content is not the same: it is another, gone, or new."""
 
@@ -44,18 +31,13 @@ class Script(Record):
 
 
 class Report(Record):
-    """Two sides and what is different; `gates` in file order, `policy` in one line what decided about them.
-
-    `command` writes the approval for the steps that are asked for; empty when there are none.
-    """
+    """Two sides, what is different, and what has to be approved before the new plan runs (None: there is none)."""
 
     old: Side
     new: Side
     difference: Difference
     scripts: tuple[Script, ...] = ()
-    gates: tuple[Gate, ...] = ()
-    policy: str = ""
-    command: str = ""
+    approvals: Approvals | None = None
 
     @property
     def differs(self) -> bool:
@@ -63,9 +45,10 @@ class Report(Record):
         return bool(self.difference) or bool(self.scripts)
 
 
-def read_report(old: str, new: str) -> Report:
+def read_report(old: str, new: str, policy: str = "") -> Report:
     """Read and compare what two words of the command line name: see `revisions.read_side`.
 
+    `policy` names a policy file that no plan can lift, or one in a commit; empty: there is none.
     Raises InvalidPlan with the problems of both sides, InvalidInput for what cannot be read.
     """
     if old == new == "-":
@@ -83,14 +66,17 @@ def read_report(old: str, new: str) -> Report:
         raise InvalidPlan(problems, sources=sources)
     if all(side.plan is None for side in sides):
         raise InvalidInput(f"there is no plan on either side: {old}, {new}")
-    return report(*sides)
+    first, second = sides
+    return report(first, second, policy)
 
 
-def report(old: Side, new: Side) -> Report:
-    """Compare two sides, at least one of which has a plan."""
+def report(old: Side, new: Side, policy: str = "") -> Report:
+    """Compare two sides, at least one of which has a plan; `policy` as for `read_report`."""
     was = renamed(old.plan, new.plan) if old.plan and new.plan else {}
     found = compare(old.plan, new.plan, was)
-    return Report(old=old, new=new, difference=found, scripts=tuple(_scripts(old, new)))
+    scripts = tuple(_scripts(old, new))
+    needed = approvals(old, new, policy)
+    return Report(old=old, new=new, difference=found, scripts=scripts, approvals=needed)
 
 
 def _scripts(old: Side, new: Side) -> Iterator[Script]:

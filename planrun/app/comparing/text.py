@@ -9,8 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from planrun.app.comparing.approvals import Approvals
     from planrun.app.comparing.records import Change, Difference, StepChange
-    from planrun.app.comparing.report import Gate, Report
+    from planrun.app.comparing.report import Report
     from planrun.app.revisions import Side
 
     # What a row is, which decides about its colour, and its text.
@@ -44,7 +45,8 @@ def rows(report: Report) -> Iterator[Row]:
         yield "", ""
         yield "head", "Scripts"
         yield from [("~", f"  ~ {phrases.script(script)}") for script in report.scripts]
-    yield from _gates(report)
+    if report.approvals:
+        yield from _approvals(report.approvals)
 
 
 def _of_steps(found: Difference, texts: Texts) -> Iterator[Row]:
@@ -119,20 +121,17 @@ def _lines(change: Change, texts: Texts) -> Iterator[Row]:
     yield from texts.rows(old, new)
 
 
-def _gates(report: Report) -> Iterator[Row]:
-    if report.policy:
-        yield "", ""
-        yield "", f"Policy in force: {report.policy}"
-    if report.gates:
+def _approvals(found: Approvals) -> Iterator[Row]:
+    yield "", ""
+    yield "", f"Policy in force: {found.policy}"
+    if found.needed or found.whole:
         yield "head", "Approvals needed"
-    for gate in report.gates:
-        yield ("-" if gate.answer == "deny" else "warning"), f"  {gate.step}: {answer(gate)}"
-    if report.command:
-        yield "", f"  {report.command}"
-
-
-def answer(gate: Gate) -> str:
-    """Return what becomes of a step that does not run unasked, and why."""
-    word = "denied" if gate.answer == "deny" else "asked for"
-    before = f"; under the old policy: {gate.before}" if gate.before else ""
-    return f"{word} by {gate.rule}: {gate.reason}{before}"
+    if found.whole:
+        yield "warning", "  the plan as a whole, before anything starts"
+    for gate in found.needed:
+        yield "-" if gate.answer == "deny" else "warning", f"  {gate.step}: {phrases.gate(gate)}"
+    if found.command:
+        yield "", f"  $ {found.command}"
+    if found.lifted:
+        yield "head", "Asked for or denied until now, and not any more"
+        yield from [("warning", f"  {gate.step}: {phrases.gate(gate)}") for gate in found.lifted]

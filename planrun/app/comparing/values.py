@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 ORDER = "another order"
 # Whose entries are told one by one, also where there were none before.
-_PARTS = frozenset((key,) for key in ("env", "params", "limits", "outputs", "policy", "depends_on"))
+_PARTS = frozenset(
+    (key,)
+    for key in ("env", "params", "limits", "outputs", "policy", "depends_on", "retries", "ask", "decide")
+)
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Change]:

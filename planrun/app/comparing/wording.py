@@ -133,16 +133,18 @@ def _edges(edges: Any) -> dict[str, str]:
 
 
 def _retries(retry: Retry) -> dict[str, Any]:
-    return {
-        "max": retry.max,
-        "backoff": {
-            "initial": duration(retry.initial),
-            "factor": retry.factor,
-            "max": duration(retry.cap),
-            "jitter": retry.jitter,
-        },
-        "on": [_rule(rule) for rule in retry.on],
+    pauses = {
+        "initial": duration(retry.initial),
+        "factor": retry.factor,
+        "max": duration(retry.cap),
+        "jitter": retry.jitter,
     }
+    found: dict[str, Any] = {"max": retry.max}
+    if any(name in vars(retry) for name in ("initial", "factor", "cap", "jitter")):
+        found["backoff"] = pauses
+    if "on" in vars(retry):
+        found["on"] = [_rule(rule) for rule in retry.on]
+    return found
 
 
 def _rule(rule: tuple[Any, ...]) -> Any:

@@ -1,0 +1,135 @@
+"""`planrun diff` says which steps of the new plan need an approval, which do not any more, and how it is written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.test_diff import git
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+HEAD = "version: 1\nname: release\n"
+STEPS = """\
+steps:
+  - {id: build, run: make all}
+  - {id: push, run: git push --force origin main}
+  - {id: publish, run: twine upload dist/*, depends_on: [build]}
+"""
+STRICT = 'policy:\n  rules:\n    - deny: {command: "git push*"}\n    - require: {step: publish}\n'
+MILD = "policy:\n  rules:\n    - require: {step: build}\n"
+
+
+def approvals(say: Callable[..., Said], old: str, new: str, *options: str) -> dict[str, Any]:
+    """Return what the JSON document says about the approvals of the second of two plans."""
+    for name, text in (("old.yml", old), ("new.yml", new)):
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+    said = say("diff", "old.yml", "new.yml", "--json", *options)
+    assert said.code == 0, said.err
+    found: dict[str, Any] = json.loads(said.out)["approvals"]
+    return found
+
+
+def test_steps_that_are_asked_for_or_denied_are_told_with_their_rules(say: Callable[..., Said]) -> None:
+    """Each with the rule that says so, and the command approves those that can be approved."""
+    found = approvals(say, HEAD + STEPS, HEAD + STRICT + STEPS)
+    assert [(gate["step"], gate["answer"], gate["rule"]) for gate in found["needed"]] == [
+        ("push", "deny", "plan:rules.1"),
+        ("publish", "ask", "plan:rules.2"),
+    ]
+    assert {gate["before"] for gate in found["needed"]} == {"allowed by default:auto_approve"}
+    assert found["command"] == "planrun approve new.yml --step publish"
+    assert found["lifted"] == []
+
+
+def test_what_the_old_policy_asked_for_and_the_new_one_does_not_is_told(say: Callable[..., Said]) -> None:
+    """The old plan's policy is asked about the new plan's steps."""
+    found = approvals(say, HEAD + STRICT + STEPS, HEAD + MILD + STEPS)
+    assert [(gate["step"], gate["before"]) for gate in found["lifted"]] == [
+        ("push", "denied by plan:rules.1"),
+        ("publish", "asked for by plan:rules.2"),
+    ]
+    out = say("diff", "old.yml", "new.yml").out
+    assert "the policy allows more: what rules.1 (deny) was about may run more freely now" in out
+    assert "Asked for or denied until now, and not any more" in out
+
+
+def test_a_ceiling_holds_whatever_the_plan_says(say: Callable[..., Said], tmp_path: Path) -> None:
+    """--policy is asked as well, and no plan lifts it, so nothing is lifted that it asks for."""
+    (tmp_path / "ceiling.yml").write_text("rules:\n  - require: {step: [push, publish]}\n")
+    found = approvals(say, HEAD + STRICT + STEPS, HEAD + STEPS, "--policy", "ceiling.yml")
+    assert [(gate["step"], gate["rule"]) for gate in found["needed"]] == [
+        ("push", "ceiling:rules.1"),
+        ("publish", "ceiling:rules.1"),
+    ]
+    assert found["lifted"] == []
+    assert "(ceiling.yml)" in found["policy"]
+
+
+def test_a_ceiling_is_read_from_a_commit(say: Callable[..., Said], tmp_path: Path) -> None:
+    """`--policy COMMIT:PATH` is the committed policy, not what the checkout made of it; a missing one is an error."""
+    (tmp_path / "ceiling.yml").write_text("rules:\n  - require: {step: publish}\n")
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "add", "ceiling.yml")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    (tmp_path / "ceiling.yml").write_text("auto_approve: high\n")
+    found = approvals(say, HEAD + STEPS, HEAD + STEPS, "--policy", "main:ceiling.yml")
+    assert [gate["step"] for gate in found["needed"]] == ["publish"]
+    for name in ("main:other.yml", "other.yml", "nowhere:ceiling.yml"):
+        assert say("diff", "old.yml", "new.yml", "--policy", name).code == 2
+
+
+def test_questions_that_nobody_answers_are_told(say: Callable[..., Said]) -> None:
+    """Yes and no can be approved, other answers cannot, and what a policy answers waits for nobody."""
+    gates = (
+        "  - {id: sure, ask: {question: Sure?}}\n"
+        "  - {id: known, ask: {question: Sure?}}\n"
+        "  - {id: count, ask: {question: How many?, type: integer}}\n"
+        "  - {id: which, decide: {question: Which?, options: [{label: a}, {label: b}]}}\n"
+    )
+    found = approvals(say, HEAD + STEPS, HEAD + "policy: {decisions: {known: true}}\n" + STEPS + gates)
+    assert [(gate["step"], gate["answer"]) for gate in found["needed"]] == [
+        ("sure", "answer"),
+        ("count", "answer"),
+        ("which", "answer"),
+    ]
+    assert found["command"] == "planrun approve new.yml --step sure"
+
+
+def test_a_plan_that_is_asked_for_as_a_whole_is_approved_as_that(say: Callable[..., Said]) -> None:
+    """Under `ask_for: plan` the command names no steps."""
+    found = approvals(say, HEAD + STEPS, HEAD + "policy: {ask_for: plan}\n" + STEPS)
+    assert (found["whole_plan"], found["command"]) == (True, "planrun approve new.yml")
+    assert "the plan as a whole, before anything starts" in say("diff", "old.yml", "new.yml").out
+
+
+def test_the_command_can_be_copied_into_a_shell(say: Callable[..., Said], tmp_path: Path) -> None:
+    """A path with a quote in it is quoted."""
+    name = "it's; $(touch sprung).yml"
+    (tmp_path / name).write_text(HEAD + MILD + STEPS)
+    (tmp_path / "old.yml").write_text(HEAD + STEPS)
+    found = json.loads(say("diff", "old.yml", f"./{name}", "--json").out)["approvals"]
+    assert found["command"] == """planrun approve './it'"'"'s; $(touch sprung).yml' --step build"""
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_every_form_has_the_policy_the_steps_and_the_command(say: Callable[..., Said], form: str) -> None:
+    """In text and in markdown stand the same answers as in the JSON document."""
+    approvals(say, HEAD + STEPS, HEAD + STRICT + STEPS)
+    out = say("diff", "old.yml", "new.yml", "--format", form).out
+    assert "Policy in force: auto-approve high" in out.replace("\\", "")
+    assert "denied by plan:rules.1" in out
+    assert "planrun approve new.yml --step publish" in out
+
+
+def test_a_plan_that_is_gone_needs_nothing(say: Callable[..., Said], tmp_path: Path) -> None:
+    """Without a new plan there is nothing to approve."""
+    (tmp_path / "old.yml").write_text(HEAD + STRICT + STEPS)
+    assert json.loads(say("diff", "old.yml", "/dev/null", "--json").out)["approvals"] is None
