@@ -1,13 +1,37 @@
-"""Which CI system this is, where its checkout lies, and what its console and a terminal may be shown."""
+"""Which CI system this is, where its checkout lies, and how a console in it or on a terminal looks."""
 
 from __future__ import annotations
 
 import os
 
+from planrun.model.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Literal
+    from typing import Literal, Protocol, TextIO
+
+    from planrun.reports.sections import Sections
+
+    class Wishes(Protocol):
+        """What the caller asked for."""
+
+        @property
+        def color(self) -> Literal["auto", "always", "never"]:
+            """Whether to use colours."""
+
+        @property
+        def logs(self) -> Literal["auto", "all", "failed", "none"]:
+            """Whose output to show; auto: of all steps in CI, else of the failed ones."""
+
+        @property
+        def quiet(self) -> bool:
+            """Show only what failed, and the end."""
+
+        @property
+        def json(self) -> bool:
+            """Stdout belongs to the ledger."""
+
 
 # The first variable that is set decides. Gitea and Forgejo call themselves GitHub besides, so they come first.
 _VENDORS = (
@@ -94,3 +118,44 @@ def style(environ: Mapping[str, str], *, terminal: bool) -> Literal["live", "pla
     if found in ("github", "gitea", "gitlab", "azure", "buildkite"):
         return "groups"
     return "live" if terminal and not found and environ.get("TERM", "dumb") != "dumb" else "plain"
+
+
+class Look(Record):
+    """How the console looks."""
+
+    style: Literal["live", "plain", "groups"] = "plain"
+    colour: bool = False
+    unicode: bool = True
+    logs: Literal["all", "failed", "none"] = "failed"
+    quiet: bool = False
+    sections: Sections | None = None
+
+
+def look_of(stream: TextIO | None, environ: Mapping[str, str], wishes: Wishes) -> Look:
+    """Return how a console on `stream` looks."""
+    terminal = _is_terminal(stream)
+    found = vendor(environ)
+    chosen = style(environ, terminal=terminal)
+    shown = wishes.logs
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return Look(
+        style=chosen,
+        colour=coloured(environ, wishes.color, terminal=terminal),
+        unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
+        logs=("all" if found else "failed") if shown == "auto" else shown,
+        quiet=wishes.quiet,
+        sections=_sections(found) if chosen == "groups" else None,
+    )
+
+
+def _sections(found: str) -> Sections:
+    from planrun.reports.sections import sections  # only in CI
+
+    return sections(found)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False

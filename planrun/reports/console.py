@@ -11,43 +11,32 @@ from __future__ import annotations
 import os
 import sys
 
-from planrun.model.events import AttemptEnded, AttemptStarted, PlanMoved, RunEnded, RunEnding, StepMoved
-from planrun.model.record import Record
+from planrun.model.events import (
+    AttemptEnded,
+    AttemptStarted,
+    GateAnswered,
+    GateOpened,
+    PlanMoved,
+    RunEnded,
+    RunEnding,
+    StepMoved,
+)
 from planrun.reports import facts, logs
-from planrun.reports.ci import coloured, from_checkout, style, vendor
+from planrun.reports.ci import from_checkout, look_of, style, vendor
 from planrun.reports.clean import line
 from planrun.reports.facts import ASCII_ICONS, ICONS
+from planrun.reports.policies import in_force
 from planrun.reports.progress import Tally, jobs_of
 from planrun.reports.screen import Screen, status_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Literal, Protocol, TextIO
 
     from planrun.model.events import Event
     from planrun.model.state import RunState, StepState
     from planrun.ports import Masks
-    from planrun.reports.sections import Sections
-
-    class Wishes(Protocol):
-        """What the caller asked for."""
-
-        @property
-        def color(self) -> Literal["auto", "always", "never"]:
-            """Whether to use colours."""
-
-        @property
-        def logs(self) -> Literal["auto", "all", "failed", "none"]:
-            """Whose output to show; auto: of all steps in CI, else of the failed ones."""
-
-        @property
-        def quiet(self) -> bool:
-            """Show only what failed, and the end."""
-
-        @property
-        def json(self) -> bool:
-            """Stdout belongs to the ledger."""
+    from planrun.reports.ci import Look, Wishes
 
 
 REDRAW = 0.1  # seconds between two drawings of the status line
@@ -62,19 +51,9 @@ _COLOURS = {
     "cancelled": "33",
     "partial": "33",
     "paused": "33",
+    "waiting": "33",
     "skipped": "90",
 }
-
-
-class Look(Record):
-    """How the console looks."""
-
-    style: Literal["live", "plain", "groups"] = "plain"
-    colour: bool = False
-    unicode: bool = True
-    logs: Literal["all", "failed", "none"] = "failed"
-    quiet: bool = False
-    sections: Sections | None = None
 
 
 def console(
@@ -93,36 +72,6 @@ def console(
     grouped = style(environ, terminal=False) == "groups"
     stream = sys.stdout if grouped and not wishes.json else sys.stderr
     return Console(Screen(stream, masks=masks), look_of(stream, environ, wishes), state, rundir, expected)
-
-
-def look_of(stream: TextIO | None, environ: Mapping[str, str], wishes: Wishes) -> Look:
-    """Return how a console on `stream` looks."""
-    terminal = _is_terminal(stream)
-    found = vendor(environ)
-    chosen = style(environ, terminal=terminal)
-    shown = wishes.logs
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return Look(
-        style=chosen,
-        colour=coloured(environ, wishes.color, terminal=terminal),
-        unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
-        logs=("all" if found else "failed") if shown == "auto" else shown,
-        quiet=wishes.quiet,
-        sections=_sections(found) if chosen == "groups" else None,
-    )
-
-
-def _sections(found: str) -> Sections:
-    from planrun.reports.sections import sections  # only in CI
-
-    return sections(found)
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:  # closed
-        return False
 
 
 class Console:
@@ -150,6 +99,7 @@ class Console:
         self._broken = False
         self._pending: list[str] = []
         self._problems: list[str] = []  # failed steps, for annotations
+        self._asked: dict[str, str] = {}  # what waits for somebody, by step
 
     def on_event(self, event: Event, state: RunState) -> None:
         """Take note of an event that `state` holds already; what it has to say is written by `tick`."""
@@ -198,16 +148,16 @@ class Console:
                 self._ended(step, state)
             elif isinstance(event, AttemptEnded):
                 self._repeated(event)
-        elif isinstance(event, PlanMoved):
+        elif isinstance(event, PlanMoved | RunEnded):
             if event.status == "executing":
                 self._open(state)
-            elif event.status == "paused":
+            elif event.status == "paused" or isinstance(event, RunEnded):
                 self._end(state)
+        elif isinstance(event, GateOpened | GateAnswered):
+            self._at_gate(event, state)
         elif isinstance(event, RunEnding):
-            icon = self._icon("paused" if event.why == "pause" else "cancelled")
+            icon = self._icon({"pause": "paused", "gates": "waiting"}.get(event.why, "cancelled"))
             self._say(f"{icon} {facts.ended_by(state, event)}\n")
-        elif isinstance(event, RunEnded):
-            self._end(state)
 
     def _open(self, state: RunState) -> None:
         plan, left = state.plan, self._tally.total - self._tally.done
@@ -223,12 +173,30 @@ class Console:
             if title.startswith(_HEADINGS):
                 title = f" {title}"
             self._say(f"{title}: {steps}, {jobs_of(state)} at a time, run {run}\n")
+            self._say(f"  policy: {in_force(state)}\n")
             withheld = state.started.options.get("env_left_out") if state.started else ()
             if withheld and not state.resumed:  # said already
                 self._say(f"  kept from the steps, by inherit_env: safe: {facts.names(withheld)}\n")
 
+    def _at_gate(self, event: GateOpened | GateAnswered, state: RunState) -> None:
+        from planrun.reports import gates  # few runs come to one
+
+        if isinstance(event, GateAnswered):
+            self._asked.pop(event.step, None)
+            icon = "cancelled" if event.answer == "rejected" else "completed"
+            told = f"{gates.name_of(event)}: {gates.answer(event)}"
+        else:
+            if not event.step:  # nothing starts, so nobody has said yet what this is about
+                self._open(state)
+            self._asked[event.step] = gates.waiting(event)
+            why = gates.grounds(event) if event.kind == "approval" else gates.asked(event)
+            icon, told = "waiting", f"{gates.waiting(event)}: {why}"
+        if not self.look.quiet:
+            self._say(f"{self._icon(icon)} {told}\n")
+
     def _ended(self, step: StepState, state: RunState) -> None:
         self._tally.end(step.step.id, facts.duration(step) if step.tries else None)
+        self._asked.pop(step.step.id, None)
         failed = step.status == "failed"
         if (self.look.quiet and not failed) or step.reason == "not_selected":
             return
@@ -295,11 +263,18 @@ class Console:
         self._flush()
 
     def _take_leave(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
+        waits = facts.is_waiting(state)
+        if waits:
+            from planrun.reports import waiting  # as above
+
+            self._say("".join([f"{row}\n" for row in waiting.told(state)]))
+            if self.look.sections:
+                self._say("".join(waiting.notices(state, self.look.sections, _file(state))))
         if not self.look.quiet:
             files = ", ".join([os.path.basename(path) for path in paths.values()])
             reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
             self._say(f"  {reports}; ledger head {head}\n")
-            if state.started and state.status in ("failed", "cancelled", "paused"):
+            if state.started and not waits and state.status in ("failed", "cancelled", "paused"):
                 self._say(f"  planrun resume {state.started.run} goes on from here\n")
         self._flush()
 
@@ -324,23 +299,24 @@ class Console:
         """Write what is pending; where nothing is said for a minute, say what still runs."""
         if self._pending:
             self._flush()
-        if self.look.quiet or not self._tally.running:
+        if self.look.quiet or not (self._tally.running or self._asked):
             return None
         silent = self._clock() - self._spoken
         if silent >= HEARTBEAT:
-            self._say(f"{'…' if self.look.unicode else '...'} still running: {self._alive()}\n")
+            still = "running" if self._tally.running else "waiting"
+            self._say(f"{'…' if self.look.unicode else '...'} still {still}: {self._alive()}\n")
             self._flush()
             silent = 0.0
         return HEARTBEAT - silent
 
     def _alive(self) -> str:
-        """`test (3m), build (1m)`: what started and did not end, the oldest first."""
+        """`test (3m), build (1m)`: what started and did not end, the oldest first; then what waits for somebody."""
         now, shown = self._clock(), []
         for name, began in self._tally.running.items():
             step = self._steps[name]
             waits = ", waits for its next attempt" if step.status == "waiting" else ""
             shown.append(f"{facts.name(step)} ({facts.age(now - began)}{waits})")
-        return facts.names(shown)
+        return facts.names([*shown, *self._asked.values()])
 
     def _redraw(self) -> float | None:
         """Write what is pending and the status line below it, at most ten times a second."""

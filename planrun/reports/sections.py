@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         def problem(self, file: str, line: int, title: str, message: str, /) -> str:
             """Return an annotation, or ""."""
 
+        def notice(self, file: str, line: int, title: str, message: str, /) -> str:
+            """Return an annotation of something that is no failure, or ""."""
+
 
 MESSAGE_CHARS = 4000  # GitHub cuts a message at 4,096
 
@@ -36,8 +39,16 @@ class GitHub:
 
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return an error that GitHub shows at the line of the plan."""
-        place = f"file={_property(file)},line={line}," if line else ""
-        return f"::error {place}title={_property(title)}::{_data(message[:MESSAGE_CHARS])}\n"
+        return _annotation("error", file, line, title, message)
+
+    def notice(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a notice that GitHub shows at the line of the plan."""
+        return _annotation("notice", file, line, title, message)
+
+
+def _annotation(kind: str, file: str, line: int, title: str, message: str) -> str:
+    place = f"file={_property(file)},line={line}," if line else ""
+    return f"::{kind} {place}title={_property(title)}::{_data(message[:MESSAGE_CHARS])}\n"
 
 
 def _data(text: str) -> str:
@@ -65,6 +76,10 @@ class GitLab:
         """Return nothing: GitLab has no annotations in the log."""
         return ""
 
+    def notice(self, *_notice: object) -> str:
+        """Return nothing, as above."""
+        return ""
+
 
 class Azure:
     """`##[group]` and `##vso[task.logissue]`."""
@@ -75,8 +90,16 @@ class Azure:
 
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return an error of the build with its place in the plan."""
-        place = f"type=error;sourcepath={_vso(file)};linenumber={line}"
-        return f"##vso[task.logissue {place}]{_vso(f'{title}: {message}'[:MESSAGE_CHARS])}\n"
+        return _issue("error", file, line, title, message)
+
+    def notice(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a warning of the build: there is nothing below."""
+        return _issue("warning", file, line, title, message)
+
+
+def _issue(kind: str, file: str, line: int, title: str, message: str) -> str:
+    place = f"type={kind};sourcepath={_vso(file)};linenumber={line}"
+    return f"##vso[task.logissue {place}]{_vso(f'{title}: {message}'[:MESSAGE_CHARS])}\n"
 
 
 def _vso(text: str) -> str:
@@ -96,6 +119,10 @@ class Buildkite:
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return a heading that stays open."""
         return f"+++ {title}\n  {file}:{line}: {message}\n"
+
+    def notice(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a heading that stays open, too."""
+        return self.problem(file, line, title, message)
 
 
 def sections(vendor: str) -> Sections:

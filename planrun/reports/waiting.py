@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
     from planrun.model.events import GateOpened
     from planrun.model.state import RunState
+    from planrun.reports.sections import Sections
+
+
+MAX_NOTICES = 9  # GitHub shows ten of a step
 
 
 def told(state: RunState) -> Iterator[str]:
@@ -29,6 +33,14 @@ def told(state: RunState) -> Iterator[str]:
     if answers:
         yield "\nAnswers"
     yield from [f"  {gates.name_of(found)}: {gates.answer(found)}" for found in answers]
+
+
+def notices(state: RunState, sections: Sections, file: str) -> Iterator[str]:
+    """Yield annotations for what waits, in the language of a CI system; of many the first ones."""
+    for opened in gates.open_gates(state)[:MAX_NOTICES]:
+        at = state.steps[opened.step].step.line if opened.step else 0
+        told = f"{gates.asked(opened)} {gates.grounds(opened)}".rstrip()
+        yield sections.notice(file, at, gates.waiting(opened), f"{told}\n{gates.commands(state, opened)[0]}")
 
 
 def _about(opened: GateOpened) -> list[str]:

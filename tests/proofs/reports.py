@@ -23,7 +23,8 @@ from unittest import mock
 from planrun.model import commands
 from planrun.model.state import RunState
 from planrun.reports import clean, github, logs, mdtext, sections, xmltext
-from planrun.reports.console import Console, look_of
+from planrun.reports.ci import look_of
+from planrun.reports.console import Console
 from planrun.reports.screen import Screen
 from planrun.reports.write import render
 from tests.proofs import calm

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from planrun.reports.console import MAX_PROBLEMS, Console, Look, look_of
+from planrun.reports.ci import Look, look_of
+from planrun.reports.console import MAX_PROBLEMS, Console
+from planrun.reports.policies import NO_POLICY
 from planrun.reports.screen import Screen
 from planrun.reports.sections import sections
 from tests.reports.runs import RUN, Story, step, tell_mixed_run
@@ -19,7 +21,9 @@ from tests.reports.watching import Wishes, shown
 @pytest.mark.shows("V-50", "D-11")
 def test_plain_lines(tmp_path: Path) -> None:
     """One line for every end, with the place in the plan and the last words of what failed."""
-    assert shown(tell_mixed_run(tmp_path), Look()).splitlines() == [
+    rows = shown(tell_mixed_run(tmp_path), Look()).splitlines()
+    assert rows.pop(1) == f"  policy: {NO_POLICY}"
+    assert rows == [
         f"Release & ship: 9 steps, 2 at a time, run {RUN}",
         "✓ build: Build the wheel (12.3s)",
         "✗ lint (failed: exit 1, 0.2s)",
@@ -61,8 +65,8 @@ def test_ascii_and_colours(tmp_path: Path) -> None:
     told = Story(tmp_path, step("a"), step("b"))
     told.run("a").run("b", "failed")
     rows = shown(told, Look(unicode=False, colour=True)).splitlines()
-    assert rows[1] == "\x1b[32mv\x1b[0m a (0.5s)"
-    assert rows[2] == "\x1b[31mx\x1b[0m b (failed: exit 1, 0.5s)"
+    assert rows[2] == "\x1b[32mv\x1b[0m a (0.5s)"
+    assert rows[3] == "\x1b[31mx\x1b[0m b (failed: exit 1, 0.5s)"
 
 
 def test_an_encoding_that_lacks_a_character(tmp_path: Path) -> None:

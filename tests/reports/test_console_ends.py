@@ -12,7 +12,9 @@ import pytest
 
 from planrun.model.plan import Limits
 from planrun.reports import facts
-from planrun.reports.console import Console, Look, console, look_of
+from planrun.reports.ci import Look, look_of
+from planrun.reports.console import Console, console
+from planrun.reports.policies import NO_POLICY
 from planrun.reports.screen import Screen
 from planrun.reports.sections import sections
 from tests.reports.runs import RUN, Story, step, tell_mixed_run
@@ -59,14 +61,14 @@ def test_what_ended_a_run_early_is_named(tmp_path: Path, ending: dict[str, Any],
     told.start("nice")
     told.ending(**ending).cancel("nice")
     rows = shown(told, Look()).splitlines()
-    assert rows[1:3] == [said, "⊗ nice (cancelled)"]
+    assert rows[2:4] == [said, "⊗ nice (cancelled)"]
 
 
 def test_a_second_signal_is_told_as_itself(tmp_path: Path) -> None:
     """A signal that comes while an abort is going on does not read as the abort."""
     told = Story(tmp_path, step("a"))
     told.ending("abort", step="a").ending("cancel", signal=15)
-    assert shown(told, Look()).splitlines()[1:] == ["⊗ aborted by the failure of a", "⊗ cancelled by SIGTERM"]
+    assert shown(told, Look()).splitlines()[2:] == ["⊗ aborted by the failure of a", "⊗ cancelled by SIGTERM"]
 
 
 def test_variables_kept_back_are_named_once_and_few(tmp_path: Path) -> None:
@@ -201,4 +203,4 @@ def test_a_resumed_run_counts_what_is_left(tmp_path: Path) -> None:
     told.start("b")
     watching.on_event(told.events[-1], told.state)
     watching.tick()
-    assert out.getvalue() == f"release: 1 step, 2 at a time, run {RUN}\n"
+    assert out.getvalue() == f"release: 1 step, 2 at a time, run {RUN}\n  policy: {NO_POLICY}\n"

@@ -7,7 +7,8 @@ from typing import Literal
 
 from planrun.model.record import Record
 from planrun.model.state import RunState
-from planrun.reports.console import Console, Look
+from planrun.reports.ci import Look
+from planrun.reports.console import Console
 from planrun.reports.screen import Screen
 from tests.reports.runs import Story
 

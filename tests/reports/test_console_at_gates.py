@@ -1,0 +1,142 @@
+"""What a console says of a run that comes to gates."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.model import events as ev
+from planrun.reports.ci import Look
+from planrun.reports.console import HEARTBEAT, Console
+from planrun.reports.screen import Screen
+from planrun.reports.sections import Azure, Buildkite, GitHub, GitLab
+from tests.reports.runs import RUN, Story, step, waiting_run
+from tests.reports.watching import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planrun.reports.sections import Sections
+
+
+def left(told: Story, look: Look) -> str:
+    """Return what a console says at the very end of a story."""
+    out = io.StringIO()
+    watching = Console(Screen(out), look, told.state, str(told.rundir))
+    watching.close(told.state, {"json": "planrun-out/ledger.json"}, "ab12")
+    return out.getvalue()
+
+
+@pytest.mark.shows("V-20", "V-45")
+def test_gates_are_told_as_they_open_and_close(tmp_path: Path) -> None:
+    """The policy in force first; what waits and why; who answered; what was denied."""
+    told = waiting_run(tmp_path)
+    told.rest()
+    rows = shown(told, Look()).splitlines()
+    assert rows[1].startswith(
+        "  policy: auto-approve medium, model-written low, 2 rules (plans/release.yml:7); at most"
+    )
+    why = "its risk is high (`git push`: publishes), and auto_approve is medium (plans/release.yml:7)"
+    assert rows[2:] == [
+        "✓ test (2.0s)",
+        f"◔ publish waits for approval: {why} (plan:auto_approve)",
+        f"◔ notes waits for approval: {why} (plan:auto_approve)",
+        "✓ notes: approved by Ann (by the approval rel-7)",
+        "✓ notes (0.0s)",
+        "✗ wipe (failed: denied)",
+        "  plans/release.yml:26: rule 1 (ci/policy.yml:3) denies it; its risk is high",
+        "◔ really waits for an answer: Last look: Publish <1.2> to @all?",
+        "◔ where waits for a decision: Where to?",
+        "◔ waiting: nothing goes on before somebody answers",
+        "◔ waiting in 2.0s: 8 steps: 2 successful, 1 failed, 5 to run",
+    ]
+
+
+@pytest.mark.shows("GP-02", "GP-53")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """Every open gate with its commands, and what goes on then; also under --quiet."""
+    told = waiting_run(tmp_path)
+    told.rest()
+    said = left(told, Look(quiet=quiet))
+    assert f"    $ planrun approve {RUN} publish\n    $ planrun reject {RUN} publish\n" in said
+    assert f"    $ planrun decide {RUN} where=staging\n" in said
+    assert f"  planrun resume {RUN} goes on once it is answered\n" in said
+    assert "goes on from here" not in said
+
+
+def test_a_plan_that_waits_is_introduced(tmp_path: Path) -> None:
+    """Nothing started, so the first thing to say is which run this is and what is in force."""
+    told = Story(tmp_path, step("a"), begun=False)
+    told.ask("", rule="plan:auto_approve", reason="a: its risk is high")
+    rows = shown(told, Look()).splitlines()
+    assert rows[0] == f"release: 1 step, 2 at a time, run {RUN}"
+    assert rows[2] == "◔ the plan waits for approval: a: its risk is high (plan:auto_approve)"
+    assert f"    $ planrun approve {RUN}\n" in left(told, Look())
+
+
+def test_quiet_says_nothing_of_gates_while_the_run_goes_on(tmp_path: Path) -> None:
+    """Only what failed, and the end."""
+    told = waiting_run(tmp_path)
+    assert [row.split(" ")[0] for row in shown(told, Look(quiet=True)).splitlines()] == ["✗", ""]
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        (
+            GitHub(),
+            "::notice file=plans/release.yml,line=18,title=publish waits for approval::May it run? its risk",
+        ),
+        (GitLab(), ""),
+        (
+            Azure(),
+            "##vso[task.logissue type=warning;sourcepath=plans/release.yml;linenumber=18]publish waits for",
+        ),
+        (Buildkite(), "+++ publish waits for approval\n  plans/release.yml:18: May it run? its risk is high"),
+    ],
+)
+def test_open_gates_are_annotations(sections: Sections, said: str, tmp_path: Path) -> None:
+    """At the line of the step, where the CI system has them; the command that answers is a part of it."""
+    told = waiting_run(tmp_path)
+    told.rest()
+    found = left(told, Look(style="groups", sections=sections))
+    assert said in found
+    notices = [row for row in found.splitlines() if row.startswith(("::notice", "##vso"))]
+    assert len(notices) == (3 if said.startswith(("::", "##")) else 0)
+    assert all(
+        f"planrun {verb} {RUN}" in row
+        for verb, row in zip(("approve", "decide", "decide"), notices, strict=False)
+    )
+
+
+def test_a_run_that_only_waits_says_that_it_is_alive(tmp_path: Path) -> None:
+    """A gate with a time of its own keeps the run; CI systems end jobs that say nothing for long."""
+    told = Story(tmp_path, step("a"), step("b"))
+    told.ask("a", rule="plan:rules.1", reason="why", until="2026-01-31T10:00:00.000Z")
+    rows = shown(told, Look(), turn=HEARTBEAT).splitlines()
+    out, now = io.StringIO(), [0.0]
+    watching = Console(Screen(out, lambda: now[0]), Look(), told.state, str(tmp_path))
+    watching.on_event(told.events[-1], told.state)
+    watching.tick()
+    now[0] += HEARTBEAT
+    assert watching.tick() == HEARTBEAT
+    assert out.getvalue().splitlines() == [rows[-1], "… still waiting: a waits for approval"]
+    told.answer("a", "approved")
+    watching.on_event(told.events[-1], told.state)
+    assert watching.tick() is None
+
+
+def test_a_rejection_is_told(tmp_path: Path) -> None:
+    """Who said no stands beside the step that failed because of it."""
+    told = Story(tmp_path, step("a"))
+    told.ask("a", rule="plan:rules.1", reason="why").answer("a", "rejected", by="Ann")
+    told.tell(ev.StepMoved(at=told.at, step="a", status="failed", reason="denied", message="rejected by Ann"))
+    rows = shown(told, Look()).splitlines()
+    assert rows[3:] == [
+        "⊗ a: rejected by Ann",
+        "✗ a (failed: denied)",
+        "  plans/release.yml:0: rejected by Ann",
+    ]
