@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model import graph
-from planrun.model.plan import Exec, Run, Validate
+from planrun.model.plan import Ask, Decide, Exec, Run, Validate
 from planrun.reports.clean import line
 
 TYPE_CHECKING = False
@@ -95,7 +95,32 @@ def action(step: Step) -> str:
         return " ".join([_word(written(argument)) for argument in what.argv])
     if isinstance(what, Validate):
         return "\n".join([check.source for check in what.checks])
+    if isinstance(what, Ask | Decide):
+        return "\n".join([written(what.question), *_answers(what)])
     return ""
+
+
+def _answers(what: Ask | Decide) -> Iterator[str]:
+    """Yield what can be answered to a question, a line each, and what is answered when the time is over."""
+    from planrun.values import show
+
+    if isinstance(what, Decide):
+        for option in what.options:
+            told = (
+                show(option.value)
+                if option.value == option.label
+                else f"{show(option.value)}: {option.label}"
+            )
+            yield f"- {told}" + (f" ({option.description})" if option.description else "")
+    else:
+        schema = what.schema or {}
+        bounds = [
+            f"{key} {show(value)}" for key, value in schema.items() if key not in ("type", "description")
+        ]
+        yield "- " + (", ".join([str(schema.get("type", "string")), *bounds]) if schema else "yes or no")
+    if what.timeout is not None:
+        then = f"then {show(what.default[0])}" if what.default else "then it fails"
+        yield f"for {duration(what.timeout)}, {then}"
 
 
 def _word(text: str) -> str:
@@ -165,8 +190,13 @@ def step_data(step: Step) -> dict[str, Any]:
         "description": step.description,
         "kind": step.kind,
         "section": step.section,
-        "origin": "file",
-        "risk": None,  # commands are not classified yet
+        "origin": step.origin,
+        "risk": step.risk,
+        "risk_reason": step.risk_reason,
+        "declared_risk": step.declared_risk or None,
+        "effects": list(step.effects),
+        "open_risk": step.open_risk,
+        "scripts": list(step.scripts),
         "line": step.line,
         "action": action(step),
         "depends_on": [{"step": found.on, "kind": found.kind} for found in step.edges],

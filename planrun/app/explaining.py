@@ -6,8 +6,9 @@ from planrun.app.describing import duration, retry_text, step_data
 from planrun.errors import InvalidInput
 from planrun.model.lifecycle import judge
 from planrun.model.record import Record
-from planrun.reports import logs
-from planrun.reports.facts import sentence
+from planrun.reports import gates, logs
+from planrun.reports.facts import sentence, status_of
+from planrun.reports.policies import LET_RUN
 from planrun.source.document import parse
 from planrun.source.outline import Outline
 from planrun.source.problems import did_you_mean
@@ -69,6 +70,8 @@ def explain_planned(plan: Plan, step: Step) -> dict[str, Any]:
         "condition": {"text": step.condition_text, "holds": None, "read": {}} if step.condition else None,
         "settings": [vars(origin) for origin in origins(plan, step)],
         "waited_for_by": followers(plan, step),
+        "decision": None,
+        "gate": None,
         "attempts": [],
         "ran_again": [],
     }
@@ -86,12 +89,29 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
         "because": list(reasons(found.state, state, going=found.going)),
         "edges": [_edge(found.state, edge) for edge in step.edges],
         "condition": _condition(found.state, state),
+        "decision": gates.decision(state)
+        or ({"answer": "allow", "rule": LET_RUN} if state.attempts else None),
+        "gate": _gate(found.state, state),
         "attempts": [_attempt(found, attempt) for attempt in state.attempts],
         "ran_again": [
             {"at": event.at, "because": event.why[step.id]}
             for event in found.state.resumed
             if step.id in event.why
         ],
+    }
+
+
+def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:
+    """What somebody was asked before the step, the answer in words, and the commands that answer while it is open."""
+    gate = step.gate
+    if gate is None:
+        return None
+    found = gates.as_data(state, step.step.id, gate)
+    is_open = found["status"] == "open" and gate.opened is not None
+    return {
+        **found,
+        "told": gates.answer(gate.answered) if gate.answered else "",
+        "commands": gates.commands(state, gate.opened) if is_open and gate.opened else [],
     }
 
 
@@ -135,6 +155,13 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
 
 
 def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
+    opened = step.gate.opened if step.gate else None
+    if opened is not None and step.gate and step.gate.answered is None:
+        told = gates.grounds(opened) if opened.kind == "approval" else gates.asked(opened)
+        yield f"it waits for {gates.KINDS.get(opened.kind, 'somebody')}: {told}"
+        return
+    if step.gate and step.gate.answered:
+        yield f"it was {gates.answer(step.gate.answered)}"
     if step.attempts and step.status == "waiting":
         yield f"attempt {step.attempts[-1].n} failed; the next one is due after a pause"
     if step.status == "paused":
@@ -144,7 +171,9 @@ def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[
         if not other.ended:
             yield f"it waits for {edge.on}, which is {other.status}"
     if not going:
-        stopped = "is paused" if state.status == "paused" else "has stopped"
+        stopped = {"paused": "is paused", "waiting": "waits for somebody"}.get(
+            status_of(state), "has stopped"
+        )
         yield f"the run {stopped}; `planrun resume` goes on"
 
 

@@ -40,7 +40,10 @@ class Inspected(Record):
 
 
 class Row(Record):
-    """One run in a list. `status`: verdict, else running, paused, unfinished, torn, altered, truncated, unreadable."""
+    """One run in a list.
+
+    `status`: verdict, else running, waiting, paused, unfinished, torn, altered, truncated, unreadable.
+    """
 
     run: str
     status: str
@@ -50,6 +53,9 @@ class Row(Record):
     duration: float | None = None
     exit_code: int | None = None
     failed: tuple[str, ...] = ()
+    waiting: tuple[
+        tuple[str, str], ...
+    ] = ()  # step and kind of what waits for somebody; no step: the whole plan
     detail: str = ""
 
 
@@ -141,7 +147,7 @@ def _row(name: str) -> Row:
     rundir = os.path.join(records.HOME, "runs", name)
     try:
         reading, going = _beside_its_writer(rundir)
-        condition = "paused" if is_paused(reading) else reading.condition
+        condition = rest(reading) or reading.condition
         return _told(name, reading, "running" if going else condition)
     except InvalidInput as error:
         return Row(run=name, status="unreadable", detail=str(error))
@@ -152,6 +158,7 @@ def _row(name: str) -> Row:
 def _told(name: str, reading: Reading, condition: str) -> Row:
     """Fold the few facts of a list, without the plan: loading it would cost more than all the rest."""
     failed: dict[str, None] = {}
+    asked = _asked(reading.events)
     ended: ev.RunEnded | None = None
     plan: dict[str, Any] = {}
     for event in reading.events:
@@ -179,6 +186,7 @@ def _told(name: str, reading: Reading, condition: str) -> Row:
         duration=float(ended.duration) if ended else None,
         exit_code=int(ended.exit_code) if ended else None,
         failed=tuple(failed),
+        waiting=tuple(asked.items()) if ended is None else (),
         detail=reading.detail if reading.condition not in ("intact", "unfinished") else "",
     )
 
@@ -191,10 +199,26 @@ def _going(run: str, reading: Reading) -> bool:
     return found is not None and found.run == run
 
 
-def is_paused(reading: Reading) -> bool:
-    """Say whether a run that nobody works on came to rest because somebody paused it, or has to answer."""
+def rest(reading: Reading) -> str:
+    """Say how a run rests that nobody works on and that has no end: `waiting` for somebody, `paused`, or ""."""
     last = before_answers(reading.events)
-    return reading.condition == "unfinished" and isinstance(last, ev.PlanMoved) and last.status == "paused"
+    awaits = isinstance(last, ev.GateOpened) and not last.step
+    if reading.condition != "unfinished" or not (
+        awaits or (isinstance(last, ev.PlanMoved) and last.status == "paused")
+    ):
+        return ""
+    return "waiting" if _asked(reading.events) else "paused"
+
+
+def _asked(events: Sequence[ev.Event]) -> dict[str, str]:
+    """Return what was asked and not answered: the kind of gate by step."""
+    asked: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, ev.GateOpened):
+            asked[event.step] = event.kind
+        elif asked and isinstance(event, ev.GateAnswered | ev.StepMoved):
+            asked.pop(event.step, None)
+    return asked
 
 
 def before_answers(events: Sequence[ev.Event]) -> ev.Event | None:

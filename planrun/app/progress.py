@@ -6,6 +6,7 @@ import time
 
 from planrun.app.explaining import judgement, reasons
 from planrun.reports import facts
+from planrun.reports.policies import any_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ _TO_COME = frozenset({"pending", "waiting", "paused"})
 
 
 def status_of(found: Inspected) -> str:
-    """Return the verdict of a run that ended, else running, or what is left of its ledger."""
+    """Return the verdict of a run that ended, else running, waiting, paused, or what its ledger is worth."""
     if found.state.ended and found.reading.condition == "intact":
         return found.state.ended.verdict
     if found.going:
         return "running"
-    sound = found.reading.condition == "unfinished"
-    return "paused" if sound and found.state.status == "paused" else found.reading.condition
+    if found.reading.condition == "unfinished" and found.state.exit_status is not None:
+        return "waiting" if facts.is_waiting(found.state) else "paused"
+    return found.reading.condition
 
 
 def elapsed(found: Inspected) -> float:
@@ -46,11 +48,16 @@ def bar(state: RunState, width: int = 20) -> str:
 
 def next_steps(state: RunState) -> list[str]:
     """Return the steps that can start now or, when everything waits for what runs, the first that is to come."""
-    pending = [step for step in state.steps.values() if step.status in _TO_COME]
+    pending = [step for step in state.steps.values() if step.status in _TO_COME and not _is_asked(step)]
     # What cleans up has no edges to the others and comes after all of them.
     pending = [step for step in pending if step.step.section == "steps"] or pending
     ready = [step.step.id for step in pending if all(_settled(state, edge) for edge in step.step.edges)]
     return ready or [step.step.id for step in pending[:1]]
+
+
+def _is_asked(step: StepState) -> bool:
+    """Whether a step waits for an answer that nobody has given yet."""
+    return step.at_gate and step.gate is not None and step.gate.answered is None
 
 
 def _settled(state: RunState, edge: Any) -> bool:
@@ -59,9 +66,38 @@ def _settled(state: RunState, edge: Any) -> bool:
 
 def why(found: Inspected, step: StepState) -> list[str]:
     """Return in sentences what keeps a step from running or kept it; empty where its line says it all."""
-    if step.status in _TELL or ((step.status in _TO_COME or step.status == "running") and step.step.edges):
+    if (
+        step.status in _TELL
+        or step.at_gate
+        or ((step.status in _TO_COME or step.status == "running") and step.step.edges)
+    ):
         return list(reasons(found.state, step, going=found.going)) if step.status != "running" else []
     return []
+
+
+def waiting(found: Inspected) -> list[dict[str, Any]]:
+    """Return what a run waits for now, as JSON data: each open gate with what is asked and the commands that answer."""
+    if not any_gate(found.state):
+        return []
+    from planrun.reports import gates  # few runs have any
+
+    return [
+        {
+            "step": opened.step or None,
+            "told": f"{gates.waiting(opened)}: {gates.asked(opened)}"
+            + (f" {why}" if (why := gates.grounds(opened)) else ""),
+            "kind": opened.kind,
+            "question": opened.question,
+            "header": opened.header,
+            "options": [option.get("value") for option in opened.options],
+            "risk": opened.risk or None,
+            "rule": opened.rule,
+            "reason": opened.reason,
+            "until": opened.until or None,
+            "commands": gates.commands(found.state, opened),
+        }
+        for opened in gates.open_gates(found.state)
+    ]
 
 
 def as_data(found: Inspected) -> dict[str, Any]:
@@ -80,6 +116,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
         "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},
         "summary": summary,
         "next": next_steps(state),
+        "waiting": waiting(found),
         "steps": [
             {
                 "id": name,

@@ -63,6 +63,8 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
             f"  {edge['step']} {edge['wants']}: {edge['became']}, {_judged(edge)}" for edge in found["edges"]
         ]
     yield from _condition(found["condition"])
+    yield from _risk(found)
+    yield from _gate(found)
     yield "\nSettings"
     yield from [_setting(setting) for setting in found["settings"]]
     if step["secrets"]:
@@ -99,6 +101,42 @@ def _condition(condition: dict[str, Any] | None) -> Iterator[str]:
     yield f"\nCondition: {_one_line(condition['text'])}"
     yield f"  it was {'true' if condition['holds'] else 'false'}"
     yield from [f"  {path} was {show(value)}" for path, value in condition["read"].items()]
+
+
+def _risk(found: dict[str, Any]) -> Iterator[str]:
+    """The class of the action, why, and who decided what about it."""
+    step = found["step"]
+    yield f"\nRisk: {step['risk']}" + (f", {_one_line(step['risk_reason'])}" if step["risk_reason"] else "")
+    if step["declared_risk"]:
+        yield f"  declared in the plan: {step['declared_risk']}"
+    if step["effects"]:
+        yield f"  effects: {', '.join(step['effects'])}"
+    if step["open_risk"]:
+        yield "  values that are not known yet decide about it"
+    if step["scripts"]:
+        yield f"  scripts: {', '.join(step['scripts'])}"
+    if found["run"] and (decision := found["decision"]):
+        told = {"allow": "allowed", "ask": "asked for", "deny": "denied"}[decision["answer"]]
+        yield f"  {told}" + (f" by {_one_line(decision['rule'])}" if decision["rule"] else "")
+
+
+def _gate(found: dict[str, Any]) -> Iterator[str]:
+    """What somebody was asked, and who answered."""
+    gate = found["gate"]
+    if gate is None:
+        return
+    wanted = {"approval": "approval", "ask": "answer", "decide": "decision"}[gate["kind"]]
+    yield f"\nGate: {wanted} {gate['status']}"
+    asked = " ".join(filter(None, (gate["header"], gate["question"])))
+    if asked:
+        yield f"  {_one_line(asked)}"
+    if gate["reason"]:
+        yield f"  {_one_line(gate['reason'])}" + (f" ({gate['rule']})" if gate["rule"] else "")
+    if gate["opened_at"]:
+        yield f"  opened {gate['opened_at']}" + (f", until {gate['until']}" if gate["until"] else "")
+    if gate["status"] == "answered":
+        yield f"  {gate['told']} at {gate['answered_at']}"
+    yield from [f"  $ {command}" for command in gate["commands"]]
 
 
 def _setting(setting: dict[str, Any]) -> str:

@@ -63,11 +63,26 @@ def _panel(found: Inspected) -> Iterator[str]:
     for step in state.steps.values():
         yield step_line(step, icons)
         yield from [f"    {printable(' '.join(reason.split()))}" for reason in progress.why(found, step)]
-    if state.status == "paused" and not found.going:
-        yield f"\nplanrun resume {found.run} goes on"
+    yield from _at_rest(found)
     coming = progress.next_steps(state)
     if coming and not state.ended:
         yield f"\nnext: {', '.join(coming[:5])}" + (f" and {len(coming) - 5} more" if len(coming) > 5 else "")
+
+
+def _at_rest(found: Inspected) -> Iterator[str]:
+    """What a run waits for and how it is answered; how it goes on when nobody works on it."""
+    from planrun.app import progress
+
+    state = found.state
+    asked = progress.waiting(found)
+    if asked:
+        yield "\nwaiting for"
+    for gate in asked:
+        yield f"  {gate['told']}"
+        yield from [f"    $ {command}" for command in gate["commands"]]
+    if state.exit_status is not None and not state.ended and not found.going:
+        then = " goes on once it is answered" if asked else " goes on"
+        yield f"\nplanrun resume {found.run}{then}"
 
 
 @click.command(short_help="The runs in this folder.")
@@ -92,7 +107,12 @@ def runs(limit: int, *, as_json: bool) -> int:
     elif not rows:
         say("there are no runs in this folder")
     else:
-        say(table(("Run", "Plan", "Status", "Started", "Took", "Failed"), [_run_cells(row) for row in rows]))
+        say(
+            table(
+                ("Run", "Plan", "Status", "Started", "Took", "Failed"),
+                [_run_cells(row) for row in rows],
+            )
+        )
         if len(rows) < len(names):
             say(f"{len(names) - len(rows)} older ones are left out; --limit 0 lists all")
     return 0
@@ -103,10 +123,17 @@ def _run_cells(row: Row) -> tuple[str, ...]:
     from planrun.reports.facts import seconds
 
     failed = ", ".join(row.failed[:3]) + (f" and {len(row.failed) - 3} more" if len(row.failed) > 3 else "")
-    told = failed or row.detail or "-"
+    told = "; ".join(filter(None, (failed, _waits(row)))) or row.detail or "-"
     started = row.started_at[:19].replace("T", " ") or "-"
     took = seconds(row.duration) if row.duration is not None else "-"
     return line(row.run), line(row.plan) or "-", row.status, line(started), took, line(told, 200)
+
+
+def _waits(row: Row) -> str:
+    """What a run waits for, in a few words: `waits for publish (approval), where (decide)`."""
+    asked = [f"{step or 'the plan'} ({kind})" for step, kind in row.waiting]
+    more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
+    return f"waits for {', '.join(asked[:3])}{more}" if asked else ""
 
 
 def _run_data(row: Row) -> dict[str, object]:
@@ -118,6 +145,7 @@ def _run_data(row: Row) -> dict[str, object]:
         "duration_s": row.duration,
         "exit_code": row.exit_code,
         "failed": list(row.failed),
+        "waiting": [{"step": step or None, "kind": kind} for step, kind in row.waiting],
         "detail": row.detail,
     }
 
@@ -160,8 +188,9 @@ def _head(text: str) -> str:
 
 
 def _verdict(reading: Reading) -> str:
-    from planrun.app.inspecting import is_paused
+    from planrun.app.inspecting import rest
 
+    rests = rest(reading)
     events = f"{len(reading.events)} event{'' if len(reading.events) == 1 else 's'}"
     if reading.condition == "altered":
         return f"altered at line {reading.line}: {printable(reading.detail)}; the {events} before are sound"
@@ -169,20 +198,22 @@ def _verdict(reading: Reading) -> str:
     return {
         "intact": f"intact, {events}, head {reading.head}",
         "unfinished": f"unfinished, {events} and no end: the run still goes on or was killed"
-        if not is_paused(reading)
-        else f"unfinished (paused), {events}; `planrun resume` goes on",
+        if not rests
+        else f"unfinished ({rests}), {events}; `planrun resume` goes on",
         "torn": f"torn at line {reading.line}{detail}; the {events} before are sound, and `planrun resume` goes on",
         "truncated": f"truncated{detail}; the {events} that are left are sound",
     }[reading.condition]
 
 
 def _reading_data(reading: Reading) -> dict[str, object]:
-    from planrun.app.inspecting import is_paused
+    from planrun.app.inspecting import rest
 
+    rests = rest(reading)
     return {
         "condition": reading.condition,
         "intact": reading.condition == "intact",
-        "paused": is_paused(reading),
+        "paused": rests == "paused",
+        "waiting": rests == "waiting",
         "events": len(reading.events),
         "head": reading.head,
         "line": reading.line or None,

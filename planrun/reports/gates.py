@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState, StepState
 
 APPROVAL_FILE = "approval.json"
-_KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision"}
+KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision"}
 _VERDICTS = ("approved", "rejected", "skipped")  # of an approval
 # Where an answer came from, by `via`.
 _SOURCES = {
@@ -64,7 +64,7 @@ def name_of(opened: GateOpened | GateAnswered) -> str:
 
 def waiting(opened: GateOpened) -> str:
     """Return `publish waits for approval`."""
-    return f"{name_of(opened)} waits for {_KINDS.get(opened.kind, 'somebody')}"
+    return f"{name_of(opened)} waits for {KINDS.get(opened.kind, 'somebody')}"
 
 
 def asked(opened: GateOpened) -> str:
@@ -149,7 +149,8 @@ def answer(answered: GateAnswered) -> str:
     if answered.approval:
         source = f"by the approval {line(answered.approval)}"
     who = f" by {line(answered.by, 200)}" if answered.by else ""
-    return told + (who + f" ({source})" if who and source else who or f" {source}").rstrip()
+    told += (who + f" ({source})" if who and source else who or f" {source}").rstrip()
+    return f"{told}: {line(answered.reason)}" if answered.reason else told
 
 
 def spoken(value: Any) -> str:
@@ -173,7 +174,7 @@ def step_gate(step: StepState) -> str:
     if gate.answered is not None:
         return answer(gate.answered)
     assert gate.opened is not None
-    return f"waits for {_KINDS.get(gate.opened.kind, 'somebody')}: {asked(gate.opened)}"
+    return f"waits for {KINDS.get(gate.opened.kind, 'somebody')}: {asked(gate.opened)}"
 
 
 def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
@@ -194,6 +195,7 @@ def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
         "answer": answered.answer if answered else None,
         "via": answered.via if answered else "",
         "by": answered.by if answered else "",
+        "because": answered.reason if answered else "",
         "approval": answered.approval if answered else "",
         "rule": opened.rule if opened else "",
         "risk": (opened.risk if opened else "") or None,

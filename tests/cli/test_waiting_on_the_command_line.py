@@ -1,0 +1,162 @@
+"""`execute`, `status`, `runs`, `explain` and `verify` on a run that comes to gates."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+    Say = Callable[..., Said]
+
+PLAN = """\
+version: 1
+name: release
+policy:
+  auto_approve: medium
+  rules:
+    - deny: {step: wipe}
+steps:
+  - {id: test, run: "true"}
+  - {id: publish, title: Publish it, run: ./no-such-program, risk: high, depends_on: [test]}
+  - {id: wipe, run: rm -rf build}
+  - {id: really, ask: {question: "Publish it?"}}
+  - id: where
+    decide: {question: "Where to?", options: [{label: Staging, value: staging}, {label: prod}]}
+  - {id: after, depends_on: [publish], run: "true"}
+"""
+
+
+@pytest.fixture
+def waiting(say: Say, tmp_path: Path) -> str:
+    """Return a run that waits for three answers; a fourth step was denied."""
+    (tmp_path / "plan.yml").write_text(PLAN)
+    said = say("execute", "plan.yml")
+    assert said.code == 5
+    return next((tmp_path / ".planrun" / "runs").iterdir()).name
+
+
+def document(said: Said) -> Any:
+    """Return the JSON document that was printed."""
+    return json.loads(said.out)
+
+
+@pytest.mark.shows("GP-02", "GP-53", "V-20", "V-45")
+def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path: Path) -> None:
+    """Which policy is in force, what was asked and denied, and the commands; nothing was read from anybody."""
+    (tmp_path / "plan.yml").write_text(PLAN)
+    said = say("execute", "plan.yml")
+    run = next((tmp_path / ".planrun" / "runs").iterdir()).name
+    assert said.code == 5
+    assert "  policy: auto-approve medium, model-written low, 1 rule (plan.yml:4)\n" in said.err
+    assert "◔ really waits for an answer: Publish it?\n" in said.err
+    assert "✗ wipe (failed: denied)\n  plan.yml:10: rule 1 (plan.yml:6) denies it" in said.err
+    assert f"    $ planrun approve {run} publish\n    $ planrun reject {run} publish\n" in said.err
+    assert f"    $ planrun decide {run} where=staging\n    $ planrun decide {run} where=prod\n" in said.err
+    assert f"  planrun resume {run} goes on once it is answered\n" in said.err
+    ledger = json.loads((tmp_path / "planrun-out" / "ledger.json").read_text("utf-8"))
+    assert (ledger["status"], ledger["exit_code"]) == ("paused", 5)
+    assert {gate["step"]: gate["status"] for gate in ledger["gates"]} == {
+        "publish": "open",
+        "really": "open",
+        "where": "open",
+    }
+
+
+@pytest.mark.shows("V-20")
+def test_status_tells_what_a_run_waits_for(say: Say, waiting: str) -> None:
+    """The run and its steps are waiting, each with its reason; the commands stand below."""
+    said = say("status")
+    assert said.code == 0
+    assert 'Plan v1: "release" [Waiting]\n' in said.out
+    assert "◔ Step where (waiting: decision)\n    it waits for a decision: Where to?\n" in said.out
+    assert f"    $ planrun approve {waiting} publish\n" in said.out
+    assert f"\nplanrun resume {waiting} goes on once it is answered\n" in said.out
+    assert "next:" in said.out
+    found = document(say("status", "--json"))
+    assert (found["status"], found["exit_code"]) == ("waiting", 5)
+    assert found["next"] == ["after"]
+    gates = {gate["step"]: gate for gate in found["waiting"]}
+    assert list(gates) == ["publish", "really", "where"]
+    assert gates["publish"]["kind"] == "approval"
+    assert gates["publish"]["risk"] == "high"
+    assert gates["where"]["options"] == ["staging", "prod"]
+    assert gates["really"]["commands"] == [
+        f"planrun decide {waiting} really=yes",
+        f"planrun decide {waiting} really=no",
+    ]
+
+
+def test_runs_lists_what_a_run_waits_for(say: Say, waiting: str) -> None:
+    """Beside what failed stand the steps that wait; `verify` says why there is no end."""
+    said = say("runs")
+    assert "| waiting |" in said.out
+    (found,) = document(say("runs", "--json"))["runs"]
+    assert (found["run"], found["status"], found["failed"]) == (waiting, "waiting", ["wipe"])
+    assert {gate["step"]: gate["kind"] for gate in found["waiting"]} == {
+        "publish": "approval",
+        "really": "ask",
+        "where": "decide",
+    }
+    assert "unfinished (waiting)" in say("verify").out
+
+
+@pytest.mark.shows("V-45")
+def test_what_was_answered_is_told_until_the_run_goes_on(say: Say, waiting: str) -> None:
+    """`status` and `explain` name who answered; with the last answer the run is paused and waits for nobody."""
+    assert say("approve", waiting, "publish", "--by", "Ann", "--reason", "tested").code == 0
+    said = say("status")
+    assert "[Waiting]" in said.out
+    assert "    it was approved by Ann: tested\n" in said.out
+    assert say("decide", waiting, "where=prod", "really=yes").code == 0
+    said = say("status")
+    assert "[Paused]" in said.out
+    assert f"\nplanrun resume {waiting} goes on\n" in said.out
+    assert document(say("runs", "--json"))["runs"][0]["status"] == "paused"
+    told = say("explain", "last", "publish").out
+    assert "\nGate: approval answered\n" in told
+    assert "  approved by Ann: tested at 20" in told
+
+
+def test_explain_tells_the_gate_and_the_rule(say: Say, waiting: str) -> None:
+    """What is asked and why, and how to answer; of a denied step the rule; of one that ran what let it."""
+    told = say("explain", waiting, "publish").out
+    assert "\nRisk: high" in told
+    assert "  asked for by plan:auto_approve\n" in told
+    assert "\nGate: approval open\n" in told
+    assert f"  $ planrun approve {waiting} publish\n" in told
+    assert "  denied by plan:rules.1\n" in say("explain", waiting, "wipe").out
+    assert "  allowed by plan:auto_approve\n" in say("explain", waiting, "test").out
+    found = document(say("explain", waiting, "where", "--json"))
+    assert found["gate"]["status"] == "open"
+    assert found["decision"] == {"answer": "ask", "rule": ""}
+
+
+@pytest.mark.shows("GP-02", "GP-53")
+def test_a_plan_that_nobody_approved_starts_nothing(say: Say, tmp_path: Path) -> None:
+    """The whole plan waits; every report says so; approved, it runs."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\npolicy: {auto_approve: none}\nsteps: [{id: a, run: 'echo a > a'}]\n"
+    )
+    said = say("execute", "plan.yml")
+    assert said.code == 5
+    assert "◔ the plan waits for approval: a: its risk is " in said.err
+    run = next((tmp_path / ".planrun" / "runs").iterdir()).name
+    assert f"    $ planrun approve {run}\n    $ planrun reject {run}\n" in said.err
+    assert not (tmp_path / "a").exists()
+    assert "  the plan waits for approval: May this plan be executed?\n" in say("report").out
+    assert document(say("runs", "--json"))["runs"][0]["waiting"] == [{"step": None, "kind": "approval"}]
+    found = document(say("status", "--json"))
+    assert (found["status"], found["exit_code"]) == ("waiting", 5)
+    ledger = json.loads((tmp_path / "planrun-out" / "ledger.json").read_text("utf-8"))
+    assert (ledger["status"], ledger["exit_code"]) == ("awaiting_approval", 5)
+    assert "unfinished (waiting)" in say("verify").out
+    assert say("approve", run).code == 0
+    assert say("resume", run).code == 0
+    assert (tmp_path / "a").exists()
