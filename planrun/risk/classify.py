@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 16_384
 """Characters of one text; a longer one is high. Reading it takes some milliseconds."""
+MAX_WORDS = 1500
+"""Words and signs of one text outside its substitutions; with more it is high. One takes up to 30 microseconds."""
 _UNSEEN = frozenset(
     chr(code)
     for code in (
@@ -119,6 +121,8 @@ def scope_of(text: str, setting: Setting) -> Scope:
     if len(text) > MAX_LENGTH:
         raise TooMany
     tokens = lexer.lex(text)
+    if len(tokens) > MAX_WORDS:
+        raise TooMany
     scope = Scope(tokens, ground_of(setting), loops_move=False)
     parse(tokens, scope)
     if scope.loop_moved:

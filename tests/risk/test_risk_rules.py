@@ -326,3 +326,9 @@ def test_effects_say_what_may_happen() -> None:
     assert classify("rm -rf build").effects == ("destroys",)
     assert classify("pytest > x; curl https://example.com").effects == ("code", "network", "writes")
     assert classify("frobnicate").effects == ("unknown",)
+
+
+def test_a_text_with_too_many_words_is_high() -> None:
+    """There is an end to what is followed, so that an answer never takes long."""
+    assert classify("ls" + " a" * 1499).level == "read-only"
+    assert classify("ls" + " a" * 1500).level == "high"
