@@ -40,8 +40,44 @@ _REPORTS = click.Option(
 _JSON = click.Option(["--json"], is_flag=True, help="Print what was recorded, and what still waits, as JSON.")
 _COMMON = (_BY, _REASON, _RESUME, _REPORTS, _JSON)
 
+_FOR_PLANS = (
+    click.Option(["--step", "named"], multiple=True, metavar="STEP", help="Approve this step; repeatable."),
+    click.Option(
+        ["--param", "-p", "params"],
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Of a plan: give a parameter its value, as the run gets it; repeatable.",
+    ),
+    click.Option(
+        ["--expires"], metavar="WHEN", help="Of a plan: for how long (168h, 7d) or until when. Default: 168h"
+    ),
+    click.Option(["--uses"], type=int, metavar="N", help="Of a plan: for how many runs. Default: 1"),
+    click.Option(
+        ["--approver"], metavar="NAME", help="Of a plan: who approves. Default: the CI's user, or yours."
+    ),
+    click.Option(
+        ["-o", "--output", "out"],
+        type=click.Path(),
+        metavar="FILE",
+        help="Of a plan: where it goes, - for stdout. Default: PLAN with .approval.json as its ending.",
+    ),
+)
+
 
 def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **given: Any) -> int:
+    from planrun.cli.approving import approve_plan, is_plan
+
+    for_plan = {name: given.pop(name) for name in ("named", "params", "expires", "uses", "approver", "out")}
+    steps = (*step, *for_plan.pop("named"))
+    if is_plan(run):
+        if skip or any(given.values()):
+            raise InvalidInput(f"{run} is a plan: --skip, --digest, --by, --reason, --resume are for runs")
+        return approve_plan(run, {"steps": steps, **for_plan})
+    if any(for_plan.values()):
+        raise InvalidInput(
+            f'"{run}" is no plan file: --param, --expires, --uses, --approver, -o are for plans'
+        )
+    step = steps
     return _answer("approve", run, {"steps": step, "skip": skip}, given)
 
 
@@ -166,15 +202,20 @@ approve = _command(
         ),
         _DIGEST,
         *_COMMON,
+        *_FOR_PLANS,
     ],
-    """Approve what RUN waits for: steps of it, or the whole plan when none is named.
+    """Approve what RUN waits for: steps of it, or the whole plan when none is named; or a PLAN that is to run.
 
     A run at rest gets the approval recorded, and `planrun resume RUN` goes on; one that is going on is told. A
     question of yes or no is answered with yes when its step is named.
 
+    With a plan file in the place of RUN an approval is written into a file, which `execute --approval` reads: of what
+    the plan, its parameters and its scripts are now.
+
     \b
     Examples:
       planrun approve last
+      planrun approve plan.yml --step publish --expires 24h -o approvals/publish.json
       planrun approve last publish --by "Ann Reviewer" --resume
       planrun approve last --skip load-test
     """,

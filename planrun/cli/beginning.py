@@ -28,10 +28,10 @@ def init(file: str) -> int:
     return 0
 
 
-@click.command(short_help="Print the JSON Schema of plans or of ledger.json.")
-@click.argument("name", default="plan", type=click.Choice(["plan", "ledger"]))
+@click.command(short_help="Print the JSON Schema of plans, of ledger.json or of approvals.")
+@click.argument("name", default="plan", type=click.Choice(["plan", "ledger", "approval"]))
 def schema(name: str) -> int:
-    """Print a JSON Schema: `plan`, which editors check plan files with, or `ledger`, that of ledger.json.
+    """Print a JSON Schema: `plan`, which editors check plan files with, `ledger` of ledger.json, or `approval`.
 
     \b
     Examples:

@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "diff": "differing:diff",
     "explain": "explaining:explain",
     "risk": "risking:risk",
+    "lock": "approving:lock",
     "schema": "beginning:schema",
     "execute": "executing:execute",
     "resume": "executing:resume",

@@ -48,13 +48,14 @@ Plans:
   diff OLD NEW        what changed in the meaning of a plan
   explain PLAN STEP   why a step would run, and under what conditions
   risk COMMAND        what a command may do when nobody watches, and why
+  lock PLAN           write down what was reviewed, for execute --locked
   schema [NAME]       print the JSON Schema of plans, for editors
 
 Runs:
   execute PLAN        run a plan
   resume RUN          go on with a run that failed or was killed
   retry RUN STEP...   run steps again, and what depends on them
-  approve RUN [STEP]  approve what a run waits for
+  approve RUN [STEP]  approve what a run waits for; approve PLAN: write an approval
   reject RUN [STEP]   reject it: exit code 3
   decide RUN STEP=X   answer what a run asks
   pause RUN           have a run start nothing more, until it is resumed
