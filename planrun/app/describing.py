@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from planrun.app.foreseeing import Foreseen
     from planrun.model.plan import Edge, Param, Plan, Retry, Step, Text
 
 
@@ -146,8 +147,9 @@ def _rule(rule: tuple[Any, ...]) -> str:
     return str(rule[1]) if rule[0] == "class" else str(rule[0]).replace("_", " ")
 
 
-def as_data(plan: Plan) -> dict[str, Any]:
+def as_data(plan: Plan, foreseen: Foreseen) -> dict[str, Any]:
     """Return a plan as JSON data: what `show --json` prints."""
+    reviewed = foreseen.reviewed
     path, seconds = longest_path(plan)
     limits = plan.limits
     return {
@@ -158,6 +160,10 @@ def as_data(plan: Plan) -> dict[str, Any]:
             "file": plan.file,
             "description": plan.description,
             "goal": plan.goal,
+            "missing_params": list(foreseen.missing),
+            "scripts": dict(sorted(reviewed.scripts.items())),
+            "uncovered": dict(sorted(reviewed.uncovered.items())),
+            "later": list(reviewed.later),
         },
         "schedule": plan.schedule,
         "limits": {

@@ -8,7 +8,7 @@ from planrun.app.comparing.lines import differences
 from planrun.app.copies import newest, state_of
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
-from planrun.app.reviewed import named_plan, review
+from planrun.app.reviewed import named_plan
 from planrun.app.running import (
     Session,
     admission_of,
@@ -224,7 +224,7 @@ class Course:
 
     def _anew(self, plan: Plan, params: dict[str, Any]) -> dict[str, Any]:
         """Read the scripts again, for a run that goes on with another plan or with other parameters."""
-        self.reviewed = review(plan, params, self._session.workspace)
+        self.reviewed = self._session.review(plan, params)
         if self.plan is self._before.plan:
             plan = plan.but(version=self.plan.version, file=self._named["file"])
         return named_plan(plan.but(version=self.plan.version), self.reviewed)

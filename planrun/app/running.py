@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     Policies = Sequence[Mapping[str, Any]]
     Chosen = frozenset[str] | None  # steps that may run; None: all
     from planrun.records.ledger import Ledger
+    from planrun.source.approvalfile import Approval
 
 
 class Result(Record):
@@ -63,6 +64,11 @@ class Session:
         self.lock = WorkspaceLock(records.home(workspace))
         self.vault: Vault | None = None  # None: there is nothing to keep secret
         self.admission: Admission | None = None  # None: every step may start
+        self.approvals: tuple[Approval, ...] = ()  # that the caller named, read once
+        if settings.approvals:
+            from planrun.app.approvals import read_approvals  # few runs have any
+
+            self.approvals = read_approvals(settings.approvals)
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
@@ -111,6 +117,15 @@ class Session:
         kept = {name: True for name in ("strict", "fail_on_flaky") if options.get(name)}
         self.settings = self.settings.but(**kept)
 
+    def review(self, plan: Plan, params: dict[str, Any]) -> Reviewed:
+        """Read what a plan refers to, once; raises InvalidInput, and Denied when it has to be as locked and is not."""
+        reviewed = review(plan, params, self.workspace)
+        if self.settings.locked:
+            from planrun.app.locking import require_locked  # few runs are
+
+            require_locked(plan, params, reviewed, self.settings.policy)
+        return reviewed
+
     def prepare_reports(self) -> None:
         """Make the report folder; raises RecordsLost now, and not after everything ran, when it cannot be written."""
         folder = os.path.join(self.workspace, self.settings.report_dir)
@@ -143,6 +158,7 @@ class Session:
                 "schedule": plan.schedule,
                 "selection": dict(selection),
                 "strict": self.settings.strict,
+                **({"locked": True} if self.settings.locked else {}),
                 "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
@@ -315,7 +331,7 @@ def execute(
         run = records.new_run_id()
         session.claim(run)
         session.prepare_reports()
-        reviewed = review(plan, params, session.workspace)
+        reviewed = session.review(plan, params)
         rundir = records.create(records.home(session.workspace), run, plan.source)
         kept = records.add_scripts(rundir, reviewed.contents) if reviewed.contents else ()
         ledger = records.open_ledger(rundir, beside=kept)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan, Step
 
+_MOST = 64 << 20  # bytes of all scripts of a plan
 _TEXT = 8192  # bytes in which a text has no NUL
 
 
@@ -42,6 +43,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     uncovered: dict[str, str] = {}
     contents: dict[str, bytes] = {}
     later: list[str] = []
+    total = 0
     for step in plan.steps:
         named = _named(step, params, workspace, later)
         for path in (*named, *step.mentions):
@@ -52,6 +54,9 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
             except _Uncovered as error:
                 uncovered[path] = str(error)
                 continue
+            total += len(data)
+            if total > _MOST:
+                raise InvalidInput(f"the scripts of {plan.file} have more than {_MOST >> 20} MiB together")
             scripts[path] = digest = str(sha256(data).hexdigest())
             contents[digest] = data
     return Scripts(known=scripts, uncovered=uncovered, contents=contents, later=tuple(later))

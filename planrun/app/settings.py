@@ -32,6 +32,8 @@ class Settings(Record):
     logs: Literal["auto", "all", "failed", "none"] = "auto"
     quiet: bool = False
     cache: bool = True
+    locked: bool = False  # only what the lock beside the plan holds may run
+    approvals: tuple[str, ...] = ()  # files
     wait_lock: str = ""  # a duration; empty: do not wait
     decide: tuple[str, ...] = ()  # step=value: answers to what steps ask
     decisions: str = ""  # a file of such answers

@@ -161,10 +161,23 @@ APPROVING = (
         help="The highest risk that runs unasked, instead of the plan's auto_approve; never above --policy.",
     ),
 )
+LOCKED = Option(
+    flags=("--locked",),
+    name="locked",
+    kind="flag",
+    help="Run only what the lock beside the plan holds; exit 3 and say what differs otherwise.",
+)
+APPROVAL = Option(
+    flags=("--approval",),
+    name="approvals",
+    kind="lines",
+    metavar="FILE",
+    help="An approval, as `planrun approve PLAN` writes it; repeatable. The variable holds one file a line.",
+)
 CACHE = Option(
     flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan."
 )
-EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, *RUNNING, CACHE)
+EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *RUNNING, CACHE)
 REVISING = (
     # Variables of their own: those of `execute` are often set for a whole job.
     Option(
@@ -180,8 +193,8 @@ REVISING = (
         scope="RESUME",
     ),
 )
-RESUME = (*REVISING, *ANSWERING, *APPROVING, *RUNNING)
-RETRY = (*ANSWERING, *APPROVING, *RUNNING)
+RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *RUNNING)
+RETRY = (*ANSWERING, *APPROVING, APPROVAL, *RUNNING)
 
 
 def parse(

@@ -55,7 +55,7 @@ Runs:
   execute PLAN        run a plan
   resume RUN          go on with a run that failed or was killed
   retry RUN STEP...   run steps again, and what depends on them
-  approve RUN [STEP]  approve what a run waits for; approve PLAN: write an approval
+  approve RUN|PLAN    approve what a run waits for, or write an approval
   reject RUN [STEP]   reject it: exit code 3
   decide RUN STEP=X   answer what a run asks
   pause RUN           have a run start nothing more, until it is resumed

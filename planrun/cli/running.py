@@ -90,6 +90,10 @@ def _resume(words: list[str]) -> int:
         from planrun.errors import InvalidInput
 
         raise InvalidInput("--param of resume needs --plan FILE; without it the run keeps its parameters")
+    if not file and values.get("locked"):
+        from planrun.errors import InvalidInput
+
+        raise InvalidInput("--locked of resume needs --plan FILE; without it the run keeps what it runs")
     return _go_on(run, values, file=file)
 
 

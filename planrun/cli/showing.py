@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planrun.cli.completing import complete_params
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_json
 from planrun.cli.table import table
@@ -12,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from planrun.app.foreseeing import Foreseen
     from planrun.model.plan import Param, Plan, Step
 
 DRAWINGS = ("mermaid", "dot", "text")
@@ -23,7 +25,18 @@ DRAWINGS = ("mermaid", "dot", "text")
 @click.option("--levels", is_flag=True, help="List the steps by level: each waits for the one above only.")
 @click.option("--order", is_flag=True, help="List the steps, one a line, each after what it waits for.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def show(plan: str, graph: str | None, *, levels: bool, order: bool, as_json: bool) -> int:
+@click.option(
+    "--param",
+    "-p",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Show the digest of a run with this parameter; repeatable.",
+    shell_complete=complete_params,
+)
+def show(  # noqa: PLR0913 - one for each option
+    plan: str, graph: str | None, params: tuple[str, ...], *, levels: bool, order: bool, as_json: bool
+) -> int:
     """Show what PLAN would do: its steps, what they wait for, and its limits. The table is markdown.
 
     \b
@@ -35,6 +48,8 @@ def show(plan: str, graph: str | None, *, levels: bool, order: bool, as_json: bo
       planrun show plan.yml --json | jq '.steps[].id'
     """
     from planrun.app import describing
+    from planrun.app.foreseeing import foresee
+    from planrun.app.settings import current_folder
     from planrun.source.load import load
 
     if sum((graph is not None, levels, order, as_json)) > 1:
@@ -42,9 +57,7 @@ def show(plan: str, graph: str | None, *, levels: bool, order: bool, as_json: bo
             "--graph, --levels, --order and --json exclude each other", click.get_current_context()
         )
     found = load(plan, cache=False)
-    if as_json:
-        say_json(describing.as_data(found))
-    elif graph:
+    if graph:
         say(_drawn(found, graph))
     elif levels:
         say(
@@ -55,7 +68,12 @@ def show(plan: str, graph: str | None, *, levels: bool, order: bool, as_json: bo
     elif order:
         say("\n".join(describing.order(found)))
     else:
-        say("\n".join(_overview(found)))
+        foreseen = foresee(found, params, current_folder())
+        found = found.but(digest=foreseen.reviewed.digest)
+        if as_json:
+            say_json(describing.as_data(found, foreseen))
+        else:
+            say("\n".join(_overview(found, foreseen)))
     return 0
 
 
@@ -66,11 +84,11 @@ def _drawn(plan: Plan, form: str) -> str:
     return draw[form](plan)
 
 
-def _overview(plan: Plan) -> Iterator[str]:
+def _overview(plan: Plan, foreseen: Foreseen) -> Iterator[str]:
     from planrun.reports.clean import line
 
     title = line(plan.title or plan.name)
-    yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]})'
+    yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]}{_without(foreseen)})'
     yield from [
         printable(text.strip()) for text in (plan.description, plan.goal and f"Goal: {plan.goal}") if text
     ]
@@ -81,9 +99,23 @@ def _overview(plan: Plan) -> Iterator[str]:
     yield "Risk: not classified (-)"
     yield "\n".join(_limits(plan))
     yield from _listed("Parameters", _params(plan))
+    yield from _listed("Scripts", _scripts(foreseen))
     yield from _listed("Secrets", _secrets(plan))
     yield from _listed("Conditions", _conditions(plan))
     yield from _listed("On failure", _failures(plan))
+
+
+def _without(foreseen: Foreseen) -> str:
+    return f" without the required {', '.join(foreseen.missing)}" if foreseen.missing else ""
+
+
+def _scripts(foreseen: Foreseen) -> Iterator[str]:
+    reviewed = foreseen.reviewed
+    yield from [f"  {printable(path)}: {digest[:12]}" for path, digest in sorted(reviewed.scripts.items())]
+    for path, why in sorted(reviewed.uncovered.items()):
+        yield f"  {printable(path)}: not part of the digest: {why}"
+    for name in reviewed.later:
+        yield f"  of {name}: known when it starts, and not part of the digest"
 
 
 def _listed(title: str, rows: Iterator[str]) -> list[str]:

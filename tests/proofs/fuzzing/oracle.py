@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planrun.app import describing, drawing
+from planrun.app.foreseeing import Foreseen
+from planrun.app.reviewed import Reviewed
 from planrun.cli import showing
 from planrun.errors import EvaluationError, InvalidPlan
 from planrun.expressions import check, evaluate, parse, render
@@ -205,14 +207,15 @@ def _kept(plan: Plan) -> None:
 
 def _shown(plan: Plan) -> None:
     """Everything that shows a plan shows it, in characters that can be printed."""
-    json.loads(jsontext.dumps(jsontext.well_formed(describing.as_data(plan))).encode())
+    foreseen = Foreseen(reviewed=Reviewed(digest=plan.digest))
+    json.loads(jsontext.dumps(jsontext.well_formed(describing.as_data(plan, foreseen))).encode())
     count = len(plan.steps)
     holds(
         len(describing.order(plan)) == count == sum(map(len, describing.levels(plan))),
         "steps are lost in the order",
     )
     forms: dict[str, Callable[[], str]] = {
-        "table": lambda: "\n".join(showing._overview(plan)),
+        "table": lambda: "\n".join(showing._overview(plan, foreseen)),
         "mermaid": lambda: drawing.mermaid(plan),
         "dot": lambda: drawing.dot(plan),
         "tree": lambda: drawing.text(plan),
