@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 from planrun.app.answers import answers_of
+from planrun.app.approvals import Approvals, read_approvals
 from planrun.app.door import Door
 from planrun.app.gates import Judges, PolicyGates
 from planrun.app.policies import ceilings_of, layers_of, recall, recorded
 from planrun.app.questions import Questions
 from planrun.model import events as ev
 from planrun.policy.deciding import in_force
-from planrun.records.rundir import add_policy
+from planrun.records.rundir import HOME, add_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ class Admission:
         self._answers = answers_of(
             plan, settings.decide, settings.decisions, [ceiling.policy for ceiling in ceilings.known]
         )
+        self._approvals = read_approvals(settings.approvals)
 
     def recorded(self) -> dict[str, Any]:
         """What the first event of a run, and that of its resumption, record."""
@@ -64,7 +68,12 @@ class Admission:
         """Return the gates for a run that starts, or goes on, with the event whose fields `opening` has."""
         place = steps.place
         judges = Judges(self.layers, opening["context"], opening["plan"]["digest"])
-        judges.questions = Questions(self._answers, steps, clock)
+        judges.approvals = approvals = Approvals(
+            self._approvals, os.path.join(place.workspace, HOME), place.run
+        )
+        judges.questions = Questions(
+            self._answers, steps, clock, lambda step: approvals.cover(step, judges.digest)
+        )
         judges.door = Door(place.rundir, place.workspace, clock, vault)
         return PolicyGates(judges, clock, place.workspace)
 

@@ -7,8 +7,9 @@ import os
 import time
 from datetime import UTC, datetime
 
-from planrun.errors import InvalidInput, RecordsLost
+from planrun.errors import InvalidInput
 from planrun.model.jsontext import dumps
+from planrun.records.ledger import sync_path
 from planrun.source.approvalfile import load_approval, moment
 
 TYPE_CHECKING = False
@@ -50,6 +51,7 @@ class Approvals:
         self._path = os.path.join(home, USES)
         self._run = run
         self._now = now
+        self._broken = ""
 
     def find(self, step: str, digest: str) -> Approval | None:
         """Return the first approval that covers a step now; an empty step stands for the whole plan."""
@@ -62,13 +64,17 @@ class Approvals:
     def cover(self, step: str, digest: str) -> str:
         """Return the id of an approval that covers a step, and have its use on the disk before; "" when none does.
 
-        Raises RecordsLost when that cannot be written: a use that is not counted would be one more.
+        None does either when that cannot be written: a use that is not counted would be one more.
         """
         found = self.find(step, digest)
         if found is None:
             return ""
-        if self._run not in self._runs(found.id):
-            self._count(found, digest)
+        try:
+            if self._run not in self._runs(found.id):
+                self._count(found, digest)
+        except OSError as error:
+            self._broken = f"its use cannot be written: {self._path}: {error.strerror}"
+            return ""
         return found.id
 
     def approver(self, approval: str) -> str:
@@ -82,13 +88,18 @@ class Approvals:
 
     def _against(self, approval: Approval, step: str, digest: str) -> str:
         """Why an approval does not cover a step; empty when it does."""
+        if self._broken:
+            return self._broken
         if approval.digest != digest:
             return f"it approves {approval.digest[:12]}, and this is {digest[:12]}"
         if not approval.names(step):
             return "it does not name this step" if step else "it does not approve the whole plan"
         if moment(approval.expires) <= datetime.fromtimestamp(self._now(), UTC):
             return f"it expired at {approval.expires}"
-        runs = self._runs(approval.id)
+        try:
+            runs = self._runs(approval.id)
+        except OSError as error:
+            return f"its uses cannot be read: {self._path}: {error.strerror}"
         if self._run not in runs and len(runs) >= approval.uses:
             times = "run" if approval.uses == 1 else "runs"
             return f"it was good for {approval.uses} {times}, and is used up"
@@ -114,10 +125,6 @@ class Approvals:
             fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise RecordsLost(
-                f"the uses of approvals cannot be read: {self._path}: {error.strerror}"
-            ) from None
         with os.fdopen(fd, "rb") as file:
             return [line for line in file.read().split(b"\n") if line.strip(b"\0 ")]
 
@@ -125,32 +132,19 @@ class Approvals:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now()))
         rest = dumps({"run": self._run, "at": at, "approver": approval.approver, "digest": digest})
         line = f"{_begin(approval.id)},{rest[1:]}\n".encode()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(self._path, flags, 0o600)
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            fd = os.open(self._path, flags, 0o600)
-            try:
-                size = os.fstat(fd).st_size
-                if size and os.pread(fd, 1, size - 1) != b"\n":  # whoever wrote last died over it
-                    line = b"\n" + line
-                while line:
-                    line = line[os.write(fd, line) :]
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            _sync_folder(os.path.dirname(self._path))
-        except OSError as error:
-            raise RecordsLost(
-                f"the use of an approval cannot be written: {self._path}: {error.strerror}"
-            ) from None
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":  # whoever wrote last died over it
+                line = b"\n" + line
+            while line:
+                line = line[os.write(fd, line) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        sync_path(os.path.dirname(self._path))
 
 
 def _begin(approval: str) -> str:
     return f'{{"id":{dumps(approval)}'
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

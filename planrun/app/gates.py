@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         def cover(self, step: str, digest: str) -> str:
             """Return the id of an approval that covers a step and take note of its use; "" when none does."""
 
+        def approver(self, approval: str) -> str:
+            """Return whose word an approval is."""
+
         def why_not(self, step: str, digest: str) -> str:
             """Say in words why none of them covers a step; "" when there are none."""
 
@@ -103,7 +106,13 @@ class PolicyGates:
         if not used:
             return Passage(answer="ask", risk=level, rule=decision.rule, reason=reason, opened=opened)
         answered = ev.GateAnswered(
-            at=at, step=step.id, answer="approved", via="approval", approval=used, digest=judges.digest
+            at=at,
+            step=step.id,
+            answer="approved",
+            via="approval",
+            by=approvals.approver(used) if approvals else "",
+            approval=used,
+            digest=judges.digest,
         )
         return Passage(answer="allow", risk=level, rule=f"approval:{used}", opened=opened, answered=answered)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from planrun.app.admission import Admission
     from planrun.app.gates import PolicyGates
+    from planrun.app.reviewed import Reviewed
     from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     Policies = Sequence[Mapping[str, Any]]
     Chosen = frozenset[str] | None  # steps that may run; None: all
     from planrun.records.ledger import Ledger
-    from planrun.source.approvalfile import Approval
 
 
 class Result(Record):
@@ -64,11 +64,6 @@ class Session:
         self.lock = WorkspaceLock(records.home(workspace))
         self.vault: Vault | None = None  # None: there is nothing to keep secret
         self.admission: Admission | None = None  # None: every step may start
-        self.approvals: tuple[Approval, ...] = ()  # that the caller named, read once
-        if settings.approvals:
-            from planrun.app.approvals import read_approvals  # few runs have any
-
-            self.approvals = read_approvals(settings.approvals)
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
@@ -357,7 +352,13 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
 
     `before` is what a run that goes on recorded of its policies, in `rundir`.
     """
-    wishes = settings.policy or settings.auto_approve or settings.decide or settings.decisions
+    wishes = (
+        settings.policy
+        or settings.auto_approve
+        or settings.decide
+        or settings.decisions
+        or settings.approvals
+    )
     if not (plan.policy or wishes or before) and not any(map(_asks, plan.steps)):
         return None
     from planrun.app.admission import Admission
