@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.risk.levels import rank
 from planrun.source.compile import Compiler
 from planrun.source.problems import in_order
+from planrun.source.risks import TOO_MUCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ def check_declared(checked: Checked) -> None:
     outline = checked.outline
     compiler = Compiler(checked)
     for draft in outline.drafts:
+        if outline.is_full:
+            break
         if "risk" not in draft.keys or draft.is_gate:
             continue
         try:
@@ -24,7 +27,7 @@ def check_declared(checked: Checked) -> None:
             continue
         found = compiler.risks.of({**fields, "declared_risk": ""})
         node = draft.keys["risk"]
-        if found and rank(node.value) < rank(found["risk"]):
+        if found and found["risk_reason"] != TOO_MUCH and rank(node.value) < rank(found["risk"]):
             message = f'step "{draft.id}" declares the risk {node.value}, and planrun finds {found["risk"]}'
             hint = found["risk_reason"]
             if found.get("open_risk"):

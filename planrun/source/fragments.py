@@ -127,18 +127,18 @@ def check_fragment(outline: Outline, what: str, node: Node, fragment: dict[str, 
             )
     default = node.get("default")
     if default is not None:
-        problem = _check_default(outline, fragment)
+        problem = check_within(outline, fragment, fragment["default"])
         if problem:
             outline.report("E222", f"{what}: its default {problem}", default)
 
 
-def _check_default(outline: Outline, fragment: dict[str, Any]) -> str | None:
-    """Check a default as long as others have not used up their time."""
+def check_within(outline: Outline, fragment: dict[str, Any], value: Any) -> str | None:
+    """Return what is wrong with a value as a clause; it is checked while others have not used up their time."""
     if fragment.keys() <= _QUICK:
-        return check_value(fragment, fragment["default"])
+        return check_value(fragment, value)
     if outline.matching > MAX_MATCHING:
         return "was not checked: those before it took too long"
     began = process_time()  # the plan's own: a busy machine does not make a plan wrong
-    problem = check_value(fragment, fragment["default"])
+    problem = check_value(fragment, value)
     outline.matching += process_time() - began
     return problem

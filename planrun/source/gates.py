@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from planrun.model.plan import Ask, Decide, Option
+from planrun.source.canonical import plain
 from planrun.source.formulas import OPEN
-from planrun.source.fragments import check_fragment, read_fragment
+from planrun.source.fragments import check_fragment, check_within, read_fragment
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.outline import members
-from planrun.source.problems import did_you_mean
 from planrun.source.shape import as_bool, as_duration, to_data
-from planrun.values import check_value, show, type_of
+from planrun.values import show, type_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _MEANINGLESS = {
 class Gate:
     """A gate of the plan: `fragment` is the JSON Schema of its answer, `values` those of the options of a decision."""
 
-    __slots__ = ("fragment", "id", "kind", "multiple", "node", "options", "values")
+    __slots__ = ("_keys", "fragment", "id", "kind", "multiple", "node", "options", "values")
 
     def __init__(self, draft: Draft) -> None:
         self.id = draft.id
@@ -49,6 +49,7 @@ class Gate:
         listed = self.node.get("options")
         self.options: list[Node] = listed.value if listed is not None and listed.kind == SEQUENCE else []
         self.values = [_value(option) for option in self.options]
+        self._keys = {_key(value) for value in self.values}
         multiple = self.node.get("multi_select")
         self.multiple = multiple is not None and multiple.kind == SCALAR and multiple.value.lower() == "true"
         self.fragment = self._fragment()
@@ -73,25 +74,22 @@ class Gate:
         found = to_data(node)
         return [found] if self.multiple and not isinstance(found, list) else found
 
-    def refusal(self, node: Node) -> tuple[str, str] | None:
+    def refusal(self, outline: Outline, node: Node) -> tuple[str, str] | None:
         """Return why the gate does not accept an answer (as a clause), and a hint; None when it does."""
         given = self.answer(node)
         if self.kind == "ask":
-            problem = check_value(self.fragment, given)
+            problem = check_within(outline, self.fragment, given)
             return (problem, "") if problem else None
         chosen = given if self.multiple else [given]
         for value in chosen:
-            if not self._has(value):
+            if _key(value) not in self._keys:
                 known = [known for known in self.values if isinstance(known, str)]
-                hint = did_you_mean(value, known) if isinstance(value, str) else ""
+                hint = outline.nearest(value, known) if isinstance(value, str) else ""
                 options = ", ".join(show(known) for known in self.values[:8])
                 return f"is {show(value)}, and no option has this value", hint or f"options are {options}"
-        if len({show(value) for value in chosen}) < len(chosen):
+        if len({_key(value) for value in chosen}) < len(chosen):
             return "names an option twice", ""
         return None
-
-    def _has(self, value: Any) -> bool:
-        return any(type_of(known) == type_of(value) and known == value for known in self.values)
 
     def record(self, formulas: Formulas) -> Ask | Decide:
         """Return the action that the gate is once it was found right."""
@@ -160,18 +158,18 @@ def _check_decide(outline: Outline, gate: Gate) -> None:
         if label is None or label.kind != SCALAR:
             continue
         place = option.get("value") or label
-        for seen, text, node in (
-            (labels, f'the label "{label.value}"', label),
-            (values, f"the value {show(value)}", place),
+        for seen, key, text, node in (
+            (labels, label.value, f'the label "{label.value}"', label),
+            (values, _key(value), f"the value {show(value)}", place),
         ):
-            first = seen.setdefault(text, node)
+            first = seen.setdefault(key, node)
             if first is not node:
                 related = ((first.line, first.col, "the first one is here"),)
                 message = f'two options of step "{gate.id}" have {text}'
                 outline.report("E250", message, node, related=related)
                 break
     default = gate.node.get("default")
-    refused = gate.refusal(default) if default is not None and outline.sound else None
+    refused = gate.refusal(outline, default) if default is not None and outline.sound else None
     if refused and default is not None:
         outline.report("E251", f'the default of step "{gate.id}" {refused[0]}', default, refused[1])
 
@@ -199,6 +197,11 @@ def _value(option: Node) -> Any:
         return to_data(given)
     label = option.get("label")
     return label.value if label is not None and label.kind == SCALAR else ""
+
+
+def _key(value: Any) -> str:
+    """Return what two values have in common exactly when they are the same: 1 and true are not."""
+    return ascii(plain(value))
 
 
 def _option(node: Node, formulas: Formulas) -> Option:

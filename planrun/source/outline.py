@@ -13,7 +13,7 @@ from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Any
 
     from planrun.expressions.errors import ExpressionError
@@ -109,8 +109,12 @@ class Outline:
 
     def suggest(self, name: str) -> str:
         """Return a hint with the id that was probably meant, as long as looking for it costs little."""
-        self._compared += len(self.by_id)
-        return did_you_mean(name, self.by_id) if self._compared < MAX_COMPARED else ""
+        return self.nearest(name, self.by_id)
+
+    def nearest(self, word: str, known: Collection[str]) -> str:
+        """Return a hint with the known word that was probably meant, under the same condition."""
+        self._compared += len(known)
+        return did_you_mean(word, known) if self._compared < MAX_COMPARED else ""
 
     def report(self, code: str, message: str, node: Node, hint: str = "", **more: Any) -> None:
         """Add a problem about a node."""

@@ -38,6 +38,9 @@ _SHOWN = {
 _NOWHERE = "/"  # a folder that is not known
 # A value with any other character is refused in a script when the step starts.
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/@:+=,-")
+MAX_LOOKED_AT = 1_000_000  # characters of all different actions of a plan: two seconds, four of the worst
+ACTION = 30  # characters that each of them counts besides its own
+TOO_MUCH = "the plan has more commands than are looked into before it runs"
 NO_PROCESS = {"risk": "read-only", "risk_reason": "starts no process"}
 
 
@@ -48,6 +51,8 @@ class Risks:
         self._env = {name: _filled(value) for name, value in env.items()}
         self._env_file = env_file
         self._plain = self._setting({}, reads_files=bool(env_file))
+        self._speaks = any(_NAME in value for value in self._env.values())
+        self._looked_at = 0
         self._known: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def of(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,11 +72,19 @@ class Risks:
         workdir, shell, files = fields.get("workdir", ""), fields.get("shell", ()), "env_file" in fields
         key = (action.__class__, text, shell, workdir, files, *env.items())
         found = self._known.get(key)
+        if found is None and not self._affords(text, env):
+            return {"risk": "high", "risk_reason": TOO_MUCH, "effects": ("unknown",), "open_risk": True}
         if found is None:
             found = self._known[key] = self._found(
                 text, (shell, workdir, files, env), script=isinstance(action, Run)
             )
         return found
+
+    def _affords(self, text: tuple[Text, ...], env: Mapping[str, Text]) -> bool:
+        """Say whether another action can be looked into; what comes first in the file is."""
+        size = sum([len(part) + 1 for part in _literals((*text, *env.values()))])
+        self._looked_at += size + ACTION + len(self._env) + len(env)
+        return self._looked_at <= MAX_LOOKED_AT
 
     def _found(
         self,
@@ -84,7 +97,7 @@ class Risks:
         words = tuple([_filled(word, script=script) for word in text])
         folder = _filled(workdir)
         env, setting = self._setting(own, reads_files=reads_files) if own or reads_files else self._plain
-        if any([_NAME in word for word in _literals((*text, workdir, *own.values()))]):  # noqa: C419 - half the time
+        if self._speaks or any([_NAME in word for word in _literals((*text, workdir, *own.values()))]):  # noqa: C419 - half the time
             setting = Setting(variables={})
         cwd = _NOWHERE if _has_hole(folder) or _NAME in folder else folder
         setting = setting.but(cwd=cwd) if cwd else setting

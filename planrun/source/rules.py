@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.policy import Match, Policy, Rule
+from planrun.risk.levels import EFFECTS
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.outline import entries, members
 from planrun.source.problems import did_you_mean
@@ -12,7 +13,7 @@ from planrun.source.tables import ACTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from planrun.source.gates import Gate
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("none", "read-only", "low", "medium", "high")
 OTHERWISE = "otherwise"
-_TOOLS = (*ACTIONS, "shell", "json_patch")  # others have a point in their names
+_TOOLS = (*ACTIONS, "shell", "json_patch")
 _MODELS = ("expanded", "replanned", "agent")
 
 
@@ -60,11 +61,13 @@ def check_policy(outline: Outline, gates: Mapping[str, Gate]) -> None:
     if policy is None or policy.kind != MAPPING:
         return
     check_rules(outline, policy)
-    known: dict[str, Iterable[str]] = {"step": outline.by_id, "secret": declared_secrets(outline.root)}
+    known: dict[str, Collection[str]] = {"step": outline.by_id, "secret": declared_secrets(outline.root)}
     for field, word in _words(policy):
         if field in known and "*" not in word.value and word.value not in known[field]:
             code = "E202" if field == "step" else "E232"
-            hint = outline.suggest(word.value) if field == "step" else did_you_mean(word.value, known[field])
+            hint = (
+                outline.suggest(word.value) if field == "step" else outline.nearest(word.value, known[field])
+            )
             message = f'a rule is about the {field} "{word.value}", and the plan has no such {field}'
             outline.report(code, message, word, hint)
     for name, answer in members(policy.get("decisions")):
@@ -82,19 +85,26 @@ def _check_answer(
             "E202", f'an answer for "{name}", and there is no such step', place, outline.suggest(name)
         )
     elif gate is None:
-        asking = did_you_mean(name, gates) or "answers are for `ask` and `decide` steps"
+        asking = outline.nearest(name, gates) or "answers are for `ask` and `decide` steps"
         outline.report("E253", f'an answer for step "{name}", which asks for nothing', place, asking)
-    elif outline.sound and (refused := gate.refusal(answer)):
+    elif outline.sound and (refused := gate.refusal(outline, answer)):
         outline.report("E251", f'the answer to step "{name}" {refused[0]}', answer, refused[1])
 
 
 def check_rules(outline: Outline, policy: Node) -> None:
-    """Report what no plan can make right: unknown kinds of actions, and rules that change nothing."""
+    """Report what no plan can make right: unknown kinds of actions and effects, and rules that change nothing."""
+    known = {"tool": _TOOLS, "effect": EFFECTS}
     for field, word in _words(policy):
         text = word.value
-        if field == "tool" and not ("*" in text or "." in text or text in _TOOLS):
-            hint = did_you_mean(text, _TOOLS) or f"there are {', '.join(_TOOLS)}"
-            outline.report("E105", f'a rule is about the tool "{text}", and there is none', word, hint)
+        # The names of further tools have a point in them.
+        if (
+            field in known
+            and "*" not in text
+            and text not in known[field]
+            and (field, "." in text) != ("tool", True)
+        ):
+            hint = did_you_mean(text, known[field]) or f"there are {', '.join(known[field])}"
+            outline.report("E105", f'a rule is about the {field} "{text}", and there is none', word, hint)
     for rule in _entries(policy.get("rules")):
         for verb, matcher in members(rule):
             if verb == "allow" and matcher.kind == MAPPING and _says_nothing(policy, matcher):

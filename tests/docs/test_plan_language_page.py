@@ -114,7 +114,7 @@ def test_the_default_shells_are_those_of_the_page() -> None:
 def test_limits_are_those_of_the_code() -> None:
     """Each number in the tables of limits is the constant that is held."""
     from planrun.expressions import files, tree
-    from planrun.source import budget, document, file, formulas, fragments, problems, quoting
+    from planrun.source import budget, document, file, formulas, fragments, problems, quoting, risks
 
     def number(label: str) -> int:
         (found,) = re.findall(rf"^\| {re.escape(label)} \| ([\d,]+)", text_of(PAGE), re.MULTILINE)
@@ -137,6 +137,10 @@ def test_limits_are_those_of_the_code() -> None:
     assert number("operators and brackets inside each other") == tree.MAX_DEPTH
     assert number("a text that an expression makes, a value written as JSON") == tree.MAX_SIZE
     assert number("a text with all its values filled in") == tree.MAX_RENDERED
+    label = (
+        "commands whose risk is found before a run, each with 30 more; all others are `high` until they start"
+    )
+    assert number(label) == risks.MAX_LOOKED_AT
     assert number("`hash_files`") == files._MAX_ENTRIES
 
 

@@ -78,6 +78,18 @@ PLANS: dict[str, Callable[[], bytes]] = {
         lambda n: b"- {id: s%d, run: x, depends_on: [%s]}\n" % (n, b",".join(map(b"s%d".__mod__, range(n)))),
     ),
     "10,000 steps that read outputs": _rows(10_000, _reading),
+    "50,000 declared risks": _rows(50_000, lambda n: b"- {run: echo %d > out, risk: high}\n" % n),
+    "long scripts that declare a risk": _rows(
+        400, lambda n: b"- {run: 'ls %s%d', risk: high}\n" % (b"a " * 8000, n)
+    ),
+    "one long script in many environments": _rows(
+        10_000,
+        lambda n: (
+            b"- {<<: *s, env: {A: '%d'}}\n" % n
+            if n
+            else b"- &s {run: 'ls %s', risk: high}\n" % (b"a " * 8000)
+        ),
+    ),
 }
 """What is a plan, and has to be read as one."""
 FILES: dict[str, Callable[[], bytes]] = {
@@ -120,6 +132,36 @@ FILES: dict[str, Callable[[], bytes]] = {
         20_000, lambda n: b"k%d: {type: string}, " % n, PARAMS + b" a: {type: object, properties: {", b"}}\n"
     ),
     "20,000 parameters": _rows(20_000, lambda n: b" k%d: {type: array, minItems: 1}\n" % n, PARAMS),
+    "options that are no answer": lambda: (
+        b"version: 1\nsteps: [{id: d, decide: {question: q, multi_select: true, options: [%s], default: [%s]}}]\n"
+        % (
+            b",".join([b"{label: a%d}" % n for n in range(50_000)]),
+            b",".join([b"b%d" % n for n in range(50_000)]),
+        )
+    ),
+    "answers that nobody asks for": lambda: (
+        b"version: 1\npolicy: {decisions: {%s}}\nsteps:\n%s"
+        % (
+            b",".join([b"a%d: x" % n for n in range(20_000)]),
+            b"".join([b"- {id: b%d, ask: {question: q}}\n" % n for n in range(20_000)]),
+        )
+    ),
+    "rules about steps that are not there": lambda: (
+        b"version: 1\npolicy: {rules: [%s]}\nsteps:\n%s"
+        % (
+            b",".join([b"{deny: {step: a%d}}" % n for n in range(20_000)]),
+            b"".join([b"- {id: b%d, run: x}\n" % n for n in range(20_000)]),
+        )
+    ),
+    "answers to patterns that never end": lambda: (
+        b"version: 1\npolicy: {decisions: {%s}}\nsteps:\n%s"
+        % (
+            b",".join([b"a%d: %s" % (n, SLOW) for n in range(50)]),
+            b"".join(
+                [b"- {id: a%d, ask: {question: q, type: string, pattern: '(a+)+$'}}\n" % n for n in range(50)]
+            ),
+        )
+    ),
     "patterns that never end": _rows(
         20, lambda n: b" k%d: {pattern: '(a+)+$', default: %s}\n" % (n, SLOW), PARAMS
     ),

@@ -34,6 +34,7 @@ REFUSES_NOTHING = {
     "cache:MAX_ENTRIES": "how many compiled plans are kept",
     "cache:MAX_BYTES": "how large a compiled plan may be to be kept",
     "functions:_MAX_DIGITS": "a number with more digits is over tree:MAX_INTEGER",
+    "risks:MAX_LOOKED_AT": "how much is looked into before a run; all that follows is taken for high",
     "files:_MAX_BYTES": "a gibibyte of files",
 }
 """Constants that look like limits, and what they are instead."""

@@ -410,6 +410,10 @@ BAD = {
         HEAD + "policy: {rules: [{deny: {tool: excec}}]}\nsteps: [{run: x}]\n",
         ("E105", 2, 32, 'a rule is about the tool "excec", and there is none; did you mean "exec"?'),
     ),
+    "a rule about an effect that there is not": (
+        HEAD + "policy: {rules: [{deny: {effect: [destroy]}}]}\nsteps: [{run: x}]\n",
+        ("E105", 2, 35, 'a rule is about the effect "destroy", and there is none; did you mean "destroys"?'),
+    ),
     "an answer for a step that there is not": (
         HEAD + "policy: {decisions: {stroe: x}}\nsteps: [{id: store, ask: {question: q, type: string}}]\n",
         ("E202", 2, 22, 'an answer for "stroe", and there is no such step; did you mean "store"?'),
@@ -501,6 +505,11 @@ GOOD = {
         "- {id: m, decide: {question: q, options: [{label: A}, {label: B}], multi_select: true, default: A}}",
         "- {id: z, depends_on: [go, n, m], condition: steps.go.outputs.answer and steps.n.outputs.answer > 2, run: x}",
         "- {id: y, depends_on: [m], condition: \"contains(steps.m.outputs.answer, 'A')\", run: x}",
+    ),
+    "long answers that begin alike": steps(
+        f"- {{id: a, decide: {{question: q, multi_select: true, default: [{'x' * 70}a, {'x' * 70}b],"
+        f" options: [{{label: A, value: {'x' * 70}a}}, {{label: B, value: {'x' * 70}b}}, {{label: C, value: true}},"
+        " {label: D, value: 1}]}}"
     ),
     "a decision of the plan counts for no position": HEAD
     + "decisions: {d: {question: q, options: [{label: x}]}}\nsteps:\n  - {run: a, depends_on: [d]}\n"

@@ -81,6 +81,12 @@ FOUND = {
         "high",
         False,
     ),
+    "our own names in a variable of the plan": (
+        "run: 'echo x > \"$A\"'",
+        "env: {A: /planrun-places/dir/y}\n",
+        "high",
+        False,
+    ),
     "our own names as a folder": ("run: 'echo x > y', workdir: /planrun-places/dir", "", "high", False),
 }
 
@@ -192,6 +198,17 @@ def test_validation_looks_at_declared_risks_only(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(risks, "of_script", counted)
     check_bytes(b"version: 1\nsteps:\n  - {id: a, run: x}\n  - {id: b, run: y, risk: high}\n", "p")
     assert asked == ["y"]
+
+
+def test_more_than_can_be_looked_into_is_high_until_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first commands of a file are looked into; what is beyond the limit is high, open, and no error."""
+    monkeypatch.setattr(risks, "MAX_LOOKED_AT", 2 * (len("ls 0") + 1 + risks.ACTION))
+    steps = "steps: [{run: ls 0}, {run: ls 1}, {run: ls 2, risk: low}, {run: ls 1}]\n"
+    found = compiled(steps).steps
+    assert [step.risk for step in found] == ["read-only", "read-only", "high", "read-only"]
+    assert [step.open_risk for step in found] == [False, False, True, False]
+    many = "steps: [{run: ls 0, risk: low}, {run: ls 1, risk: low}, {run: x > /y, risk: low}]\n"
+    assert check_bytes((HEAD + many).encode(), "p").problems == ()
 
 
 def test_a_plan_in_the_cache_needs_no_classifier(tmp_path: object) -> None:
