@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from planrun.steps.surroundings import gitconfig, programs, variables
-from planrun.steps.surroundings.gitfolders import GitFiles, Unsure, effective
+from planrun.steps.surroundings.gitfolders import Found, GitFiles, Unsure, effective
 from planrun.steps.surroundings.lookup import Ground, interpreter
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def cleaned(job: Job, level: str) -> Job:
     # Started by sshd or so it seems, a bash that nobody started before reads ~/.bashrc.
     env.setdefault("SHLVL", "1")
     if level == "medium":
-        folders = [folder for folder in _path(job).split(":") if folder.startswith("/")]
+        folders = [folder for folder in _path(job).split(":") if folder]
         return job.but(env={**env, "PATH": ":".join(folders) or os.defpath})
     ground = _ground(job)
     trusted = [
@@ -92,6 +92,7 @@ class _Look:
         if not words or _ORDER.get(command.level, 3) > _ORDER["low"]:
             return None
         name = words[0] or ""
+        base = os.path.basename(name)
         if name in programs.BUILTINS and self._job_is_shell():
             return None
         cwd = None if command.cwd is None else os.path.join(self._workspace, command.cwd)
@@ -100,12 +101,12 @@ class _Look:
             return found
         if reason := programs.doubt(words):
             return "medium", reason
-        if name in programs.PLAIN:
+        if base in programs.PLAIN:
             return None
         if cwd is None:
             return "medium", f"it is not certain in which folder `{name}` runs, and what configures it there"
         return self._at_home(name) or (
-            self._at_git(words, cwd) if name == "git" else self._at_files(words, cwd)
+            self._at_git(words, cwd) if base == "git" else self._at_files(words, cwd)
         )
 
     def at_program(self, name: str, cwd: str = "") -> tuple[str, str] | None:
@@ -148,35 +149,43 @@ class _Look:
         return None
 
     def _at_git(self, words: Sequence[str | None], cwd: str) -> tuple[str, str] | None:
+        cwd, subcommand = programs.of_git(words, cwd)
+        if not cwd:
+            return "medium", "options of git leave open which repository is meant"
         files = variables.config_files(self._job.env)
         own = [path for _, path in files if not self._ground.blot(os.path.dirname(path))]
-        subcommand = programs.subcommand(words)
         try:
-            for path, top, name, value in effective(_FILES, os.path.realpath(cwd), own, self._home):
-                if gitconfig.runs_program(name, value):
-                    return "medium", f"{name} in {self._relative(path)} has git run a program"
-                if subcommand and gitconfig.alias(name) == subcommand:
-                    return "medium", f"{name} in {self._relative(path)} may stand for another command"
-                if gitconfig.is_folder(name) and not self._stays(value or "", top, path):
-                    return "high", f"{name} in {self._relative(path)} leads out of the workspace"
+            for setting in effective(_FILES, os.path.realpath(cwd), own, self._home):
+                if found := self._at_setting(setting, subcommand):
+                    return found
         except Unsure as unsure:
             return "medium", f"what configures git cannot be told: {unsure}"
         except OSError as error:
             return "medium", f"what configures git cannot be told: {error.filename}: {error.strerror}"
         return None
 
-    def _stays(self, value: str, top: str, path: str) -> bool:
-        """Whether a folder that a setting names lies in the workspace, or in the working tree around it."""
-        base = os.path.dirname(path) if value.startswith(".") else top
-        real = os.path.realpath(os.path.join(base, value))
-        return self._ground.inside(real) or real == top
+    def _at_setting(self, setting: Found, subcommand: str) -> tuple[str, str] | None:
+        name = setting.name
+        where = f"{name} in {self._relative(setting.file)}"
+        if gitconfig.runs_program(name, setting.value):
+            return "medium", f"{where} has git run a program"
+        if subcommand and gitconfig.alias(name) == subcommand:
+            return "medium", f"{where} may stand for another command"
+        if gitconfig.is_folder(name):
+            base = setting.gitdir if name == "core.worktree" else setting.top
+            real = os.path.realpath(os.path.join(base, setting.value or ""))
+            if not self._ground.inside(real) and real != setting.top:
+                return "high", f"{where} leads out of the workspace"
+            if name == "core.worktree" and real != setting.top:
+                return "medium", f"{where} has git work in another folder"
+        return None
 
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self._workspace) if self._ground.inside(path) else path
 
     def _at_files(self, words: Sequence[str | None], cwd: str) -> tuple[str, str] | None:
         """Whether files of the workspace say what the program is or loads."""
-        files = programs.CODE_FILES.get(words[0] or "", ())
+        files = programs.CODE_FILES.get(os.path.basename(words[0] or ""), ())
         path = programs.telling(files, cwd)
         return ("medium", f"{self._relative(path)} says what `{words[0]}` runs") if path else None
 

@@ -363,7 +363,7 @@ ATTACKS = (
     Attack("a linked working tree", "cd linked && git diff", "medium", _linked_tree),
     Attack("fsmonitor of an inner repository", "git status", "off", _gitlink("core.fsmonitor")),
     Attack("filter of an inner repository", "git status", "medium", _gitlink("filter.odd.clean")),
-    Attack("a folder like a repository", "cd fixture && git status", "off", _bare("core.fsmonitor")),
+    Attack("a folder like a repository", "cd fixture && git status", "medium", _bare("core.fsmonitor")),
     Attack("the same with a driver", "cd fixture && git log -p -1", "medium", _bare("diff.odd.textconv")),
     Attack("a partial clone", "git show HEAD~1:a.x", "medium", _promised),
     Attack("GIT_DIR", "git status", "off", _far_repository),

@@ -67,7 +67,7 @@ def settings(data: bytes) -> list[tuple[str, str | None]]:
 
 def runs_program(name: str, value: str | None) -> bool:
     """Whether a setting runs a program in commands that only read or change the repository itself."""
-    if name in _OFF:
+    if name in _OFF or name.startswith("advice."):
         return False
     section, _, rest = name.partition(".")
     last = rest.rpartition(".")[2]

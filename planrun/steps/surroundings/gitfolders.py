@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from stat import S_ISREG
 
+from planrun.model.record import Record
 from planrun.steps.surroundings.gitconfig import MAX_CONFIG, included, settings
 
 TYPE_CHECKING = False
@@ -53,58 +54,99 @@ class GitFiles:
         if known is None or known[0] != state:
             try:
                 known = self._links[path] = (state, gitlinks(_bytes(path, MAX_INDEX)))
-            except (OSError, ValueError, IndexError) as error:
+            except (OSError, ValueError) as error:
                 raise Unsure(f"{path}: {error}") from None
         return known[1]
 
 
-def effective(
-    files: GitFiles, folder: str, own: list[str], home: str
-) -> Iterator[tuple[str, str, str, str | None]]:
-    """Yield file, top of the working tree, name and value of each setting for a command in a folder.
+class Found(Record):
+    """One setting, the file it stands in, and the repository and the top of the working tree that it is about."""
 
-    `own`: further files that count, of the person who runs it; `home`: what `~` stands for. What stands under a
-    condition counts. Raises Unsure.
+    file: str
+    top: str
+    gitdir: str
+    name: str
+    value: str | None
+
+
+def effective(files: GitFiles, folder: str, own: list[str], home: str) -> Iterator[Found]:
+    """Yield what is set for a command in a folder, under whatever condition.
+
+    `own`: further files that count, of the person who runs it; `home`: what `~` stands for. Raises Unsure and OSError.
     """
     budget = [MAX_FILES]
     for path in own:
-        yield from _with_includes(files, path, folder, home, budget)
-    top, gitdir = discover(folder)
-    if gitdir:
-        yield from _of_repository(files, top, gitdir, home, budget)
+        yield from _with_includes(files, path, Root(top=folder, gitdir=""), home, budget)
+    waiting, seen = roots(folder), set()
+    while waiting:
+        root = waiting.pop()
+        if root.gitdir not in seen:
+            seen.add(root.gitdir)
+            yield from _of_root(files, root, home, budget)
+            waiting += _inner(files, root)
 
 
-def discover(folder: str) -> tuple[str, str]:
-    """Return top and repository folder as git finds them from a folder upwards; both empty when there is none."""
+class Root(Record):
+    """A repository: the top of its working tree, and the folder that git keeps it in."""
+
+    top: str
+    gitdir: str
+
+
+def roots(folder: str) -> list[Root]:
+    """Return the repository that git finds from a folder upwards, and such below it as it might take instead."""
+    found = []
     while True:
-        marker = os.path.join(folder, ".git")
-        if os.path.isfile(marker):
-            return folder, _pointed(marker, b"gitdir: ")
-        if os.path.isdir(marker) and _is_repository(marker):
-            return folder, marker
-        if _is_repository(folder):
-            return folder, folder
+        here, certain = _root_at(folder)
+        found += here
         above = os.path.dirname(folder)
-        if above == folder:
-            return "", ""
+        if certain or above == folder:
+            return found
         folder = above
 
 
+def _root_at(folder: str) -> tuple[list[Root], bool]:
+    """Return what git might take for a repository right there, and whether it certainly does."""
+    marker = os.path.join(folder, ".git")
+    if os.path.isfile(marker):
+        return [Root(top=folder, gitdir=_pointed(marker, b"gitdir: "))], True
+    found = []
+    for gitdir in (marker, folder):
+        if os.path.lexists(os.path.join(gitdir, "HEAD")):
+            found.append(Root(top=folder, gitdir=gitdir))
+            if _is_sound(gitdir):
+                return found, True
+    return found, False
+
+
+def _is_sound(gitdir: str) -> bool:
+    """Whether git certainly takes a folder with a HEAD for a repository."""
+    try:
+        head = _bytes(os.path.join(gitdir, "HEAD"), _MAX_POINTER)
+    except (OSError, ValueError):
+        return False
+    folders = all(os.path.isdir(os.path.join(gitdir, name)) for name in ("objects", "refs"))
+    return folders and head.startswith(b"ref: refs/")
+
+
 def gitlinks(data: bytes) -> list[str]:
-    """Return the paths of entries that are repositories of their own. Raises ValueError and IndexError."""
+    """Return the paths of entries that are repositories of their own, sorted. Raises ValueError."""
     if data[:4] != b"DIRC":
         raise ValueError("no index of git")
     version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
     if version not in (2, 3, 4):
         raise ValueError(f"an index of version {version}")
-    if b"\xe0" not in data:  # in the mode of each of them
-        return []
-    for fixed in _ENTRY:
+    found: set[str] = set()
+    sound = 0
+    for fixed in _ENTRY:  # the index does not say which it is; what it is not hardly ever comes out even
         try:
-            return _walk(data, count, fixed, is_short=version == 4)
+            found.update(_walk(data, count, fixed, is_short=version == 4))
+            sound += 1
         except (ValueError, IndexError):
             continue
-    raise ValueError("an index that is not understood")
+    if not sound:
+        raise ValueError("an index that is not understood")
+    return sorted(found)
 
 
 def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> list[str]:
@@ -138,34 +180,25 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _of_repository(
-    files: GitFiles, top: str, gitdir: str, home: str, budget: list[int]
-) -> Iterator[tuple[str, str, str, str | None]]:
-    """Yield the settings of a repository, of its working trees, and of those inside it that git looks into as well."""
-    waiting, seen = [(top, gitdir)], set()
-    while waiting:
-        top, gitdir = waiting.pop()
-        if gitdir in seen:
-            continue
-        seen.add(gitdir)
-        common = os.path.join(gitdir, "commondir")
-        shared = _pointed(common, b"") if os.path.isfile(common) else gitdir
-        for path in (os.path.join(shared, "config"), os.path.join(gitdir, "config.worktree")):
-            yield from _with_includes(files, path, top, home, budget)
-        links = files.gitlinks(os.path.join(gitdir, "index"))
-        for name in os.listdir(gitdir):
-            if name.startswith("sharedindex."):
-                links = links + files.gitlinks(os.path.join(gitdir, name))
-        for link in links:
-            inner = os.path.join(top, link)
-            found, repository = discover(inner) if os.path.lexists(os.path.join(inner, ".git")) else ("", "")
-            if repository:
-                waiting.append((found, repository))
+def _of_root(files: GitFiles, root: Root, home: str, budget: list[int]) -> Iterator[Found]:
+    common = os.path.join(root.gitdir, "commondir")
+    shared = _pointed(common, b"") if os.path.isfile(common) else root.gitdir
+    for path in (os.path.join(shared, "config"), os.path.join(root.gitdir, "config.worktree")):
+        yield from _with_includes(files, path, root, home, budget)
 
 
-def _with_includes(
-    files: GitFiles, path: str, top: str, home: str, budget: list[int]
-) -> Iterator[tuple[str, str, str, str | None]]:
+def _inner(files: GitFiles, root: Root) -> list[Root]:
+    """Return the repositories inside a working tree that git looks into as well, since its index names them."""
+    names = os.listdir(root.gitdir) if os.path.isdir(root.gitdir) else []
+    indexes = [name for name in names if name == "index" or name.startswith("sharedindex.")]
+    found = []
+    for name in indexes:
+        for link in files.gitlinks(os.path.join(root.gitdir, name)):
+            found += _root_at(os.path.join(root.top, link))[0]
+    return found
+
+
+def _with_includes(files: GitFiles, path: str, root: Root, home: str, budget: list[int]) -> Iterator[Found]:
     waiting = [(path, 0)]
     while waiting:
         path, depth = waiting.pop()
@@ -173,7 +206,7 @@ def _with_includes(
         if budget[0] < 0 or depth > MAX_DEPTH:
             raise Unsure(f"{path}: more files of configuration than are looked at")
         for name, value in files.read(path):
-            yield path, top, name, value
+            yield Found(file=path, top=root.top, gitdir=root.gitdir, name=name, value=value)
             if included(name) and value:
                 waiting.append((_place(value, path, home), depth + 1))
 
@@ -187,13 +220,6 @@ def _place(value: str, path: str, home: str) -> str:
     elif value.startswith("~"):
         value = os.path.expanduser(value)
     return os.path.join(os.path.dirname(os.path.realpath(path)), value)
-
-
-def _is_repository(folder: str) -> bool:
-    """Whether git takes a folder for a repository, or might."""
-    return os.path.lexists(os.path.join(folder, "HEAD")) and (
-        os.path.isdir(os.path.join(folder, "objects")) or os.path.isfile(os.path.join(folder, "commondir"))
-    )
 
 
 def _pointed(path: str, prefix: bytes) -> str:

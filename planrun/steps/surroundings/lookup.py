@@ -13,12 +13,13 @@ class Ground:
 
     def __init__(self, workspace: str) -> None:
         self.workspace = os.path.realpath(workspace)
+        self._below = self.workspace.rstrip("/") + "/"
         self._folders: dict[str, str] = {}
 
     def inside(self, path: str) -> bool:
         """Whether an absolute path is the workspace or below it, once links are followed or as it is written."""
         return any(
-            found == self.workspace or found.startswith(f"{self.workspace}/")
+            found == self.workspace or found.startswith(self._below)
             for found in (os.path.realpath(path), os.path.normpath(path))
         )
 

@@ -7,288 +7,41 @@ from __future__ import annotations
 
 import os
 
+from planrun.risk.words import names_in
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHELLS = frozenset(("bash", "sh", "dash"))
-BUILTINS = frozenset(
-    (
-        *(
-            ":",
-            ".",
-            "[",
-            "break",
-            "cd",
-            "command",
-            "continue",
-            "echo",
-            "exit",
-            "export",
-            "false",
-            "printf",
-            "pwd",
-        ),
-        *(
-            "read",
-            "readonly",
-            "return",
-            "set",
-            "shift",
-            "source",
-            "test",
-            "times",
-            "true",
-            "type",
-            "umask",
-            "unset",
-        ),
-        *(
-            "wait",
-            "local",
-            "let",
-            "mapfile",
-            "readarray",
-            "dirs",
-            "pushd",
-            "popd",
-            "getopts",
-            "ulimit",
-            "jobs",
-            "kill",
-        ),
-    )
+BUILTINS = names_in(
+    ": . [ break cd command continue echo exit export false printf pwd read readonly return set shift "
+    "source test times true type umask unset wait local let mapfile readarray dirs pushd popd getopts "
+    "ulimit jobs kill"
 )
 """What bash does itself, before it looks at PATH."""
-PLAIN = frozenset(
-    # Coreutils, findutils, diffutils, grep, sed, awk and their like: no configuration but by variables.
-    (
-        *(
-            "arch",
-            "b2sum",
-            "base32",
-            "base64",
-            "basename",
-            "basenc",
-            "cat",
-            "chmod",
-            "cksum",
-            "comm",
-            "cp",
-            "csplit",
-        ),
-        *(
-            "cut",
-            "date",
-            "df",
-            "dir",
-            "dirname",
-            "du",
-            "echo",
-            "expand",
-            "expr",
-            "factor",
-            "false",
-            "fmt",
-            "fold",
-        ),
-        *(
-            "groups",
-            "head",
-            "hostname",
-            "id",
-            "install",
-            "join",
-            "link",
-            "ln",
-            "logname",
-            "ls",
-            "md5sum",
-            "mkdir",
-        ),
-        *(
-            "mktemp",
-            "mv",
-            "nice",
-            "nl",
-            "nproc",
-            "numfmt",
-            "od",
-            "paste",
-            "pathchk",
-            "pr",
-            "printf",
-            "ptx",
-            "pwd",
-        ),
-        *(
-            "readlink",
-            "realpath",
-            "rm",
-            "rmdir",
-            "seq",
-            "sha1sum",
-            "sha224sum",
-            "sha256sum",
-            "sha384sum",
-            "sha512sum",
-        ),
-        *(
-            "shuf",
-            "sleep",
-            "sort",
-            "split",
-            "stat",
-            "sum",
-            "sync",
-            "tac",
-            "tail",
-            "tee",
-            "test",
-            "[",
-            "touch",
-            "tr",
-        ),
-        *(
-            "true",
-            "truncate",
-            "tsort",
-            "tty",
-            "uname",
-            "unexpand",
-            "uniq",
-            "unlink",
-            "uptime",
-            "users",
-            "vdir",
-            "wc",
-        ),
-        *(
-            "who",
-            "whoami",
-            "yes",
-            "cmp",
-            "diff",
-            "diff3",
-            "sdiff",
-            "diffstat",
-            "patch",
-            "egrep",
-            "fgrep",
-            "grep",
-        ),
-        *(
-            "zgrep",
-            "sed",
-            "awk",
-            "gawk",
-            "mawk",
-            "nawk",
-            "find",
-            "rg",
-            "fd",
-            "fdfind",
-            "file",
-            "column",
-            "hexdump",
-        ),
-        *(
-            "xxd",
-            "strings",
-            "tree",
-            "dos2unix",
-            "unix2dos",
-            "iconv",
-            "which",
-            "whereis",
-            "getconf",
-            "locale",
-            "free",
-        ),
-        *(
-            "lscpu",
-            "cal",
-            "lsb_release",
-            "gzip",
-            "gunzip",
-            "zcat",
-            "bzip2",
-            "bunzip2",
-            "bzcat",
-            "xz",
-            "unxz",
-            "xzcat",
-        ),
-        *("zstd", "unzstd", "zstdcat", "lz4", "tar", "zip", "unzip", "zipinfo"),
-    )
+# Coreutils, findutils, diffutils, grep, sed, awk and their like: no configuration but by variables.
+PLAIN = names_in(
+    "arch b2sum base32 base64 basename basenc cat chmod cksum comm cp csplit cut date df dir dirname du "
+    "echo expand expr factor false fmt fold groups head hostname id install join link ln logname ls "
+    "md5sum mkdir mktemp mv nice nl nproc numfmt od paste pathchk pr printf ptx pwd readlink realpath rev rm "
+    "rmdir seq sha1sum sha224sum sha256sum sha384sum sha512sum shuf sleep sort split stat sum sync tac "
+    "tail tee test [ touch tr true truncate tsort tty uname unexpand uniq unlink uptime users vdir wc who "
+    "whoami yes cmp diff diff3 sdiff diffstat patch egrep fgrep grep zgrep sed awk gawk mawk nawk find rg "
+    "fd fdfind file column hexdump xxd strings tree dos2unix unix2dos iconv which whereis getconf locale "
+    "free lscpu cal lsb_release gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat "
+    "lz4 tar zip unzip zipinfo"
 )
 """Programs that read nothing of the workspace but what they are told to, and that read it as data."""
-LOOKED = frozenset(
-    # Their configuration, of the workspace or of the user's home, names no code, or CODE_FILES says where it does.
-    (
-        *(
-            "git",
-            "jq",
-            "colordiff",
-            "pip",
-            "pip3",
-            "ruff",
-            "black",
-            "isort",
-            "autoflake",
-            "pyupgrade",
-            "autopep8",
-        ),
-        *(
-            "yapf",
-            "gofmt",
-            "goimports",
-            "shfmt",
-            "rustfmt",
-            "clang-format",
-            "shellcheck",
-            "yamllint",
-            "taplo",
-            "cargo",
-        ),
-        *("codespell", "typos", "stylua", "buf"),
-    )
+# Their configuration, of the workspace or of the user's home, names no code, or CODE_FILES says where it does.
+LOOKED = names_in(
+    "git jq colordiff pip pip3 ruff black isort autoflake pyupgrade autopep8 yapf gofmt goimports shfmt "
+    "rustfmt clang-format shellcheck yamllint taplo cargo codespell typos stylua buf"
 )
 """Programs that read configuration."""
-VERSIONS = frozenset(
-    (
-        *(
-            "python",
-            "python3",
-            "node",
-            "npm",
-            "make",
-            "cmake",
-            "gcc",
-            "g++",
-            "cc",
-            "clang",
-            "java",
-            "javac",
-            "go",
-        ),
-        *(
-            "rustc",
-            "ruby",
-            "perl",
-            "php",
-            "lua",
-            "uv",
-            "ninja",
-            "meson",
-            "protoc",
-            "dotnet",
-            "curl",
-            "wget",
-            "bash",
-        ),
-        *("sh", "dash", "ld", "mypy"),
-    )
+VERSIONS = names_in(
+    "python python3 node npm make cmake gcc g++ cc clang java javac go rustc ruby perl php lua uv ninja "
+    "meson protoc dotnet curl wget bash sh dash ld mypy"
 )
 """Programs that are believed when they are only asked for their version: then they load nothing of the workspace."""
 _TOOLCHAINS = (("rust-toolchain", (b"/",)), ("rust-toolchain.toml", (b"path",)))
@@ -331,15 +84,31 @@ def inner(words: tuple[str | None, ...]) -> tuple[str | None, ...]:
     return words
 
 
-def subcommand(words: Sequence[str | None]) -> str:
-    """Return the first word of a command that is no option: what `git` is to do."""
-    return next((word.lower() for word in words[1:] if word and not word.startswith("-")), "")
+def of_git(words: Sequence[str | None], cwd: str) -> tuple[str, str]:
+    """Return in which folder git works, and what it is to do; both empty when its options leave that open."""
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word is None or word.startswith(
+            ("--git-dir", "--work-tree", "--exec-path", "--namespace", "-c", "--config")
+        ):
+            return "", ""
+        if word == "-C":
+            following = words[at + 1] if at + 1 < len(words) else None
+            if following is None:
+                return "", ""
+            cwd = os.path.join(cwd, following)
+            at += 1
+        elif not word.startswith("-"):
+            return cwd, word.lower()
+        at += 1
+    return cwd, ""
 
 
 def doubt(words: Sequence[str | None]) -> str:
     """Say why a command is not believed to run nothing of the workspace; "" when it is."""
-    name = words[0] or ""
-    if name in PLAIN or name in LOOKED or "/" in name:
+    name = os.path.basename(words[0] or "")
+    if name in PLAIN or name in LOOKED:
         return ""
     if name in VERSIONS and len(words) == 2 and words[1] in _VERSION_WORDS:
         return ""

@@ -6,218 +6,48 @@ git(1), and of the interpreters and tools in the tables of classes of risk.
 
 from __future__ import annotations
 
+from planrun.risk.words import names_in
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # Never wanted by a step that is looked at before it starts: they change what its text means.
-_SHELL = frozenset(
-    (
-        *("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "BASH_COMPAT", "BASH_XTRACEFD", "BASH_LOADABLES_PATH"),
-        *("IFS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "FIGNORE", "FUNCNEST", "POSIXLY_CORRECT"),
-        *("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "TMOUT", "OPTERR", "OPTIND"),
-        *("ZDOTDIR", "FPATH", "NULLCMD", "READNULLCMD", "FCEDIT", "INPUTRC", "OLDPWD"),
-    )
+_SHELL = names_in(
+    "BASH_ENV ENV SHELLOPTS BASHOPTS BASH_COMPAT BASH_XTRACEFD BASH_LOADABLES_PATH IFS CDPATH GLOBIGNORE "
+    "GLOBSORT EXECIGNORE FIGNORE FUNCNEST POSIXLY_CORRECT PROMPT_COMMAND PS0 PS1 PS2 PS3 PS4 TMOUT OPTERR "
+    "OPTIND ZDOTDIR FPATH NULLCMD READNULLCMD FCEDIT INPUTRC OLDPWD"
 )
 _FUNCTIONS = "BASH_FUNC_"
 # Taken away besides from what is let in since it only reads, or writes nothing but ordinary files.
-_STARTS = (
-    *(
-        "LD_",
-        "_RLD",
-        "LDR_",
-        "DYLD_",
-        "GIT_",
-        "LESS",
-        "PYTHON",
-        "PERL",
-        "RUBY",
-        "NODE_",
-        "JAVA_",
-        "JDK_",
-        "_JAVA_",
-    ),
-    *(
-        "MAVEN_",
-        "GRADLE_",
-        "DOTNET_",
-        "COREHOST_",
-        "CORECLR_",
-        "COMPLUS_",
-        "LUA_",
-        "CGO_",
-        "CARGO_",
-        "RUSTC",
-        "RUSTDOC",
-    ),
-    *(
-        "RUSTUP_",
-        "NPM_CONFIG_",
-        "npm_config_",
-        "YARN_",
-        "PNPM_",
-        "pnpm_",
-        "COREPACK_",
-        "PIP_",
-        "UV_",
-        "BUNDLE_",
-        "GEM_",
-    ),
-    *(
-        "COMPOSER_",
-        "PYTEST_",
-        "TOX_",
-        "NOX_",
-        "COVERAGE_",
-        "MYPY_",
-        "BAT_",
-        "DELTA_",
-        "FZF_",
-        "GREP_",
-        "GAWK_",
-        "AWK",
-    ),
-    *(
-        "GLIBC_",
-        "GCONV_",
-        "MALLOC_",
-        "OPENSSL_",
-        "SSLKEYLOG",
-        "TERMINFO",
-        "TERMCAP",
-        "ZSTD_",
-        "XZ_",
-        "MAKE",
-        "GNUMAKE",
-    ),
-    *("KRB5_", "ASAN_", "LSAN_", "UBSAN_", "TSAN_", "GTK_", "QT_", "GIO_"),
+_STARTS = tuple(
+    names_in(
+        "LD_ _RLD LDR_ DYLD_ GIT_ LESS PYTHON PERL RUBY NODE_ JAVA_ JDK_ _JAVA_ MAVEN_ GRADLE_ DOTNET_ "
+        "COREHOST_ CORECLR_ COMPLUS_ LUA_ CGO_ CARGO_ RUSTC RUSTDOC RUSTUP_ NPM_CONFIG_ npm_config_ YARN_ "
+        "PNPM_ pnpm_ COREPACK_ PIP_ UV_ BUNDLE_ GEM_ COMPOSER_ PYTEST_ TOX_ NOX_ COVERAGE_ MYPY_ BAT_ DELTA_ "
+        "FZF_ GREP_ GAWK_ AWK GLIBC_ GCONV_ MALLOC_ OPENSSL_ SSLKEYLOG TERMINFO TERMCAP ZSTD_ XZ_ MAKE "
+        "GNUMAKE KRB5_ ASAN_ LSAN_ UBSAN_ TSAN_ GTK_ QT_ GIO_"
+    )
 )
 _ENDS = ("PAGER", "_HOOK_PATH", "_OPTIONS", "_OPTS", "_WRAPPER", "_PRELOAD", "_EDITOR", "_ASKPASS")
-_NAMES = frozenset(
-    (
-        *(
-            "EDITOR",
-            "VISUAL",
-            "BROWSER",
-            "SHELL",
-            "RIPGREP_CONFIG_PATH",
-            "GZIP",
-            "BZIP",
-            "BZIP2",
-            "ZIP",
-            "ZIPOPT",
-        ),
-        *(
-            "ZIPINFO",
-            "ZIPINFOOPT",
-            "UNZIP",
-            "UNZIPOPT",
-            "TAPE",
-            "RSH",
-            "RSYNC_RSH",
-            "CVS_RSH",
-            "MANPATH",
-            "MANOPT",
-        ),
-        *(
-            "MANROFFSEQ",
-            "MANLESS",
-            "GROFF_COMMAND",
-            "LIBPATH",
-            "SHLIB_PATH",
-            "LOCPATH",
-            "NLSPATH",
-            "PATH_LOCALE",
-        ),
-        *(
-            "LOCALDOMAIN",
-            "RES_OPTIONS",
-            "HOSTALIASES",
-            "RESOLV_HOST_CONF",
-            "NIS_PATH",
-            "GETCONF_DIR",
-            "TZDIR",
-            "MAGIC",
-        ),
-        *(
-            "CLASSPATH",
-            "AUTHSTATE",
-            "CC",
-            "CXX",
-            "DATEMSK",
-            "PHPRC",
-            "PHP_INI_SCAN_DIR",
-            "PSQLRC",
-            "OSTYPE",
-            "HOSTTYPE",
-        ),
-        *(
-            "GOFLAGS",
-            "GOENV",
-            "GOROOT",
-            "GOTOOLDIR",
-            "GOTOOLCHAIN",
-            "GOPACKAGESDRIVER",
-            "GODEBUG",
-            "GOEXPERIMENT",
-        ),
-        *("GOWORK", "GOCACHEPROG", "GOAUTH", "GOVCS"),
-    )
+_NAMES = names_in(
+    "EDITOR VISUAL BROWSER SHELL RIPGREP_CONFIG_PATH GZIP BZIP BZIP2 ZIP ZIPOPT ZIPINFO ZIPINFOOPT UNZIP "
+    "UNZIPOPT TAPE RSH RSYNC_RSH CVS_RSH MANPATH MANOPT MANROFFSEQ MANLESS GROFF_COMMAND LIBPATH "
+    "SHLIB_PATH LOCPATH NLSPATH PATH_LOCALE LOCALDOMAIN RES_OPTIONS HOSTALIASES RESOLV_HOST_CONF NIS_PATH "
+    "GETCONF_DIR TZDIR MAGIC CLASSPATH AUTHSTATE CC CXX DATEMSK PHPRC PHP_INI_SCAN_DIR PSQLRC OSTYPE "
+    "HOSTTYPE GOFLAGS GOENV GOROOT GOTOOLDIR GOTOOLCHAIN GOPACKAGESDRIVER GODEBUG GOEXPERIMENT GOWORK "
+    "GOCACHEPROG GOAUTH GOVCS"
 )
 # What a step may well print or compare, and what nothing runs by.
-_KEPT = frozenset(
-    (
-        *(
-            "GIT_COMMIT",
-            "GIT_BRANCH",
-            "GIT_LOCAL_BRANCH",
-            "GIT_URL",
-            "GIT_TAG",
-            "GIT_SHA",
-            "GIT_REF",
-            "GIT_REVISION",
-        ),
-        *(
-            "GIT_PREVIOUS_COMMIT",
-            "GIT_PREVIOUS_SUCCESSFUL_COMMIT",
-            "GIT_STRATEGY",
-            "GIT_DEPTH",
-            "GIT_COMMIT_SHA",
-        ),
-        *(
-            "GIT_AUTHOR_NAME",
-            "GIT_AUTHOR_EMAIL",
-            "GIT_AUTHOR_DATE",
-            "GIT_CONFIG_NOSYSTEM",
-            "GIT_COMMITTER_NAME",
-        ),
-        *(
-            "GIT_COMMITTER_EMAIL",
-            "GIT_COMMITTER_DATE",
-            "GIT_CEILING_DIRECTORIES",
-            "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-        ),
-        *("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING"),
-        *(
-            "PYTHONNOUSERSITE",
-            "PYTHONOPTIMIZE",
-            "NODE_ENV",
-            "NODE_NAME",
-            "CARGO_TERM_COLOR",
-            "GOOS",
-            "GOARCH",
-        ),
-        *(
-            "CARGO_HOME",
-            "RUSTUP_HOME",
-            "RUSTUP_TOOLCHAIN",
-            "JAVA_HOME",
-            "DOTNET_ROOT",
-            "GREP_COLORS",
-            "GREP_COLOR",
-        ),
-        *("DOTNET_NOLOGO", "DOTNET_CLI_TELEMETRY_OPTOUT"),
-    )
+_KEPT = names_in(
+    "GIT_COMMIT GIT_BRANCH GIT_LOCAL_BRANCH GIT_URL GIT_TAG GIT_SHA GIT_REF GIT_REVISION "
+    "GIT_PREVIOUS_COMMIT GIT_PREVIOUS_SUCCESSFUL_COMMIT GIT_STRATEGY GIT_DEPTH GIT_COMMIT_SHA "
+    "GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_CONFIG_NOSYSTEM GIT_COMMITTER_NAME "
+    "GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE GIT_CEILING_DIRECTORIES GIT_DISCOVERY_ACROSS_FILESYSTEM "
+    "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUTF8 PYTHONIOENCODING PYTHONNOUSERSITE "
+    "PYTHONOPTIMIZE NODE_ENV NODE_NAME CARGO_TERM_COLOR GOOS GOARCH CARGO_HOME RUSTUP_HOME "
+    "RUSTUP_TOOLCHAIN JAVA_HOME DOTNET_ROOT GREP_COLORS GREP_COLOR DOTNET_NOLOGO "
+    "DOTNET_CLI_TELEMETRY_OPTOUT"
 )
 # Keys of git that the environment may set, as CI systems do in containers: they run nothing.
 _KEPT_CONFIG = ("safe.directory", "user.name", "user.email", "init.defaultbranch", "core.quotepath")
@@ -232,10 +62,6 @@ GIT_OFF = (
     ("maintenance.auto", "false"),  # what goes on behind the back of a command that has ended
     ("gc.auto", "0"),
     ("gc.autoDetach", "false"),
-    (
-        "safe.bareRepository",
-        "explicit",
-    ),  # a folder in the workspace that only looks like a repository is none
     ("protocol.allow", "never"),  # nothing that is let in for its class fetches
     ("help.autoCorrect", "0"),
 )
