@@ -18,6 +18,7 @@ MAX_INDEX = 64 << 20  # bytes
 _MAX_POINTER = 4096  # bytes of a file that only names a folder
 _GITLINK, _LONG_NAME = 0o16, 0xFFF  # of an entry of the index: kind of file; names that are longer than that
 _ENTRY = (62, 74)  # bytes before the name of an entry, with hashes of 20 and 32 bytes
+_BEFORE_HASH = 42  # of these, what is not the hash
 
 
 class Unsure(Exception):
@@ -169,6 +170,10 @@ def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> list[str]:
         if data[at + 26] >> 4 == _GITLINK:
             found.append(os.fsdecode(name if is_short else data[start:stop]))
         at = following
+    while end - at > fixed - _BEFORE_HASH:  # extensions, until only the hash of all is left
+        at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
+    if end - at != fixed - _BEFORE_HASH:
+        raise ValueError("an index that does not come out even")
     return found
 
 
