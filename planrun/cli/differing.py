@@ -27,6 +27,7 @@ _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": 
     type=click.Path(readable=False),
     default="",
     metavar="FILE",
+    envvar="PLANRUN_POLICY",
     help="A policy that the plan cannot lift, as for execute; COMMIT:PATH reads it from git.",
 )
 @click.option(

@@ -81,16 +81,14 @@ def _digest(side: Side) -> str:
 def _approvals(found: Approvals) -> list[str]:
     parts = [f"\nPolicy in force: {inline(found.policy)}\n"]
     whole = ["- the plan as a whole, before anything starts\n"] * found.whole
-    needed = [*whole, *map(_gate, found.needed)]
-    for title, rows in (
-        ("Approvals needed", needed),
-        ("Asked for or denied until now, and not any more", [_gate(gate) for gate in found.lifted]),
-    ):
-        if rows:
-            parts.append(f"\n**{title}**\n\n{_fitting(rows, _SHARES['gates'], _MORE)}")
+    if needed := [*whole, *map(_gate, found.needed)]:
+        parts.append(f"\n**Approvals needed**\n\n{_fitting(needed, _SHARES['gates'], _MORE)}")
     if found.command:
         cut = found.command if len(found.command) < 4_000 else f"{found.command[:4_000]} …"
         parts.append(f"\n{fence(plain(visible(cut)), 'sh')}")
+    if lifted := [_gate(gate) for gate in found.lifted]:
+        title = "Asked for or denied until now, and not any more"
+        parts.append(f"\n**{title}**\n\n{_fitting(lifted, _SHARES['gates'], _MORE)}")
     return parts
 
 
@@ -101,13 +99,16 @@ def _gate(gate: Gate) -> str:
 def _table_row(step: StepChange, own: Sequence[Change]) -> str:
     title = f" {inline(step.step.title, 100)}" if step.step.title else ""
     if step.kind == "changed":
-        keys = dict.fromkeys([change.path[0] for change in own])
-        told = ", ".join([code(key, 60) for key in keys])
+        told = ", ".join(dict.fromkeys([_key(change) for change in own]))
     else:
         was = step.old.id if step.old else ""
         told = {"added": "**new**", "removed": "**gone**", "renamed": f"was {code(was)}"}[step.kind]
     told = ", ".join(filter(None, (told, inline(phrases.place(step)))))
     return f"| {code(step.step.id)}{title} | {told} | {_risk(step)} |\n"
+
+
+def _key(change: Change) -> str:
+    return f"moved to {change.new}" if change.path == ("section",) else code(change.path[0], 60)
 
 
 def _risk(step: StepChange) -> str:

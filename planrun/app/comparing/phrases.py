@@ -55,7 +55,9 @@ def gate(found: Gate) -> str:
     before = f"; under the old policy: {found.before}" if found.before else ""
     if found.answer == "answer":
         return f"{found.reason}{before}"
-    word = {"ask": "asked for", "deny": "denied", "allow": "allowed"}[found.answer]
+    if found.answer == "allow":
+        return f"allowed by {found.rule}{before}"
+    word = "denied" if found.answer == "deny" else "asked for"
     return f"{word} by {found.rule}: {found.reason}{before}"
 
 
