@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +48,22 @@ def test_steps_that_are_asked_for_or_denied_are_told_with_their_rules(say: Calla
     assert {gate["before"] for gate in found["needed"]} == {"allowed by default:auto_approve"}
     assert found["command"] == "planrun approve new.yml --step publish"
     assert found["lifted"] == []
+
+
+def test_the_command_writes_the_approval_that_is_told(say: Callable[..., Said], tmp_path: Path) -> None:
+    """Run as it stands, it writes a file that names the steps, and the digest that the difference named."""
+    found = approvals(say, HEAD + STEPS, HEAD + STRICT + STEPS)
+    assert say(*shlex.split(found["command"])[1:]).code == 0
+    written = json.loads((tmp_path / "new.approval.json").read_text())
+    assert (written["digest"], written["steps"]) == (found["digest"], ["publish"])
+
+
+def test_parameters_that_somebody_has_to_give_stand_in_the_command(say: Callable[..., Said]) -> None:
+    """An approval is about values, too: what has no default is named, and no digest is told."""
+    params = "params: {version: {type: string, required: true}, target: {type: string, default: a}}\n"
+    found = approvals(say, HEAD + STEPS, HEAD + params + STRICT + STEPS)
+    assert found["command"] == "planrun approve new.yml --step publish --param version=VALUE"
+    assert (found["digest"], found["missing_params"]) == (None, ["version"])
 
 
 def test_what_the_old_policy_asked_for_and_the_new_one_does_not_is_told(say: Callable[..., Said]) -> None:

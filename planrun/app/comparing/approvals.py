@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 
+from planrun.app.foreseeing import foresee
 from planrun.app.policies import static_decision
 from planrun.app.revisions import read_policy
-from planrun.app.settings import ci_context
+from planrun.app.settings import ci_context, current_folder
+from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.policy.deciding import Ceiling, Layers, in_force
 from planrun.sha256 import sha256
@@ -42,13 +44,16 @@ class Approvals(Record):
     """What has to be approved: `policy` in one line what is in force, `gates` in the order of the file.
 
     `whole`: the plan as a whole is asked for before anything starts. `command` writes the approval; empty when none is
-    needed.
+    needed. `digest` is what it names: plan, parameters as their defaults say, scripts of the workspace; empty where the
+    new plan is not a file of the workspace, its scripts cannot be read, or `missing` parameters have no default.
     """
 
     policy: str
     gates: tuple[Gate, ...] = ()
     whole: bool = False
     command: str = ""
+    digest: str = ""
+    missing: tuple[str, ...] = ()
 
     @property
     def needed(self) -> tuple[Gate, ...]:
@@ -75,11 +80,25 @@ def approvals(old: Side, new: Side, ceiling: str = "") -> Approvals | None:
     asked = [gate.step for gate in gates if gate.answer in ("ask", "answer")]
     steps = {step.id: step for step in plan.steps}
     asked = [name for name in asked if steps[name].kind != "decide" and not _typed(steps[name])]
+    missing, digest = _digest(plan, new)
     command = ""
     if whole or asked:
         words = [] if whole else [word for name in asked for word in ("--step", name)]
-        command = shlex.join(["planrun", "approve", new.path, *words])
-    return Approvals(policy=in_force(layers), gates=gates, whole=whole, command=command)
+        given = [word for name in missing for word in ("--param", f"{name}=VALUE")]
+        command = shlex.join(["planrun", "approve", new.path, *words, *given])
+    return Approvals(
+        policy=in_force(layers), gates=gates, whole=whole, command=command, digest=digest, missing=missing
+    )
+
+
+def _digest(plan: Plan, new: Side) -> tuple[tuple[str, ...], str]:
+    """Return the parameters that somebody has to give, and the digest of what a run would be bound to without more."""
+    try:
+        found = foresee(plan, (), current_folder())
+    except InvalidInput:  # whoever approves the plan is told what it is
+        return (), ""
+    known = not found.missing and not new.commit
+    return found.missing, found.reviewed.digest if known else ""
 
 
 def _ceilings(name: str) -> Iterator[Ceiling]:

@@ -47,6 +47,8 @@ def _approvals(found: Approvals) -> dict[str, Any]:
         "needed": [_gate(gate) for gate in found.needed],
         "lifted": [_gate(gate) for gate in found.lifted],
         "command": found.command or None,
+        "digest": found.digest or None,
+        "missing_params": list(found.missing),
     }
 
 

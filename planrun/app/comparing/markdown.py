@@ -86,6 +86,9 @@ def _approvals(found: Approvals) -> list[str]:
     if found.command:
         cut = found.command if len(found.command) < 4_000 else f"{found.command[:4_000]} …"
         parts.append(f"\n{fence(plain(visible(cut)), 'sh')}")
+        if found.digest:
+            what = "the plan, its parameters as their defaults say, its scripts"
+            parts.append(f"\nThis approves {code(found.digest[:12])}: {what}.\n")
     if lifted := [_gate(gate) for gate in found.lifted]:
         title = "Asked for or denied until now, and not any more"
         parts.append(f"\n**{title}**\n\n{_fitting(lifted, _SHARES['gates'], _MORE)}")

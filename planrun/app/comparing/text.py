@@ -132,6 +132,11 @@ def _approvals(found: Approvals) -> Iterator[Row]:
         yield "-" if gate.answer == "deny" else "warning", f"  {gate.step}: {phrases.gate(gate)}"
     if found.command:
         yield "", f"  $ {found.command}"
+        if found.digest:
+            yield (
+                "",
+                f"  approves {found.digest[:12]}: the plan, its parameters as their defaults say, its scripts",
+            )
     if found.lifted:
         yield "head", "Asked for or denied until now, and not any more"
         yield from [("warning", f"  {gate.step}: {phrases.gate(gate)}") for gate in found.lifted]
