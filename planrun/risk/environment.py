@@ -47,6 +47,8 @@ def harm(name: str, value: str, cwd: str | None, ground: paths.Ground) -> str:
         return "PYTHONPATH: changes which code runs" if outside else ""
     if name == "TZ":
         return "" if value[:1] not in ("/", ":", ".") and ".." not in value else "TZ: reads a file"
+    if name.startswith(("LC_", "LANG")) and "/" in value:
+        return f"{name}: reads a file"
     if name in _HARMLESS:
         return ""
     if name in _NAMES or name.startswith(_STARTS) or name.endswith(_ENDS):

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Words = tuple[str | None, ...]
 _BRANCHES = re.compile(r"\|\||!|\b(?:if|while|until|case|else|elif|exit|return|break|continue)\b")
 """What may keep bash from running a command when all commands succeed."""
-_FILES = re.compile(r"<<-?|[<>]+[|&]?[ \t]*(?:a\.txt|build/[a-z]|/dev/null|[12])(?=[\s;|&)]|\Z)")
+_FILES = re.compile(
+    r"<<-?|(?:<[ \t]*a\.txt|>>?[|&]?[ \t]*(?:build/[a-z]|/dev/null|[12]))(?=[\s;|&)]|\Z)",
+)
 """Redirections that do not fail; where there is another, bash may run less than the text says."""
 _LOOPS = re.compile(r"\b(?:for|while|until)\b")
 
@@ -31,11 +33,16 @@ def seen(risk: Risk) -> list[Words]:
     return [tuple(command.words) for command in risk.commands if command.words]
 
 
-def is_certain(risk: Risk) -> bool:
+def is_certain(text: str, risk: Risk) -> bool:
     """Whether the classifier stands by its words: it accepts the text, or knows each word of what it does not."""
     if risk.level != "high":
         return True
-    return risk.understood and all(word is not None for words in seen(risk) for word in words)
+    # What a subscript runs is not told: that there is one makes the text high.
+    return (
+        risk.understood
+        and "[$(" not in text
+        and all(word is not None for words in seen(risk) for word in words)
+    )
 
 
 def bash_differs(text: str, bash: Bash) -> str | None:
@@ -44,7 +51,7 @@ def bash_differs(text: str, bash: Bash) -> str | None:
     More than the classifier says, bash must never run. All it says, it runs where every command succeeds.
     """
     risk = classify.classify(text)
-    if not is_certain(risk) or "\0" in text:
+    if not is_certain(text, risk) or "\0" in text:
         return None
     said = seen(risk)
     try:
