@@ -34,7 +34,7 @@ _CODE_FILES = names_in(
 class Trace:
     """What one command writes and runs; paths are workspace-relative, or absolute in places that count as such."""
 
-    __slots__ = ("code", "folders", "fresh", "operands", "programs", "runs", "writes")
+    __slots__ = ("code", "folders", "fresh", "operands", "patches", "programs", "runs", "streams", "writes")
 
     def __init__(self) -> None:
         self.writes: list[str] = []
@@ -43,6 +43,8 @@ class Trace:
         self.folders: list[str] = []
         self.operands: list[str] = []  # of programs that are given some, as paths
         self.programs: list[str] = []
+        self.patches = False  # it changes files by what it is sent
+        self.streams = False  # it unpacks what it is sent
         self.code = False  # it runs code of the project
 
 
@@ -83,7 +85,7 @@ class History:
         if programs & _WRITERS:
             self._made.update(trace.writes)
         self._made.update(trace.fresh)
-        if self._fetched and programs & _UNPACKERS:
+        if trace.streams or (self._fetched and programs & _UNPACKERS):
             self._loose = "unpacking what was fetched"
         fresh = trace.fresh + (trace.writes if programs & _FRESH else [])
         for path in fresh:

@@ -59,6 +59,8 @@ def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
     findings += [_redirection(redirect, site) for redirect in variant.redirects]
     if variant.words:
         findings.append(of_words(variant.words, site, builtins=True))
+        if site.trace.patches and not any(op == "<" for _, op, _, _ in variant.redirects):
+            findings.append(high("a patch that is in no file of the workspace", "writes"))
     return together(findings)
 
 

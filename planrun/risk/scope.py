@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.risk import paths
+from planrun.risk import environment, paths
 from planrun.risk.flow import NOWHERE, UNKNOWN, bounded
 from planrun.risk.levels import high
 from planrun.risk.words import HOME, Arg, commands_in, expand, expand_parts, names_in
@@ -140,7 +140,11 @@ class Scope:
 
     def enter_loop(self, name: str, words: Sequence[Word], here: Folders) -> None:
         """Begin a `for`: inside it its variable has one of some known values, or an unknown one."""
-        simple = Simple(words[0].start if words else 0, [], words, [], subject="for")
+        start = words[0].start if words else 0
+        reason = environment.harm(name, "", None, self.ground)
+        if reason:
+            self.mark(start, reason)
+        simple = Simple(start, [], words, [], subject="for")
         self.add(simple, here)
         values = [expand(word, self._names) for word in words]
         known = tuple(arg.value for arg in values if arg.value is not None and not arg.glob)

@@ -21,6 +21,12 @@ def _no_host(use: Use) -> Finding | None:
     return None
 
 
+def _unpack(use: Use) -> Finding | None:
+    if not any(name in ("-f", "--file") and value != "-" for name, value in use.options):
+        use.trace.streams = True
+    return _no_host(use)
+
+
 _UNPACKED: dict[str, Any] = {"effects": "writes", "reason": "unpacks an archive"}
 _TAR = (
     "-z -j -J -v -a -h -S -p -k -m -O -C=inside -f={0} --file={0} --gzip --bzip2 --xz --zstd --lzma --lzip --verbose"
@@ -91,7 +97,7 @@ PROGRAMS: dict[str, Rules] = {
             f"-x --extract --get {_INTO.format('read')}",
             style="tar",
             needs="-x --extract --get",
-            check=_no_host,
+            check=_unpack,
             **_UNPACKED,
         ),
     ),

@@ -29,6 +29,19 @@ def _chmod(use: Use) -> Finding | None:
     )
 
 
+def _copy(use: Use) -> Finding | None:
+    """A copy may land in a folder under the name of its source: that must be an ordinary name as well."""
+    folders = [value or "" for name, value in use.options if name in ("-t", "--target-directory")]
+    sources = use.operands if folders else use.operands[:-1]
+    for folder in folders or use.operands[-1:]:
+        for source in sources:
+            name = source.rstrip("/").rpartition("/")[2]
+            reason = "" if name in ("", ".", "..") else paths.writing(f"{folder}/{name}", use.cwd, use.ground)
+            if reason and "controls" in reason:
+                return high(reason, "writes")
+    return None
+
+
 def _link(use: Use) -> Finding | None:
     """A symbolic link must lead to a place inside, whether its name is that of a link or of a folder to put it into."""
     target = use.operands[0]
@@ -91,8 +104,9 @@ PROGRAMS: dict[str, Rules] = {
     "cp": Rule(
         "low",
         "read+ write",
-        "-a -d -f -i -l -L -n -p -P -r -R -s -T -u -v -x --archive --force --no-clobber --parents --recursive --update"
+        "-a -d -f -i -l -L -n -p -P -r -R -s -T -u -v -x --archive --force --no-clobber --recursive --update"
         " --verbose --no-dereference --dereference --preserve[=text] --reflink[=text] -t=write --target-directory=write",
+        check=_copy,
     ),
     "mv": Rule("low", "write+ write", "-f -i -n -T -u -v --force --no-clobber --verbose --update"),
     "rm": Rule(
@@ -167,6 +181,7 @@ PROGRAMS: dict[str, Rules] = {
             "low",
             "read+ write",
             "-m=text -D -p -v -c -C -T --mode=text --preserve-timestamps --verbose --compare --no-target-directory",
+            check=_copy,
         ),
         Rule(
             "low",

@@ -95,6 +95,8 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
     ]
     if not named:
         return high("find -delete: no name says which files", "destroys")
+    if any(paths.control(name) or paths.secret(name) for name in named):
+        return high(f"find -delete: {named[0]}: controls what runs later", "destroys")
     refused = _starts(use, starts, "inside")
     if refused is not None:
         return refused

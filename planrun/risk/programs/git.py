@@ -95,6 +95,10 @@ def _clone(use: Use) -> None:
     use.trace.writes.append(paths.locate(place, use.cwd, use.ground)[1])
 
 
+def _patch(use: Use) -> None:
+    use.trace.patches = not use.operands or "-" in use.operands
+
+
 _NET = "network writes"
 _LOCAL: dict[str, Any] = {"effects": "writes", "reason": "moves the state of the repository"}
 
@@ -236,10 +240,11 @@ LOCAL: dict[str, Rules] = {
             " --directory=write --include=text --exclude=text --recount --ignore-whitespace --allow-empty"
             " --intent-to-add --apply --stat --numstat --summary -C=number",
             effects="writes",
+            check=_patch,
             reason="changes the files that a patch names",
         ),
     ),
-    "am": Rule("medium", "read*", "--abort --quit -3 --3way -q --quiet -k --keep-cr -s --signoff --no-verify", **_LOCAL),
+    "am": Rule("medium", "read*", "--abort --quit -3 --3way -q --quiet -k --keep-cr -s --signoff --no-verify", check=_patch, **_LOCAL),
     "archive": (
         Rule("low", "name arg*", "-o=write --output=write --format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose --add-file=inside --mtime=text", needs="-o --output"),
         Rule("read-only", "name arg*", "--format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose"),

@@ -21,6 +21,9 @@ def _printf(use: Use) -> Finding | None:
     words = [arg.value for arg in use.words[1:]]
     if words and (words[0] or "").startswith("-") and words[0] != "--":
         return high("printf -v: sets a variable by its name")
+    form = next((word for word in words if word != "--"), "") or ""
+    if any(piece.lstrip("#-+ 0'*.123456789hljztL")[:1] == "n" for piece in form.split("%")[1:]):
+        return high("printf %n: sets a variable by its name")
     if len(words) > 1 and words[0] is None:
         return high("a format that is not known may be an option")
     return None
@@ -67,6 +70,15 @@ def _set(use: Use) -> Finding | None:
     return None
 
 
+def _read(use: Use) -> Finding | None:
+    """Setting a variable by `read` or `unset` is setting it."""
+    for name in use.operands:
+        reason = environment.harm(name, "", use.cwd, use.ground)
+        if reason:
+            return high(reason, "code")
+    return None
+
+
 def _export(use: Use) -> Finding | None:
     for operand in use.operands:
         name, _, value = operand.partition("=")
@@ -101,7 +113,7 @@ PROGRAMS: dict[str, Rules] = {
     "cd": Rule("read-only", "folder", "-P -L -e", builtin=True, check=_cd, reason="changes the folder"),
     "pwd": Rule("read-only", "", "-P -L"),
     "export": Rule("read-only", "text+", builtin=True, check=_export, reason="sets variables"),
-    "unset": Rule("read-only", "name*", "-v", builtin=True, reason="unsets variables"),
+    "unset": Rule("read-only", "name*", "-v", builtin=True, check=_read, reason="unsets variables"),
     "set": Rule(
         "read-only", "text*", style="raw", builtin=True, check=_set, reason="sets options of the shell"
     ),
@@ -112,7 +124,9 @@ PROGRAMS: dict[str, Rules] = {
     "shift": Rule("read-only", "number?", builtin=True),
     "umask": Rule("read-only", "", "-S", builtin=True),
     "wait": Rule("read-only", "", builtin=True),
-    "read": Rule("read-only", "name*", "-r -s -d=text -t=number -n=number -N=number -p=text", builtin=True),
+    "read": Rule(
+        "read-only", "name*", "-r -s -d=text -t=number -n=number -N=number -p=text", builtin=True, check=_read
+    ),
     "sleep": Rule("read-only", "number+"),
     "type": Rule("read-only", "name+", "-a -t -p -P", builtin=True),
     "command": (

@@ -6,7 +6,7 @@ from planrun.risk.table import Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.risk.table import Rules
+    from planrun.risk.table import Rules, Use
 
 _GREP = (
     "-# -a -b -c -E -F -G -P -h -H -i -l -L -n -o -q -r -R -s -T -U -v -w -x -y -z -Z -A=number -B=number -C=number"
@@ -64,6 +64,13 @@ _FD = Rule(
     " --changed-within=text --changed-before=text --color=text --max-results=number --prune --no-ignore-vcs --quiet",
 )
 
+
+def _patch(use: Use) -> None:
+    """A patch comes from a file that is named, or from standard input."""
+    named = [value for name, value in use.options if name in ("-i", "--input")] + use.operands[1:]
+    use.trace.patches = not named or "-" in named
+
+
 PROGRAMS: dict[str, Rules] = {
     "grep": _GREPS,
     "egrep": _GREPS,
@@ -99,6 +106,7 @@ PROGRAMS: dict[str, Rules] = {
             f"-b -E -V=text -z=name -r=write -o=write -d=inside --reject-file=write --output=write --backup --suffix=name --directory=inside"
             f" --remove-empty-files --no-backup-if-mismatch --merge[=text] --posix {_PATCH}",
             effects="writes",
+            check=_patch,
             reason="changes the files that a patch names",
         ),
     ),
