@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from planrun.risk.scope import Found
 
-MAX_LENGTH = 16_384
+MAX_LENGTH = 8_192
 """Characters of one text; a longer one is high. Reading it takes some milliseconds."""
 MAX_WORDS = 1500
 """Words and signs of one text outside its substitutions; with more it is high. One takes up to 30 microseconds."""

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from planrun.risk.tokens import Part
 
 
+MAX_DEPTH = 20
+"""Substitutions inside each other."""
+
+
 class Cursor:
     """A text that is being read from `start` to `end`; substitutions are frames on a stack."""
 
@@ -65,6 +69,8 @@ class Cursor:
             self.frame.start = self.at
         self.frame = Frame(closer, end, self.at)
         self.frames.append(self.frame)
+        if len(self.frames) > MAX_DEPTH:
+            raise NotUnderstood("too many substitutions inside each other", self.at)
 
     def _pop(self) -> None:
         done = self.frames.pop()

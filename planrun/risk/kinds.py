@@ -65,6 +65,8 @@ def _checked(
     question: Callable[[str, str | None, paths.Ground], str], *effects: str
 ) -> Callable[[str, Use], None]:
     def check(value: str, use: Use) -> None:
+        if "://" in value:
+            raise Refused(f"{value}: an address where a path was expected", "network")
         reason = question(value, use.cwd, use.ground)
         if reason:
             raise Refused(reason, *(("secrets",) if "secrets" in reason else effects))
@@ -100,7 +102,7 @@ def _delete(value: str, use: Use) -> Finding:
 
 def _run(value: str, use: Use) -> Finding:
     where, place = paths.locate(value, use.cwd, use.ground)
-    if where != "inside" or value[:1] in ("-", "+", ""):
+    if where != "inside" or value[:1] in ("-", "+", "") or "://" in value:
         raise Refused(f"{value}: code from outside the workspace", "code")
     if paths.secret(place):
         raise Refused(f"{value}: may hold secrets", "secrets", "code")

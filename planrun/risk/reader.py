@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from planrun.risk.tokens import Token
 
 
+MAX_DEPTH = 50
+"""Compound commands inside each other."""
+
+
 class Reader:
     """Tokens that are being read into a scope."""
 
@@ -78,6 +82,8 @@ class Reader:
             here = UNKNOWN
         self.frame = Frame(kind, phase, here, start)
         self.frames.append(self.frame)
+        if len(self.frames) > MAX_DEPTH:
+            raise NotUnderstood("too many commands inside each other", start)
         self.at += 1
 
     def _pop(self, ok: Folders, fail: Folders) -> None:

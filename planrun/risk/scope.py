@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     Redirection = tuple[int | None, str, Word, list[Part] | None]
 
-MAX_COMMANDS = 500
-"""Simple commands in one text; what has more is not followed."""
+MAX_COMMANDS = 120
+"""Simple commands in one text, each counted once for every value and folder it may have; more are not followed."""
+MAX_WORDS = 1000
+"""Their words, counted likewise."""
 _MAX_VARIANTS = 48
 _SETS_NAMES = names_in("read mapfile readarray getopts declare typeset local unset let -v -p")
 _SETS_ANYTHING = frozenset(("eval", "source", ".", "coproc", "select", "trap"))
@@ -107,6 +109,8 @@ class Scope:
         self.substitutions: list[
             tuple[list[Token], Folders, dict[str, str], dict[str, tuple[str, ...] | None]]
         ] = []
+        self._tries = 0
+        self._words = 0
         self.strict = False
         self.moved = False
         self.last_was_simple = False
@@ -164,10 +168,12 @@ class Scope:
 
     def add(self, simple: Simple, here: Folders) -> tuple[Folders, Folders]:
         """Take a simple command; returns the folders after it when it succeeded, and when it failed."""
-        if len(self.found) >= MAX_COMMANDS:
-            raise TooMany
         cwds = bounded(here) or frozenset([self.cwd])
         variants = [Variant(simple, names) for names in self._choices(simple)]
+        self._tries += len(variants) * len(cwds)
+        self._words += len(variants) * len(cwds) * len(simple.words)
+        if self._tries > MAX_COMMANDS or self._words > MAX_WORDS:
+            raise TooMany
         self.found.append(Found(simple, variants, cwds))
         for parts in _all_parts(simple):
             for tokens in commands_in(parts):

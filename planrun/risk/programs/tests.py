@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _MAKE_OF_ITS_OWN = names_in("SHELL MAKE MAKEFLAGS MAKEFILES .SHELLFLAGS CC CXX LD AR AS")
 
-_LEAVES = names_in("install uninstall deploy undeploy publish upload push")
+_LEAVES = names_in("install uninstall deploy undeploy publish release upload push login")
 """Targets whose names say that more than the workspace changes."""
 
 
@@ -24,7 +24,7 @@ def _make(use: Use) -> Finding | None:
             name.endswith("!") or name.rstrip(":?+!") in _MAKE_OF_ITS_OWN or "$" in value or "`" in value
         ):
             return high(f"{operand}: changes which code runs", "code")
-        if operand in _LEAVES:
+        if operand.partition("-")[0].lower() in _LEAVES:
             return high(f"make {operand}: by its name changes the system or something remote", "publishes")
     return None
 
@@ -64,7 +64,7 @@ PROGRAMS: dict[str, Rules] = {
         sub={
             "check": Rule(
                 "low",
-                "inside*",
+                "write*",
                 "-q -v -s -n -e --fix --unsafe-fixes --diff --no-fix --show-fixes --show-files --show-settings --select=text"
                 " --ignore=text --extend-select=text --extend-ignore=text --output-format=text -o=write --output-file=write"
                 " --target-version=text --preview --no-preview --config=inside --isolated --exclude=text"
@@ -73,7 +73,7 @@ PROGRAMS: dict[str, Rules] = {
             ),
             "format": Rule(
                 "low",
-                "inside*",
+                "write*",
                 "-q -v -n --check --diff --config=inside --isolated --exclude=text --no-cache --cache-dir=write"
                 " --line-length=number --preview --force-exclude --target-version=text --quiet --verbose --range=text",
             ),

@@ -163,11 +163,14 @@ PROGRAMS: dict[str, Rules] = {
         "-t -x -e -n -s=text -o=text -c=number -N=text -R=text -H=text -J -d --table --separator=text --output-separator=text --table-columns=text --json",
         glob=True,
     ),
-    "shuf": Rule(
-        "read-only",
-        "text*",
-        "-e -n=number -r -z -o=write --echo --head-count=number --repeat --zero-terminated -i=text --input-range=text",
-        needs="-e --echo -i --input-range",
+    "shuf": (
+        Rule(
+            "read-only",
+            "text*",
+            "-e -n=number -r -z -o=write --echo --head-count=number --repeat --zero-terminated -i=text --input-range=text",
+            needs="-e --echo -i --input-range",
+        ),
+        Rule("read-only", "read?", "-n=number -r -z -o=write --head-count=number --repeat --output=write"),
     ),
     "od": Rule(
         "read-only",
@@ -197,6 +200,7 @@ PROGRAMS: dict[str, Rules] = {
     "cksum": _SUM,
     "sum": Rule("read-only", "read*", "-r -s --sysv", glob=True),
     "md5sum": _SUM,
+    "shasum": _SUM,
     "sha1sum": _SUM,
     "sha224sum": _SUM,
     "sha256sum": _SUM,
