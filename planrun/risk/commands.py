@@ -188,7 +188,7 @@ def _by_path(name: str, words: list[Arg], site: Site) -> tuple[str, Finding | No
         if rules is not None and not _builtin(rules):
             return base, None
     where, place = paths.locate(name, site.cwd, site.ground)
-    if where == "outside" or not base or base in (".", ".."):
+    if where == "outside" or "://" in name or not base or base in (".", ".."):
         return name, high(f"{name}: a program outside the workspace", "code")
     if where == "inside" and (paths.control(place) and not place.startswith(".github/")):
         return name, high(f"{name}: belongs to git or to the runner", "code")

@@ -75,7 +75,7 @@ def _checked(
 
 
 _look = _checked(paths.reading)
-_inside = _checked(paths.inside)
+_inside_path = _checked(paths.inside)
 _writable = _checked(paths.writing, "writes")
 _deletable = _checked(paths.deleting, "destroys")
 
@@ -85,6 +85,13 @@ def _read(value: str, use: Use) -> None:
     _look(value, use)
     if paths.locate(value, use.cwd, use.ground) == ("outside", "/"):
         raise Refused(f"{value}: everything that there is", "secrets")
+
+
+def _inside(value: str, use: Use) -> None:
+    """Refuse what is outside, and `@file`, which many programs read more options from."""
+    if value.startswith("@"):
+        raise Refused(f"{value}: options from a file")
+    _inside_path(value, use)
 
 
 def _write(value: str, use: Use) -> Finding | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_COMMANDS = 120
 """Simple commands in one text, each counted once for every value and folder it may have; more are not followed."""
-MAX_WORDS = 1000
+MAX_WORDS = 1500
 """Their words, counted likewise."""
 _MAX_VARIANTS = 48
 _SETS_NAMES = names_in("read mapfile readarray getopts declare typeset local unset let -v -p")

@@ -91,11 +91,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from planrun.risk.levels import high
 from planrun.risk.table import Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.risk.table import Rules
+    from planrun.risk.levels import Finding
+    from planrun.risk.table import Rules, Use
 
 SCRIPT = Rule("medium", "arg*", style="raw")
 """A program of the workspace itself: what it is given is its own affair, but for paths outside and to secrets."""
@@ -143,3 +145,12 @@ def rules(name: str) -> Rules | None:
         return None
     found: Rules | None = import_module(f"planrun.risk.programs.{family}").PROGRAMS.get(name)
     return found
+
+
+def project_tool(use: Use) -> Finding | None:
+    """Look at what `poetry run` and the like start: a tool of the project, by its name or as a file of the workspace."""
+    name = (use.rest[0].value if use.rest else "") or ""
+    rules("ls")
+    if "/" in name or _INDEX.get(name) in ("python", "node", "builds", "tests"):
+        return None
+    return high(f"{name}: no tool of a project that is known")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.risk.levels import high
+from planrun.risk.programs import project_tool
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from planrun.risk.table import Rules, Use
 
 _LEAVES = names_in("deploy publish release upload push site-deploy install uninstall signing")
+_LOSES = names_in("drop reset purge destroy migrate seed rollback wipe nuke truncate prune")
 _GOALS = names_in(
     "clean validate initialize compile test-compile test package verify integration-test site process-resources"
     " generate-sources prepare-package dependency:tree dependency:resolve dependency:go-offline dependency:analyze"
@@ -41,9 +43,10 @@ def _maven(use: Use) -> Finding | None:
 
 def _tasks(use: Use) -> Finding | None:
     """Refuse tasks whose names say that something leaves the machine or lands in the system."""
-    for task in use.operands:
-        word = task.rpartition(":")[2].lower()
-        if any(word == name or word.startswith(name) for name in _LEAVES):
+    targets = [value or "" for name, value in use.options if name in ("-t", "--target")]
+    for task in use.operands + targets:
+        words = task.lower().replace("-", ":").split(":")
+        if _LOSES & set(words) or any(word.startswith(name) for name in _LEAVES for word in words):
             return high(f"{task}: by its name, something that leaves the machine or changes it", "publishes")
     return None
 
@@ -51,9 +54,7 @@ def _tasks(use: Use) -> Finding | None:
 def _packages(use: Use) -> Finding | None:
     """Packages of Go are folders of the workspace; a name with a host in it is somebody else's code."""
     for name, value in use.options:
-        if name in ("-ldflags", "-gcflags") and any(
-            word in (value or "") for word in ("extld", "linkmode", "@", "tool")
-        ):
+        if name == "-ldflags" and any(word in (value or "") for word in ("extld", "linkmode", "@", "tool")):
             return high(f"{name}={value}: may start a program", "code")
     for operand in use.operands:
         if "@" in operand or not (operand.startswith(".") or "." not in operand.partition("/")[0]):
@@ -74,6 +75,15 @@ def _defined(use: Use) -> Finding | None:
     return None
 
 
+def _php(use: Use) -> Finding | None:
+    if use.operands[0].rpartition("/")[2] in ("artisan", "console") and use.operands[1:2] not in (
+        ["test"],
+        ["list"],
+    ):
+        return high("php: a command of the application, which may change its data")
+    return None
+
+
 def _needs_prefix(use: Use) -> Finding | None:
     return (
         None
@@ -83,7 +93,7 @@ def _needs_prefix(use: Use) -> Finding | None:
 
 
 _NET = "code network writes"
-_GO_BUILD = "-v -x -n -a -race -cover -tags=text -mod={readonly,vendor,mod} -trimpath -p=number -ldflags=text -gcflags=text -buildvcs=text -buildmode=text -C=folder -o=write"
+_GO_BUILD = "-v -x -n -a -race -cover -tags=text -mod={readonly,vendor,mod} -trimpath -p=number -ldflags=text -buildvcs=text -buildmode=text -C=folder -o=write"
 _GO_TEST = f"{_GO_BUILD} -run=text -count=number -short -timeout=text -coverprofile=write -covermode=text -coverpkg=text -bench=text -benchmem -benchtime=text -cpu=text -failfast -json -list=text -parallel=number -shuffle=text -skip=text -vet=text -fuzztime=text"
 _GO: dict[str, Rules] = {
     "version": Rule("read-only", "", "", style="single"),
@@ -182,7 +192,7 @@ PROGRAMS: dict[str, Rules] = {
         Rule("low", "write+", "-l -q -v --edition=text --config-path=inside --color=text --backup"),
     ),
     "cmake": (
-        Rule("medium", "", "--build=inside -j[=number] -t=name -v --target=name --parallel[=number] --config=text --clean-first --verbose --preset=name", needs="--build"),
+        Rule("medium", "", "--build=inside -j[=number] -t=name -v --target=name --parallel[=number] --config=text --clean-first --verbose --preset=name", needs="--build", check=_tasks),
         Rule("medium", "", "--install=inside --prefix=inside --config=text --component=name --strip -v", needs="--install", check=_needs_prefix),
         Rule("medium", "inside?", "-S=inside -B=write -G=text -A=text -D=text --preset=name -Wno-dev -Wdev --fresh --warn-uninitialized --log-level=text -L -LH -N",
             check=_defined,
@@ -225,7 +235,7 @@ PROGRAMS: dict[str, Rules] = {
     "bundle": Rule("high", sub={
         "": Rule("medium", effects=_NET), "check": Rule("medium", "", "--dry-run"),
         "install": Rule("medium", "", "-j=number --jobs=number --quiet --local --retry=number --frozen --prefer-local --full-index --no-cache", effects=_NET, reason="installs what a file names"),
-        "exec": Rule("medium", "command", style="posix"), "list": Rule("read-only", "", "--name-only --paths"), "show": Rule("read-only", "name?"),
+        "exec": Rule("medium", "command", style="posix", check=project_tool), "list": Rule("read-only", "", "--name-only --paths"), "show": Rule("read-only", "name?"),
     }),
     "rake": Rule("medium", "name*", "-t -q -s -v -T -P -m -n --trace --quiet --silent --tasks --dry-run", check=_tasks),
     "rspec": Rule("medium", "arg*", "-b -c -f=arg -e=text -t=text -o=write --format=arg --example=text --tag=text --fail-fast --color --no-color --order=text --seed=number --backtrace --dry-run --profile --only-failures --next-failure --out=write --force-color"),
@@ -233,7 +243,7 @@ PROGRAMS: dict[str, Rules] = {
     "gem": Rule("high", sub={"list": Rule("read-only", "name?", "-l --local -i --versions --no-versions"), "build": Rule("medium", "run", "-o=write --strict")}),
     "perl": (Rule("read-only", "", "-v", needs="-v"), Rule("medium", "run arg*", "-w -T -t", style="posix")),
     "prove": Rule("medium", "arg*", "-l -b -r -v -q -f -j=number --verbose --recurse --lib --blib --timer --failures"),
-    "php": (Rule("read-only", "", "-v", needs="-v"), Rule("read-only", "read+", "-l", needs="-l"), Rule("medium", "run arg*", "", style="posix")),
+    "php": (Rule("read-only", "", "-v", needs="-v"), Rule("read-only", "read+", "-l", needs="-l"), Rule("medium", "run arg*", "", style="posix", check=_php)),
     "composer": Rule("high", "", "-q -v -n --quiet --no-interaction --no-ansi --ansi -d=folder --working-dir=folder", sub={
         "install": Rule("medium", "", "-q -v -n -o -a --no-dev --no-interaction --prefer-dist --prefer-source --no-progress --no-scripts --no-plugins --optimize-autoloader --classmap-authoritative --no-suggest --dry-run --quiet --no-autoloader --no-ansi --ansi --ignore-platform-reqs", effects=_NET, reason="installs what a file names"),
         "validate": Rule("medium", "inside?", "--strict --no-check-all --no-check-publish --no-check-lock --with-dependencies -q -n"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.risk.levels import high
+from planrun.risk.programs import project_tool
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
 
@@ -116,7 +117,7 @@ _PNPMS: dict[str, Rules] = {
     "test": Rule("medium", "arg*", _PNPM, reason="runs the project's tests"),
     "t": Rule("medium", "arg*", _PNPM, reason="runs the project's tests"),
     "run": _run(_PNPM),
-    "exec": Rule("medium", "command", _PNPM, style="posix"),
+    "exec": Rule("medium", "command", _PNPM, style="posix", check=project_tool),
     "list": Rule("read-only", "name*", "--depth=number --json --prod --dev -P -D --long" + _PNPM),
     "ls": Rule("read-only", "name*", "--depth=number --json --prod --dev -P -D --long" + _PNPM),
     "why": Rule("read-only", "name+", "--json" + _PNPM),
@@ -143,7 +144,7 @@ PROGRAMS: dict[str, Rules] = {
     "npm": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _NPM, sub=_NPMS)),
     "yarn": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _YARN + _INSTALLS, sub=_YARNS)),
     "pnpm": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _PNPM, sub=_PNPMS)),
-    "npx": Rule("medium", "command", "--no-install --no", style="posix", needs="--no-install --no"),
+    "npx": Rule("medium", "command", "--no-install --no", style="posix", needs="--no-install --no", check=project_tool),
     "bun": Rule("high", "", "", sub={"install": _install(""), "test": Rule("medium", "arg*", "--coverage --bail[=number] -t=text --timeout=number --rerun-each=number"), "run": _run("--silent")}),
     "deno": Rule("high", "", "-q --quiet", sub={
         "fmt": Rule("low", "write*", "--check -q --quiet --ignore=text --options-line-width=number --ext=text -c=inside"),

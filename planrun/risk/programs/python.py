@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.risk import paths
 from planrun.risk.levels import high
+from planrun.risk.programs import project_tool
 from planrun.risk.programs.tests import PROGRAMS as TESTS
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
@@ -100,7 +101,6 @@ _COVERAGE = Rule(
         "lcov": Rule("low", "inside*", "-o=write -i -q --include=text --omit=text --fail-under=number --rcfile=inside"),
         "combine": Rule("medium", "inside*", "-a -q --append --keep --rcfile=inside", effects="writes destroys"),
         "erase": Rule("medium", "", "--data-file=write --rcfile=inside", effects="destroys"),
-        "debug": Rule("low", "name*"),
     },
 )  # fmt: skip
 _FORMATS = "-q -v --quiet --verbose --check --diff --color --no-color"
@@ -170,7 +170,7 @@ _UV = Rule("high", "", "-q -v --quiet --verbose --no-progress --offline --no-cac
     "sync": Rule("medium", "", f"{_RUN_ENV} --no-install-project --no-install-workspace --inexact --all-packages --check --reinstall --compile-bytecode --dry-run", effects=_NET, reason="installs what a file names"),
     "run": (
         Rule("medium", "module", f"{_RUN_ENV} -m=module --module=module", needs="-m --module", style="posix", effects=_NET),
-        Rule("medium", "command", _RUN_ENV, style="posix", effects=_NET, reason="installs what a file names"),
+        Rule("medium", "command", _RUN_ENV, style="posix", effects=_NET, check=project_tool, reason="installs what a file names"),
     ),
     "lock": Rule("medium", "", "--check --locked --frozen --upgrade -U --dry-run --offline -q", effects="network writes code"),
     "build": _BUILD,
@@ -190,7 +190,7 @@ _UV = Rule("high", "", "-q -v --quiet --verbose --no-progress --offline --no-cac
 _POETRY = Rule("high", "", "-q -v -n --quiet --no-interaction --no-ansi --ansi --directory=folder -C=folder", sub={
     "install": Rule("medium", "", "--no-root --sync --with=text --without=text --only=text --all-extras -E=name --extras=text --dry-run --no-dev --only-root --compile -n --no-interaction --no-ansi -q -v --all-groups", effects=_NET, reason="installs what a file names"),
     "sync": Rule("medium", "", "--no-root --with=text --without=text --only=text --all-extras -n --no-interaction", effects=_NET),
-    "run": Rule("medium", "command", style="posix"),
+    "run": Rule("medium", "command", style="posix", check=project_tool),
     "build": Rule("medium", "", "-f=text --format=text -o=write --output=write -n --clean", effects=_NET),
     "check": Rule("read-only", "", "--lock --strict"),
     "lock": Rule("medium", "", "--no-update --check --regenerate -n --no-interaction", effects="network writes code"),
