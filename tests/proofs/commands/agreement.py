@@ -37,7 +37,9 @@ def is_certain(text: str, risk: Risk) -> bool:
     """Whether the classifier stands by its words: it accepts the text, or knows each word of what it does not."""
     if risk.level != "high":
         return True
-    # What a subscript runs is not told: that there is one makes the text high.
+    # A subscript makes a text high, whether in arithmetic or before a `=`; what is in it is not told.
+    if any("=" in (words[0] or "") for words in seen(risk)):
+        return False
     return (
         risk.understood
         and "[$(" not in text
