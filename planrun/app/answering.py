@@ -7,6 +7,7 @@ import time
 
 from planrun.app import stopping
 from planrun.app.door import Deaf, knock, remove
+from planrun.app.holding import holder
 from planrun.app.inspecting import find, inspect
 from planrun.app.replies import events_of, open_gates, waiting
 from planrun.app.resuming import reopen
@@ -19,6 +20,7 @@ from planrun.executors.tree import HAS_PROC
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.records import rundir as records
+from planrun.records.lock import WorkspaceHeld
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,15 +55,17 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
     name = os.path.basename(rundir)
     _refuse_steps(name)
     limit = time.monotonic() + _PATIENCE
-    while stopping.worker(name) is not None:
+    while True:
         try:
+            if stopping.worker(name) is None:
+                return _record(name, reply, settings)
             return _tell(rundir, reply)
-        except Deaf as error:
-            # It may be coming to rest, and then its ledger is open to us.
-            if time.monotonic() > limit:
+        except (Deaf, WorkspaceHeld) as error:
+            # It may be coming to rest, or take another answer, and then its ledger is open to us.
+            other = holder("")
+            if time.monotonic() > limit or (other is not None and other.run != name):
                 raise InvalidInput(str(error)) from None
             time.sleep(stopping.PAUSE)
-    return _record(name, reply, settings)
 
 
 def _refuse_steps(run: str) -> None:
@@ -101,7 +105,7 @@ def _left_out(event: GateAnswered) -> ev.StepMoved:
 def _tell(rundir: str, reply: Reply) -> Recorded:
     """Bring a reply to the process that works on the run; raises Deaf when it does not listen."""
     inspected = inspect(os.path.basename(rundir))
-    if reply.verb != "decide" and not open_gates(inspected.state):
+    if not open_gates(inspected.state):
         raise InvalidInput(f"the run {inspected.run} goes on, and {waiting(inspected.state)}")
     answers = knock(rundir, reply)
     return _recorded(inspected.run, answers, inspect(inspected.run).state, live=True)

@@ -41,6 +41,7 @@ ANSWERED_BY = 10.0
 """Seconds that who answers waits for the run to take it; it looks several times in a second."""
 _LONGEST = 100  # bytes of a socket's path that every system takes (Linux: 107, macOS: 103)
 _PAUSE = 0.05
+_OPENED_BY = 1.0  # seconds from the first gate to a socket, and some more for a busy machine
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid, as SO_PEERCRED gives them
 
 
@@ -238,7 +239,7 @@ def _exchange(rundir: str, reply: Reply) -> dict[str, Any]:
 
 def _connected(rundir: str) -> socket.socket:
     """Connect; a door that is just being opened gets a moment."""
-    limit = time.monotonic() + PATIENCE
+    limit = time.monotonic() + _OPENED_BY
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

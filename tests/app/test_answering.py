@@ -301,6 +301,28 @@ def test_a_run_that_goes_on_is_told(folder: Folder) -> None:
     assert not list(folder.path.glob(".planrun/runs/*/door"))
 
 
+def test_a_run_that_asks_nothing_takes_no_answer(folder: Folder) -> None:
+    """While it goes on and nobody is asked, an answer is refused at once, and nothing is recorded."""
+    process = folder.start(
+        GOING.replace("  - id: sure\n", "  - id: sure\n    depends_on: [build]\n"), "--decide", "auth=jwt"
+    )
+    until(lambda: bool(list(folder.path.glob(".planrun/runs/*/ledger.jsonl"))))
+    for words in (("decide", "last", "sure=yes"), ("approve", "last"), ("reject", "last")):
+        assert "nothing of it waits for anybody" in folder.says(2, *words)
+    (folder.path / "go").touch()
+    assert process.wait(LIMIT) == 5
+
+
+def test_two_answer_at_once(folder: Folder) -> None:
+    """One of them has the ledger, the other waits for it: both answers are there."""
+    assert folder.execute(ASKING).returncode == 5
+    command = [sys.executable, "-m", "planrun", "decide", "last"]
+    both = [subprocess.Popen([*command, word], cwd=folder.path) for word in ("sure=yes", "auth=jwt")]
+    assert [each.wait(LIMIT) for each in both] == [0, 0]
+    folder.says(0, "resume", "last")
+    assert folder.ran() == ["build", "publish with jwt"]
+
+
 @pytest.mark.shows("V-59")
 def test_a_gate_with_a_time_is_answered_before_it(folder: Folder) -> None:
     """Nothing runs, and the process waits; an answer ends that at once."""
