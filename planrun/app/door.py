@@ -108,6 +108,7 @@ class Door:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.setblocking(False)
+            remove(self._rundir)  # what a step may have put in its place
             for path in _paths(self._rundir):
                 listening.bind(path)
                 os.chmod(os.path.join(self._rundir, NAME), 0o600)

@@ -80,13 +80,21 @@ def complete_waiting(ctx: click.Context, param: click.Parameter, typed: str) -> 
 
 
 def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return `STEP=VALUE` for what can be answered in the run that stands before."""
-    found = _waiting(ctx) or {}
+    """Return `STEP=VALUE` for what a plan asks, or what the run that stands before waits for."""
+    from planrun.app.options import asking
+
     plan = _plan(ctx)
-    offers = [(f"{name}=", question) for name, question in found.items()]
-    for step in plan.steps if plan else ():
-        if step.id in found and isinstance(step.action, Decide):
-            offers += [(f"{step.id}={option.value}", option.label) for option in step.action.options]
+    if plan is None:
+        return []
+    waiting = _waiting(ctx)
+    offers = []
+    for name, step in asking(plan).items():
+        if waiting is not None and name not in waiting:
+            continue
+        options = step.action.options if isinstance(step.action, Decide) else ()
+        offers += [(f"{name}={option.value}", option.label) for option in options] or [
+            (f"{name}=", step.title)
+        ]
     return _items(typed, offers)
 
 

@@ -7,7 +7,13 @@ from inspect import cleandoc
 import click
 
 from planrun.cli.arguments import EXECUTE, RESUME, RETRY
-from planrun.cli.completing import complete_params, complete_runs, complete_steps, complete_tags
+from planrun.cli.completing import (
+    complete_params,
+    complete_questions,
+    complete_runs,
+    complete_steps,
+    complete_tags,
+)
 from planrun.cli.overview import EXIT_CODES
 
 TYPE_CHECKING = False
@@ -17,7 +23,12 @@ if TYPE_CHECKING:
 
     from planrun.cli.arguments import Option
 
-_COMPLETERS = {"STEP": complete_steps, "TAG": complete_tags, "NAME=VALUE": complete_params}
+_COMPLETERS = {
+    "STEP": complete_steps,
+    "TAG": complete_tags,
+    "NAME=VALUE": complete_params,
+    "STEP=VALUE": complete_questions,
+}
 
 
 def _option(option: Option) -> click.Option:

@@ -229,6 +229,10 @@ def test_a_step_is_approved_or_rejected(folder: Folder) -> None:
     folder.says(3, "resume", "last")
     assert "was rejected by Ann: Not today" in folder.says(2, "retry", "last", "push")
     assert folder.ran() == ["push"]
+    (folder.path / "plan.yml").write_text(APPROVED.replace("echo push", "echo push more gently"))
+    folder.says(5, "resume", "last", "--plan", "plan.yml")
+    folder.says(0, "approve", "last", "push", "--resume")
+    assert folder.ran() == ["push", "push more gently"]
 
 
 @pytest.mark.shows("GP-53", "N-09")

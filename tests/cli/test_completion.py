@@ -26,6 +26,13 @@ steps:
   - {id: bundle, run: "true"}
   - {id: test, run: "true", tags: [slow]}
 """
+ASKS = """\
+version: 1
+steps:
+  - {id: sure, ask: {question: Publish?}}
+  - id: auth
+    decide: {question: Which?, options: [{label: JSON web token, value: jwt}, {label: Sessions, value: session}]}
+"""
 # What bash does when TAB is pressed: it looks the function up, sets the words, and calls it.
 TYPE = """
 eval "$(planrun completion bash)"
@@ -121,3 +128,23 @@ def test_completing_a_plan_that_is_wrong_says_nothing(tmp_path: Path, shell: dic
             ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
         )
         assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="this machine has no bash")
+def test_bash_completes_what_is_asked(
+    tmp_path: Path, shell: dict[str, str], say: Callable[..., Said]
+) -> None:
+    """In bash, TAB offers what a plan asks with its options, and of a run what still waits."""
+    (tmp_path / "asks.yml").write_text(ASKS)
+    assert say("execute", "asks.yml", "--decide", "sure=yes").code == 5
+    typed = {
+        "planrun execute asks.yml --decide ''": "sure= auth=jwt auth=session",
+        "planrun decide last ''": "auth=jwt auth=session",
+        "planrun decide last auth=s": "auth=session",
+        "planrun approve last ''": "auth",
+    }
+    script = TYPE + "".join(f"offer {words}\n" for words in typed)
+    found = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=shell, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.splitlines() == list(typed.values()), found.stderr
