@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planrun.app.door import Door
     from planrun.app.questions import Questions
     from planrun.clock import SystemClock
+    from planrun.model.gating import Gate
     from planrun.model.job import Job
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
@@ -61,10 +62,10 @@ class PolicyGates:
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Say whether a step may start as `job` says; None: it starts no process."""
         judges = self._judges
-        gate = state.steps[step.id].gate
-        # The digest tells it from an option of the same name.
-        if gate and gate.answered and gate.answered.answer == LEFT_OUT and gate.answered.digest:
-            by = f" by {gate.answered.by}" if gate.answered.by else ""
+        told = self._about_this(state.steps[step.id].gate)
+        # The digest, which no answer to a question has, tells it from an option of the same name.
+        if told is not None and told.answer == LEFT_OUT:
+            by = f" by {told.by}" if told.by else ""
             return Passage(answer="skip", reason=f"left out{by}")
         found = as_written(step) if job is None else as_started(step, state.plan, job, self._workspace)[0]
         decision = decide(facts_of(step, judges.context, found), judges.layers)
@@ -82,9 +83,7 @@ class PolicyGates:
 
     def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
         """Look for an approval, or ask for one."""
-        gate = state.steps[step.id].gate
-        blanket = state.gate.answered if state.gate else None
-        answered = gate.answered if gate and gate.answered else blanket
+        answered = self._about_this(state.steps[step.id].gate) or self._about_this(state.gate)
         if answered is not None and answered.answer == "approved":
             rule = f"approval:{answered.approval}" if answered.approval else f"approval:{answered.via}"
             return Passage(answer="allow", risk=level, rule=rule)
@@ -92,6 +91,11 @@ class PolicyGates:
             by = f" by {answered.by}" if answered.by else ""
             return Passage(answer="deny", risk=level, rule=decision.rule, reason=f"rejected{by}")
         return self._new_approval(step, decision, level)
+
+    def _about_this(self, gate: Gate | None) -> ev.GateAnswered | None:
+        """Return what was said about exactly what would run; what was said about another plan says nothing."""
+        answered = gate.answered if gate else None
+        return answered if answered is not None and answered.digest == self._judges.digest else None
 
     def _new_approval(self, step: Step, decision: Decision, level: str) -> Passage:
         at, judges = self._clock.stamp(), self._judges

@@ -126,11 +126,15 @@ class GatedScheduler(Scheduler):
     # Those who wait.
 
     def _heed(self) -> None:
-        super()._heed()
-        if self._at_gates():
+        if self._at_gates():  # before the time of one is over: who answers in the last moment is heard
             for event in self._gates.heard(self.state):
                 self._emit(event)
                 self._call([event.step] if event.step else self._at_gates("approval"))
+        super()._heed()
+        timed = {name for _, name in self._waiting}
+        for name, passage in list(self._held.items()):
+            if passage.seconds is not None and name not in timed:  # it is about to be judged
+                del self._held[name]
 
     def _at_gates(self, reason: str = "") -> list[str]:
         """The steps that wait for somebody, or for one thing of him."""
@@ -141,7 +145,7 @@ class GatedScheduler(Scheduler):
     def _call(self, names: list[str]) -> None:
         """Have steps judged again that wait at their gates."""
         for name in names:
-            if self.state.steps[name].at_gate:
+            if name in self._held and self.state.steps[name].at_gate:  # once, however many answers it got
                 del self._held[name]
                 self._waiting[:] = sorted(entry for entry in self._waiting if entry[1] != name)
                 self._queue.put_back(name)

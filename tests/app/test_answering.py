@@ -327,6 +327,22 @@ def test_two_answer_at_once(folder: Folder) -> None:
     assert folder.ran() == ["build", "publish with jwt"]
 
 
+@pytest.mark.shows("N-10")
+def test_a_run_that_goes_on_leaves_steps_out(folder: Folder) -> None:
+    """A step that waits, and one that does not wait yet: neither runs, nor what depends on them."""
+    process = folder.start(
+        APPROVED.replace("run: ls}", 'run: "until test -e go; do sleep 0.02; done"}', 1).replace(
+            ", depends_on: [look]", ""
+        )
+    )
+    until(lambda: folder.waits("push"))
+    folder.says(0, "approve", "last", "--skip", "push", "--skip", "last")
+    (folder.path / "go").touch()
+    assert process.wait(LIMIT) == 0
+    assert [folder.step(name) for name in ("push", "tell", "last")] == [("skipped", "approval")] * 3
+    assert folder.ran() == []
+
+
 @pytest.mark.shows("V-59")
 def test_a_gate_with_a_time_is_answered_before_it(folder: Folder) -> None:
     """Nothing runs, and the process waits; an answer ends that at once."""

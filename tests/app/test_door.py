@@ -125,7 +125,7 @@ def test_what_fits_nothing_is_refused_with_the_reason(house: House) -> None:
         ({"verb": "decide", "steps": ["sure=maybe"]}, "asks for yes or no"),
         ({"verb": "approve", "steps": ["nothing"]}, 'no step \\"nothing\\"'),
         ({"verb": "approve", "steps": ["push"], "digest": "ab"}, "has the digest ab"),
-        ({"verb": "approve", "skip": ["push"]}, "of a run at rest only"),
+        ({"verb": "approve", "skip": ["nothing"]}, 'no step \\"nothing\\"'),
     ):
         heard, told = house.ask(json.dumps(words))
         assert heard == []

@@ -157,6 +157,20 @@ def test_an_answer_in_time_is_heard_while_nothing_runs() -> None:
     assert len(state.steps["a"].attempts) == 1
 
 
+@pytest.mark.parametrize(
+    "answers", [[(1001.0, "", "approved"), (1001.0, "a", "approved")], [(1005.0, "a", "approved")]]
+)
+def test_a_step_that_is_answered_twice_starts_once(answers: list[tuple[float, str, str]]) -> None:
+    """An answer for the plan and one for the step at the same moment let it in once; so does one as its time ends."""
+    world = world_of({"a": 5.0}, slow=[20.0])
+    assert isinstance(world.gates, Clerk)
+    world.gates.answers = answers
+    state, code = world.run(plan([step("a"), step("slow")]))
+    assert code == 0
+    assert sorted(world.started) == ["a", "slow"]
+    assert len(state.steps["a"].attempts) == 1
+
+
 def test_a_signal_and_a_deadline_end_a_waiting_run() -> None:
     """Nothing at a gate outlives a cancellation or the deadline."""
     world = world_of({"a": 600.0})
