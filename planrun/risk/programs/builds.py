@@ -143,8 +143,8 @@ _CARGO: dict[str, Rules] = {
     "machete": Rule("read-only", "inside*"),
 }  # fmt: skip
 _CLANG_FORMAT = (
-    Rule("low", "write+", "-i --style=text -style=text --verbose --Werror --fallback-style=text", needs="-i"),
-    Rule("read-only", "read*", "-n --dry-run --Werror --style=text --verbose --fallback-style=text"),
+    Rule("low", "write+", "-i --style=arg -style=arg --verbose --Werror --fallback-style=text", needs="-i"),
+    Rule("read-only", "read*", "-n --dry-run --Werror --style=arg --verbose --fallback-style=text"),
 )
 _GRADLE = Rule(
     "medium",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.risk import paths
 from planrun.risk.levels import high
-from planrun.risk.programs import project_tool
+from planrun.risk.programs import dangerous, project_tool, rules
 from planrun.risk.programs.tests import PROGRAMS as TESTS
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
@@ -135,10 +135,28 @@ _UNITTEST = Rule(
     "-v -q -f -b -c -k=text -s=inside -p=text -t=inside --verbose --quiet --failfast --buffer --catch --locals --durations=number --start-directory=inside --pattern=text --top-level-directory=inside",
     reason="runs the project's tests",
 )
+
+
+def _tox(use: Use) -> Finding | None:
+    """`tox exec` runs any command, `tox devenv` makes an environment anywhere."""
+    named = use.operands[:1]
+    return high(f"tox {named[0]}: may run or write anything", "code") if set(named) & _TOX_AT_LARGE else None
+
+
+def _task(use: Use) -> Finding | None:
+    """A task of the project has the name of no program, or of one that checks the project."""
+    name = use.operands[0]
+    known = rules(name) is not None or name in dangerous.REASONS
+    return high(f"{name}: a program, no task", "code") if known and name not in _CHECKERS else None
+
+
+_TOX_AT_LARGE = names_in("exec e devenv d quickstart q")
+_CHECKERS = names_in("pytest mypy ruff black coverage")
 _TOX = Rule(
     "medium",
     "arg*",
     "-e=text -p[=text] -q -v -r -c=inside -f=text -n -o -l --notest --parallel=text --parallel-no-spinner --recreate --conf=inside --sitepackages --skip-missing-interpreters[=text] --result-json=write --workdir=write --root=inside --listenvs -s[=text] --colored=text --skip-pkg-install --develop --no-provision --runner=text --quiet-parallel",
+    check=_tox,
     effects="code network writes",
 )
 _NOX = Rule(
@@ -199,7 +217,7 @@ _POETRY = Rule("high", "", "-q -v -n --quiet --no-interaction --no-ansi --ansi -
     "env": Rule("high", sub={"info": Rule("read-only", "", "-p --path -e --executable"), "list": Rule("read-only", "", "--full-path")}),
 })  # fmt: skip
 _HATCH = Rule("high", "", "-q -v --no-color -e=name --env=name", sub={
-    "run": Rule("medium", "arg+", style="raw", effects=_NET),
+    "run": Rule("medium", "name", check=_task, effects=_NET),
     "test": Rule("medium", "arg*", "-a -c -p -q -v --all --cover --parallel --randomize --retries=number -i=text --python=text -py=text", effects=_NET),
     "fmt": Rule("medium", "inside*", "--check -l --linter -f --formatter --preview", effects=_NET),
     "build": Rule("medium", "inside?", "-t=text -c --target=text --clean --hooks-only", effects=_NET),
