@@ -17,6 +17,28 @@ if TYPE_CHECKING:
 _INTERPRETERS = frozenset(
     "sh bash dash ash ksh zsh python python3 node nodejs deno bun ruby perl php source .".split()  # noqa: SIM905
 )
+_STARTERS = _INTERPRETERS.union(
+    (
+        "timeout",
+        "nice",
+        "env",
+        "time",
+        "command",
+        "exec",
+        "builtin",
+        "nohup",
+        "setsid",
+        "stdbuf",
+        "sudo",
+        "doas",
+    ),
+    ("ionice", "chrt", "xargs", "unbuffer", "uv", "poetry", "pipenv", "hatch", "pdm", "rye", "bundle", "npx"),
+    ("coverage", "pypy", "lua", "luajit", "Rscript", "tclsh", "pwsh", "ts-node", "tsx", "groovy", "elixir"),
+    ("escript", "julia", "osascript", "select", "eval", "function", "find"),
+)
+"""Commands that may have a script as an argument."""
+_BEFORE = frozenset(("if", "then", "else", "elif", "while", "until", "do", "!", "{"))
+_BREAKS = str.maketrans(dict.fromkeys(";&|()`", "\n"))
 _APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}$=", " "))
 _MOST = 100  # words of one text
 
@@ -46,8 +68,16 @@ def with_scripts(step: Step) -> Step:
 
 
 def _may(text: str) -> bool:
-    """Whether a text can name a script at all; most do not, and this is quickly seen."""
-    return "/" in text or not _INTERPRETERS.isdisjoint(text.split())
+    """Whether a text can name a script at all: most do not, and this is seen faster than by reading them in full."""
+    for part in text.translate(_BREAKS).split("\n"):
+        for word in part.split():
+            if "=" in word or word in _BEFORE:
+                continue
+            name = word.strip("\"'").rpartition("/")[2]
+            if "/" in word or name in _STARTERS or name.rstrip("0123456789.") in _STARTERS:
+                return True
+            break  # a command that is none of the workspace, and what follows are its arguments
+    return False
 
 
 def _scanned(step: Step, text: str, cwd: str) -> Step:
