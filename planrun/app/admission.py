@@ -75,7 +75,7 @@ class Admission:
             self._answers, steps, clock, lambda step: approvals.cover(step, judges.digest)
         )
         judges.door = Door(place.rundir, place.workspace, clock, vault)
-        return PolicyGates(judges, clock, place.workspace)
+        return PolicyGates(judges, clock, place)
 
 
 def move_on(

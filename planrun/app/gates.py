@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.policy.deciding import Decision, Layers
+    from planrun.steps.runner import Place
 
     class Approvals(Protocol):
         """The approval files that the caller named."""
@@ -54,10 +55,10 @@ class Judges:
 class PolicyGates:
     """The port `Gates` of the engine."""
 
-    def __init__(self, judges: Judges, clock: SystemClock, workspace: str) -> None:
+    def __init__(self, judges: Judges, clock: SystemClock, place: Place) -> None:
         self._judges = judges
         self._clock = clock
-        self._workspace = workspace
+        self._place = place
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Say whether a step may start as `job` says; None: it starts no process."""
@@ -67,7 +68,7 @@ class PolicyGates:
         if told is not None and told.answer == LEFT_OUT:
             by = f" by {told.by}" if told.by else ""
             return Passage(answer="skip", reason=f"left out{by}")
-        found = as_written(step) if job is None else as_started(step, state.plan, job, self._workspace)[0]
+        found = as_written(step) if job is None else as_started(step, job, self._place)[0]
         decision = decide(facts_of(step, judges.context, found), judges.layers)
         level = str(found["risk"])
         if step.kind in ("ask", "decide") and decision.answer == "ask":  # it asks somebody anyway
@@ -89,7 +90,8 @@ class PolicyGates:
             return Passage(answer="allow", risk=level, rule=rule)
         if answered is not None:
             by = f" by {answered.by}" if answered.by else ""
-            return Passage(answer="deny", risk=level, rule=decision.rule, reason=f"rejected{by}")
+            why = f": {answered.reason}" if answered.reason else ""
+            return Passage(answer="deny", risk=level, rule=decision.rule, reason=f"rejected{by}{why}")
         return self._new_approval(step, decision, level)
 
     def _about_this(self, gate: Gate | None) -> ev.GateAnswered | None:

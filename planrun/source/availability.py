@@ -106,10 +106,10 @@ def succeeded(condition: Tree | None) -> dict[str, int]:
 def _tolerated(outline: Outline) -> frozenset[str]:
     """Return the steps whose failure may let others go on as if they were completed."""
     healed = {link.on for draft in outline.drafts for link in draft.recovers}
-    return lenient(outline) | healed | _lenient_by_policy(outline)
+    return lenient(outline, ("continue", "ask")) | healed | _lenient_by_policy(outline)
 
 
-def lenient(outline: Outline) -> frozenset[str]:
+def lenient(outline: Outline, wanted: tuple[str, ...] = ("continue",)) -> frozenset[str]:
     """Return the steps with `on_failure: continue`, their own or, unless they are gates, that of `defaults`."""
     defaults = outline.root.get("defaults")
     general = defaults.get("on_failure") if defaults is not None else None
@@ -117,7 +117,7 @@ def lenient(outline: Outline) -> frozenset[str]:
         (draft.id, draft.keys.get("on_failure", None if draft.is_gate else general))
         for draft in outline.drafts
     )
-    return frozenset(name for name, word in words if word is not None and word.value == "continue")
+    return frozenset(name for name, word in words if word is not None and word.value in wanted)
 
 
 def _lenient_by_policy(outline: Outline) -> frozenset[str]:
@@ -127,7 +127,7 @@ def _lenient_by_policy(outline: Outline) -> frozenset[str]:
     defaults = outline.root.get("defaults")
     if rules is None or (defaults is not None and defaults.get("on_failure") is not None):
         return frozenset()
-    if not any(word.value == "continue" for _, word in members(rules)):
+    if not any(word.value in ("continue", "ask") for _, word in members(rules)):
         return frozenset()
     return frozenset(
         draft.id for draft in outline.drafts if not draft.is_gate and "on_failure" not in draft.keys

@@ -130,7 +130,7 @@ class Compiler:
     def meaning_of_failure(self, fields: dict[str, Any]) -> None:
         """Fill in what the policy says about failures of such a risk, where neither step nor `defaults` say it."""
         if self.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
-            word = failure_word(self.policy, fields.get("risk", "high"))
+            word = failure_word(self.policy, fields.get("risk", "high"), fields.get("effects", ()))
             if word:
                 fields["on_failure"] = word
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from planrun.model.plan import Text, Tree
+    from planrun.model.plan import Step, Text, Tree
+    from planrun.risk.classify import Risk
 
 _UNKNOWN, _QUOTED = HOLES[0], HOLES[1]
 # Where planrun's own paths are until they are known. A text that speaks of them itself gets unknown ones.
@@ -123,6 +124,15 @@ class Risks:
         if reads_files:  # of the step: they win over what the plan sets
             known = {name: value for name, value in known.items() if name in own}
         return env, Setting(variables={**known, **_OWN}, places=_PLACES, workspace=_WORKSPACE)
+
+
+def commands_of(step: Step) -> Risk | None:
+    """Return the commands in a step's text as written, with what they are; None for one that starts no process."""
+    if isinstance(step.action, Run):
+        return of_script(_filled(step.action.script, script=True), step.shell, {}, Setting(variables=_OWN))
+    if isinstance(step.action, Exec):
+        return of_argv(tuple([_filled(word) for word in step.action.argv]), {}, Setting(variables=_OWN))
+    return None
 
 
 def _uses(words: tuple[str, ...], env: Mapping[str, str | None]) -> bool:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 LEVELS = ("none", "read-only", "low", "medium", "high")
 OTHERWISE = "otherwise"
+REVERSIBLE = "reversible"
+# Effects that no later step takes back.
+_LASTING = frozenset(("destroys", "publishes", "privilege", "secrets", "unknown"))
 _TOOLS = (*ACTIONS, "shell", "json_patch")
 _MODELS = ("expanded", "replanned", "agent")
 
@@ -50,9 +53,11 @@ def _rule(node: Node, number: int) -> Rule:
     return Rule(verb=verb, match=Match(**match), number=number, line=node.keys[verb].line)  # type: ignore[arg-type]
 
 
-def failure_word(policy: Policy | None, risk: str) -> str:
-    """Return what a failure of a step with this risk means; "" when the policy does not say."""
-    return (policy.on_failure.get(risk) or policy.on_failure.get(OTHERWISE, "")) if policy else ""
+def failure_word(policy: Policy, risk: str, effects: Collection[str]) -> str:
+    """Return what a failure of a step with this risk and these effects means; "" when the policy does not say."""
+    said = policy.on_failure
+    reversible = said.get(REVERSIBLE, "") if _LASTING.isdisjoint(effects) else ""
+    return said.get(risk) or reversible or said.get(OTHERWISE, "")
 
 
 def check_policy(outline: Outline, gates: Mapping[str, Gate]) -> None:

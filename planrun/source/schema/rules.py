@@ -18,7 +18,7 @@ from planrun.source.schema.words import (
 
 Level = Literal["none", "read-only", "low", "medium", "high"]
 Origin = Literal["file", "expanded", "replanned", "agent"]
-FailureWord = Literal["block", "abort", "continue", "skip"]
+FailureWord = Literal["block", "abort", "continue", "skip", "ask"]
 Patterns = FullText | Annotated[list[FullText], Field(min_length=1)]  # `*` stands for any text
 
 _FILLED = {"minProperties": 1, "x-filled": True}
@@ -67,6 +67,9 @@ class FailureRules(Written):
     low: FailureWord | None = key("Of a step with low risk.", "continue")
     medium: FailureWord | None = key("Of a step with medium risk.", "block")
     high: FailureWord | None = key("Of a step with high risk.", "abort")
+    reversible: FailureWord | None = key(
+        "Of a step whose risk is not named, and that destroys and publishes nothing.", "ask"
+    )
     otherwise: FailureWord | None = key("Of a step whose risk is not named here.", "abort")
 
 

@@ -49,7 +49,7 @@ COMPANIONS = {"with": "uses", "args": "tool", "ready": "service"}  # a key, and 
 
 EdgeWord = Literal["ok", "completed", "failed", "done"]
 Edges = Annotated[dict[str, EdgeWord], Keys(ID_PATTERN)]
-OnFailure = Literal["block", "abort", "continue", "skip", "replan"]
+OnFailure = Literal["block", "abort", "continue", "skip", "ask", "replan"]
 RetryWord = Literal["any", "timeout", "idle_timeout", "transient", "logic", "fatal", "unknown"]
 _ONE_KEY = {"minProperties": 1, "maxProperties": 1, "x-one-key": True}
 
