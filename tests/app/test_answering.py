@@ -365,7 +365,7 @@ def test_a_run_that_was_killed_is_answered_and_resumed(folder: Folder) -> None:
     folder.says(0, "approve", "last", "sure")
     (folder.path / "go").touch()
     folder.says(0, "resume", "last")
-    assert folder.ran()[-1] == "publish with jwt"
+    assert "publish with jwt" in folder.ran()
 
 
 # Each tries to answer from inside of a step; $P is the interpreter, $D the socket.
