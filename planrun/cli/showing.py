@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Param, Plan, Step
 
 DRAWINGS = ("mermaid", "dot", "text")
+FORMATS = ("text", "json", "markdown")
 
 
 @click.command(short_help="Table of the steps; graph, levels and order.")
@@ -25,6 +26,12 @@ DRAWINGS = ("mermaid", "dot", "text")
 @click.option("--levels", is_flag=True, help="List the steps by level: each waits for the one above only.")
 @click.option("--order", is_flag=True, help="List the steps, one a line, each after what it waits for.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="markdown: for the summary of a CI job or a comment, all text of the plan escaped; text: the table.",
+)
 @click.option(
     "--param",
     "-p",
@@ -35,14 +42,21 @@ DRAWINGS = ("mermaid", "dot", "text")
     shell_complete=complete_params,
 )
 def show(  # noqa: PLR0913 - one for each option
-    plan: str, graph: str | None, params: tuple[str, ...], *, levels: bool, order: bool, as_json: bool
+    plan: str,
+    graph: str | None,
+    params: tuple[str, ...],
+    *,
+    levels: bool,
+    order: bool,
+    as_json: bool,
+    form: str | None,
 ) -> int:
     """Show what PLAN would do: its steps, what they wait for, and its limits. The table is markdown.
 
     \b
     Examples:
       planrun show plan.yml
-      planrun show plan.yml >> "$GITHUB_STEP_SUMMARY"
+      planrun show plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
       planrun show plan.yml --graph text
       planrun show plan.yml --graph dot | dot -Tsvg > plan.svg
       planrun show plan.yml --json | jq '.steps[].id'
@@ -52,9 +66,9 @@ def show(  # noqa: PLR0913 - one for each option
     from planrun.app.settings import current_folder
     from planrun.source.load import load
 
-    if sum((graph is not None, levels, order, as_json)) > 1:
+    if sum((graph is not None, levels, order, as_json, form is not None)) > 1:
         raise click.UsageError(
-            "--graph, --levels, --order and --json exclude each other", click.get_current_context()
+            "--graph, --levels, --order, --format and --json exclude each other", click.get_current_context()
         )
     found = load(plan, cache=False)
     if graph:
@@ -70,8 +84,12 @@ def show(  # noqa: PLR0913 - one for each option
     else:
         foreseen = foresee(found, params, current_folder())
         found = found.but(digest=foreseen.reviewed.digest)
-        if as_json:
+        if as_json or form == "json":
             say_json(describing.as_data(found, foreseen))
+        elif form == "markdown":
+            from planrun.app.summing import markdown
+
+            say(markdown(found, foreseen).rstrip("\n"))
         else:
             say("\n".join(_overview(found, foreseen)))
     return 0

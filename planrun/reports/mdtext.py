@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from planrun.reports.clean import line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # What follows `&#8203;` (a zero-width space) no longer forms a word with what stands before it: that is what
 # keeps GitHub and GitLab from making mentions, references and links, which they do after unescaping.
 _APART = "&#8203;"
@@ -72,3 +76,19 @@ def longest_run(text: str) -> int:
         current = current + 1 if char == "`" else 0
         longest = max(longest, current)
     return longest
+
+
+def fitting(rows: Sequence[str], budget: int, rest: str) -> str:
+    """Return as many rows as fit into `budget` bytes, and `rest`, which counts the others in its `{}`."""
+    kept: list[str] = []
+    for number, row in enumerate(rows):
+        budget -= size(row)
+        if budget < 0:
+            return "".join([*kept, rest.format(len(rows) - number)])
+        kept.append(row)
+    return "".join(kept)
+
+
+def size(text: str) -> int:
+    """Bytes of a text."""
+    return len(text.encode("utf-8", "replace"))

@@ -10,7 +10,7 @@ from planrun.app.comparing import phrases
 from planrun.app.comparing.text import change_rows
 from planrun.app.comparing.texts import Texts
 from planrun.reports.clean import line, plain
-from planrun.reports.mdtext import code, fence, inline
+from planrun.reports.mdtext import code, fence, fitting, inline, size
 from planrun.source.render import visible
 
 TYPE_CHECKING = False
@@ -40,21 +40,21 @@ def markdown(report: Report) -> str:
     if not report.differs:
         parts.append(f"\n**{phrases.SAME[0].upper()}{phrases.SAME[1:]}.**\n")
     if found.laxer:
-        reasons = _fitting([f"> - {inline(reason)}\n" for reason in found.laxer], 4_000, "> - and {} more\n")
+        reasons = fitting([f"> - {inline(reason)}\n" for reason in found.laxer], 4_000, "> - and {} more\n")
         parts.append(f"\n> **The policy allows more:**\n>\n{reasons}")
     if report.approvals:
         parts += _approvals(report.approvals)
     common = phrases.once_for_many(found)
     told = phrases.one_by_one(found, common)
     if told:
-        table = _fitting(
+        table = fitting(
             [_table_row(*row) for row in told], _SHARES["table"], "\n{} more steps are not listed.\n"
         )
         parts.append(f"\n{_TABLE}{table}")
     if report.scripts:
         rows = [f"- {inline(phrases.script(script))}\n" for script in report.scripts]
-        parts.append(f"\n**Scripts that the plan runs**\n\n{_fitting(rows, 4_000, '- and {} more')}\n")
-    parts += _details(report, told, common, BUDGET - _size("".join(parts)))
+        parts.append(f"\n**Scripts that the plan runs**\n\n{fitting(rows, 4_000, '- and {} more')}\n")
+    parts += _details(report, told, common, BUDGET - size("".join(parts)))
     return "".join(parts)
 
 
@@ -82,7 +82,7 @@ def _approvals(found: Approvals) -> list[str]:
     parts = [f"\nPolicy in force: {inline(found.policy)}\n"]
     whole = ["- the plan as a whole, before anything starts\n"] * found.whole
     if needed := [*whole, *map(_gate, found.needed)]:
-        parts.append(f"\n**Approvals needed**\n\n{_fitting(needed, _SHARES['gates'], _MORE)}")
+        parts.append(f"\n**Approvals needed**\n\n{fitting(needed, _SHARES['gates'], _MORE)}")
     if found.command:
         cut = found.command if len(found.command) < 4_000 else f"{found.command[:4_000]} …"
         parts.append(f"\n{fence(plain(visible(cut)), 'sh')}")
@@ -91,7 +91,7 @@ def _approvals(found: Approvals) -> list[str]:
             parts.append(f"\nThis approves {code(found.digest[:12])}: {what}.\n")
     if lifted := [_gate(gate) for gate in found.lifted]:
         title = "Asked for or denied until now, and not any more"
-        parts.append(f"\n**{title}**\n\n{_fitting(lifted, _SHARES['gates'], _MORE)}")
+        parts.append(f"\n**{title}**\n\n{fitting(lifted, _SHARES['gates'], _MORE)}")
     return parts
 
 
@@ -137,7 +137,7 @@ def _details(
     for number, (title, changes, ids) in enumerate(blocks):
         # What is not looked at costs nothing, and a plan may have thousands of steps.
         block = _block(title, changes, texts, ids) if left > 500 else ""
-        left -= _size(block)
+        left -= size(block)
         if not block or left < 0:
             rest = len(blocks) - number
             parts.append(f"\n{rest} more are left out here; `planrun diff` prints all of them.\n")
@@ -184,18 +184,3 @@ def _cut(text: str, start: int) -> str:
     rest = len(text) - start - len(shown)
     before = f"[{start} characters] … " if start else ""
     return f"{before}{shown}{f' … [{rest} characters more]' if rest > 0 else ''}"
-
-
-def _fitting(rows: list[str], budget: int, rest: str) -> str:
-    """Return as many rows as fit, and a last line that counts the others."""
-    kept: list[str] = []
-    for number, row in enumerate(rows):
-        budget -= _size(row)
-        if budget < 0:
-            return "".join([*kept, rest.format(len(rows) - number)])
-        kept.append(row)
-    return "".join(kept)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
