@@ -156,13 +156,14 @@ class PolicyGates:
             if not firsts or any(step.id not in asked or step.condition is not None for step in firsts):
                 return None
         named = ", ".join(list(asked)[:8]) + (f" and {len(asked) - 8} more" if len(asked) > 8 else "")
-        first = next(iter(asked.values()))
+        name, first = next(iter(asked.items()))
+        why = judges.approvals.why_not(name, judges.digest) if judges.approvals else ""
         return ev.GateOpened(
             at=self._clock.stamp(),
             step="",
             kind="approval",
             rule=first.rule,
-            reason=f"{named}: {first.reason}",
+            reason=f"{named}: {first.reason}" + (f"; {why}" if why else ""),
         )
 
     def _asked(self, step: Step) -> Decision | None:
