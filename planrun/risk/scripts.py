@@ -46,10 +46,17 @@ class Script(Record):
 
 def scripts(text: str, setting: Setting = NO_SETTING) -> tuple[Script, ...]:
     """Return the files that a text runs, by its words alone, in order; none of a text that is not understood."""
+    return known_scripts(text, setting) or ()
+
+
+def known_scripts(text: str, setting: Setting = NO_SETTING) -> tuple[Script, ...] | None:
+    """Return the same, but None for a text that is not understood, or in which there is no command."""
     try:
         scope = scope_of(text, setting)
     except (NotUnderstood, TooMany):
-        return ()
+        return None
+    if not scope.found:
+        return None
     found: dict[tuple[str, int], Script] = {}
     for part in scope.found:
         if part.simple.subject:

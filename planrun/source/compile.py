@@ -20,7 +20,7 @@ from planrun.model.plan import (
 )
 from planrun.source.canonical import digest
 from planrun.source.formulas import LIST_CHECKS
-from planrun.source.naming import with_scripts
+from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
 from planrun.source.risks import Risks
@@ -67,6 +67,7 @@ class Compiler:
             if any(reference.path[0] == "step" for reference in formula.references)
         }
         self.general = self.settings({}, self.defaults)
+        self.names = Names()
         self.risks = Risks(self.texts(self.root.get("env")), self.words(self.root.get("env_file")))
 
     def plan(self) -> Plan:
@@ -76,7 +77,7 @@ class Compiler:
         fields: dict[str, Any] = {
             "name": root.value["name"].value if "name" in root.value else stem(self.outline.file),
             "file": self.outline.file,
-            "steps": tuple([with_scripts(self.step(draft)) for draft in self.outline.drafts]),
+            "steps": tuple([self.names.given(self.step(draft)) for draft in self.outline.drafts]),
             "params": self.param_list(),
             "outputs": self.texts(root.get("outputs")),
             "env": self.texts(root.get("env")),
@@ -113,9 +114,8 @@ class Compiler:
         if draft.condition is not None:
             fields["condition"] = draft.condition
             fields["condition_text"] = keys["condition"].value.strip()
-        if (
-            fields["kind"] not in GATES
-        ):  # what holds for processes, and a `no` that is tolerated would be none
+        # For gates nothing of it: they start no process, and a `no` that is tolerated would be none.
+        if fields["kind"] not in GATES:
             fields.update(self.general)
         if id(draft) in self.private:
             fields["needs_dir"] = True

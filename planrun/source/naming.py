@@ -6,9 +6,10 @@ import posixpath
 
 from planrun.model.plan import Exec, Run
 from planrun.risk.actions import reads_bash
-from planrun.risk.classify import Setting, classify
-from planrun.risk.scripts import scripts, scripts_of_argv
+from planrun.risk.classify import Setting
+from planrun.risk.scripts import known_scripts, scripts_of_argv
 from planrun.risk.tokens import HOLES
+from planrun.source.risks import TOO_MUCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,28 +44,42 @@ _APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}$=", " "))
 _MOST = 100  # words of one text
 
 
-def with_scripts(step: Step) -> Step:
-    """Return a step that says which scripts it runs."""
-    action = step.action
-    if not isinstance(action, Run | Exec):
-        return step
+class Names:
+    """The files that steps run, looked for once in equal actions."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], dict[str, tuple[str, ...]]] = {}
+
+    def given(self, step: Step) -> Step:
+        """Return a step that says which scripts it runs."""
+        action = step.action
+        if not isinstance(action, Run | Exec):
+            return step
+        text = action.script if isinstance(action, Run) else action.argv
+        key = (action.__class__, text, step.workdir, step.shell)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _names(step, action)
+        return step.but(**found) if found else step
+
+
+def _names(step: Step, action: Run | Exec) -> dict[str, tuple[str, ...]]:
+    """Return the fields of a step that name files."""
     workdir = _filled(step.workdir) if step.workdir else ""
     if set(HOLES) & set(workdir) or workdir.startswith("/"):
-        return step  # it is looked at when the folder is known
+        return {}  # it is looked at when the folder is known
     setting = Setting(cwd=_normal(workdir))
     if isinstance(action, Exec):
         argv = tuple(map(_filled, action.argv))
         named = tuple(found.path for found in scripts_of_argv(argv, setting)) if _may(" ".join(argv)) else ()
-        return step.but(scripts=named) if named else step
+        return {"scripts": named} if named else {}
     text = _filled(action.script)
     if not _may(text) or (step.shell and not reads_bash(step.shell)):
-        return step
-    named = tuple(dict.fromkeys([found.path for found in scripts(text, setting)]))
-    if named:
-        return step.but(scripts=named)
-    if classify(text, setting).understood:
-        return step
-    return _scanned(step, text, setting.cwd)
+        return {}
+    found = None if step.risk_reason == TOO_MUCH else known_scripts(text, setting)
+    if found is None:
+        return _scanned(text, setting.cwd)
+    return {"scripts": tuple(dict.fromkeys([script.path for script in found]))} if found else {}
 
 
 def _may(text: str) -> bool:
@@ -80,8 +95,8 @@ def _may(text: str) -> bool:
     return False
 
 
-def _scanned(step: Step, text: str, cwd: str) -> Step:
-    """Return a step whose text is not understood with the words in it that may be scripts."""
+def _scanned(text: str, cwd: str) -> dict[str, tuple[str, ...]]:
+    """Return the words of a text that is not understood which may be scripts, as fields of its step."""
     words = text.translate(_APART).split()
     sure: dict[str, None] = {}
     maybe: dict[str, None] = {}
@@ -94,7 +109,7 @@ def _scanned(step: Step, text: str, cwd: str) -> Step:
         elif "/" in word and len(maybe) < _MOST:
             maybe[path] = None
     fields = {"scripts": tuple(sure)[:_MOST], "mentions": tuple([path for path in maybe if path not in sure])}
-    return step.but(**{name: paths for name, paths in fields.items() if paths})
+    return {name: paths for name, paths in fields.items() if paths}
 
 
 def _normal(path: str) -> str:

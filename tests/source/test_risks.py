@@ -172,6 +172,19 @@ def test_what_a_failure_means_can_follow_from_the_risk() -> None:
     assert words == ["block"] * 6
 
 
+def test_equal_texts_in_other_surroundings_are_others() -> None:
+    """The same text in another folder, environment or shell is another action."""
+    steps = compiled(
+        "steps:\n  - {run: 'echo x > ../y'}\n  - {run: 'echo x > ../y', workdir: sub}\n"
+        "  - {run: 'echo x > ../y', workdir: sub, env: {PATH: x}}\n"
+        "  - {run: 'echo x > ../y', workdir: sub, shell: node}\n"
+        "  - {run: 'echo x > ../y', workdir: sub, env_file: x}\n  - {run: 'echo x > ../y', workdir: sub}\n"
+        "  - {exec: [ls]}\n  - {run: ls}\n  - {run: ls, shell: node}\n"
+    ).steps
+    found = [step.risk for step in steps]
+    assert found == ["high", "low", "high", "high", "high", "low", "read-only", "read-only", "high"]
+
+
 def test_equal_actions_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand times the same command cost one classification."""
     asked: list[str] = []
