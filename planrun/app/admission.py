@@ -71,9 +71,12 @@ class Admission:
         judges.approvals = approvals = Approvals(
             self._approvals, os.path.join(place.workspace, HOME), place.run
         )
-        judges.questions = Questions(
-            self._answers, steps, clock, lambda step: approvals.cover(step, judges.digest)
-        )
+
+        def granted(step: str) -> tuple[str, str] | None:
+            found = approvals.cover(step, judges.digest)
+            return (found, approvals.approver(found)) if found else None
+
+        judges.questions = Questions(self._answers, steps, clock, granted)
         judges.door = Door(place.rundir, place.workspace, clock, vault)
         return PolicyGates(judges, clock, place)
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 
-_PATIENCE = 15.0  # seconds for a run that comes to rest to write its reports
+# Seconds for a run that comes to rest to write its reports; where no run can be told, somebody waits for the answer.
+_PATIENCE = 15.0 if HAS_PROC else 2.0
 
 
 class Recorded(Record):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from planrun.ports import Clock
     from planrun.steps.runner import Steps
 
+    Approved = Callable[[str], tuple[str, str] | None]
+
 MAX_QUESTION = 2000
 """Characters of a question: its values may come from anywhere."""
 
@@ -35,11 +37,12 @@ MAX_QUESTION = 2000
 class Questions:
     """What answers `ask` and `decide` steps of one run.
 
-    `approved` returns the id of an approval file that covers a step and takes note of its use; "" when none does.
+    `approved` returns id and approver of an approval file that covers a step, and takes note of its use; None when none
+    does.
     """
 
     def __init__(
-        self, answers: Answers, steps: Steps, clock: Clock, approved: Callable[[str], str] = lambda _step: ""
+        self, answers: Answers, steps: Steps, clock: Clock, approved: Approved = lambda _step: None
     ) -> None:
         self._answers = answers
         self._steps = steps
@@ -129,7 +132,7 @@ class Questions:
         if isinstance(step.action, Ask) and step.action.schema is None:
             approval = self._approved(step.id)
             if approval:
-                return self._answered(step.id, True, "approval").but(approval=approval)
+                return self._answered(step.id, True, "approval").but(approval=approval[0], by=approval[1])
         policy = self._answers.of_policies.get(step.id)
         if policy is not None:
             return self._answered(step.id, policy.value, "policy").but(by=policy.rule)

@@ -6,6 +6,7 @@ import os
 from inspect import cleandoc
 
 import click
+from click.core import ParameterSource
 
 from planrun.cli.completing import complete_plans_or_runs, complete_questions, complete_runs, complete_waiting
 from planrun.cli.printing import say, say_json
@@ -70,7 +71,9 @@ def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **give
     for_plan = {name: given.pop(name) for name in ("named", "params", "expires", "uses", "approver", "out")}
     steps = (*step, *for_plan.pop("named"))
     if is_plan(run):
-        if skip or any(given.values()):
+        # A variable that is set for a whole job says nothing about this plan.
+        asked = click.get_current_context().get_parameter_source
+        if skip or any(asked(name) is ParameterSource.COMMANDLINE for name in given):
             raise InvalidInput(f"{run} is a plan: --skip, --digest, --by, --reason, --resume are for runs")
         return approve_plan(run, {"steps": steps, **for_plan})
     if any(for_plan.values()):

@@ -51,7 +51,12 @@ class Room:
         self.clock = Clock()
         place = Place(run="r", workspace="/", rundir="/", env={}, shell=("sh",), context={})
         self.steps = Steps(place)
-        self.questions = Questions(answers or Answers(), self.steps, self.clock, lambda _step: approved)
+        self.questions = Questions(
+            answers or Answers(),
+            self.steps,
+            self.clock,
+            lambda _step: (approved, "Ann") if approved else None,
+        )
 
     def judge(self) -> Passage:
         """Judge the step and apply what comes of it, as the engine does."""
