@@ -7,6 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+_GLOBS = frozenset("*?[")
+
+
 def fits(pattern: str, text: str) -> bool:
     """Say whether a whole text fits a pattern."""
     first, *rest = pattern.split("*")
@@ -34,8 +37,9 @@ def in_command(pattern: str, words: Sequence[str | None]) -> bool:
     """Say whether a command may be what a pattern means, or hand it on: `timeout 5 git push` is `git push*`, too.
 
     It errs on the side of yes: every word may begin the command that is meant, and where a word is not known before
-    the command runs (None) its first one is enough.
+    the command runs (None, or what a shell may take for names of files) its first one is enough.
     """
+    words = [None if word is not None and _GLOBS.intersection(word) else word for word in words]
     return any(_from_here(pattern, words[at:]) for at, word in enumerate(words) if word is not None or not at)
 
 

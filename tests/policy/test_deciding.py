@@ -137,6 +137,12 @@ def test_deny_finds_a_command_in_whatever_hands_it_on(command: str) -> None:
     assert answer(facts("high", "ls -l", command), rule)[0] == "deny"
 
 
+def test_names_of_files_may_be_any() -> None:
+    """A pattern of the shell is no way around a rule about what it stands for."""
+    rule = policy("high", ("deny", {"command": ("rm -rf dist*",)}))
+    assert answer(facts("high", "rm -rf d*"), rule)[0] == "deny"
+
+
 def test_an_unknown_argument_is_no_command() -> None:
     """What a printed value may be makes no command of it."""
     rule = policy("high", ("deny", {"command": ("git push*",)}))
