@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.plan import Exec, Run
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan, Step
 
+_WRITERS = frozenset((">", "tee", "-o", "--output", "-O"))
 _MOST = 64 << 20  # bytes of all scripts of a plan
 _TEXT = 8192  # bytes in which a text has no NUL
 
@@ -43,9 +45,12 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     uncovered: dict[str, str] = {}
     contents: dict[str, bytes] = {}
     later: list[str] = []
+    asked: set[str] = set()
     total = 0
+    uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
     for step in plan.steps:
         named = _named(step, params, workspace, later)
+        asked.update(named)
         for path in (*named, *step.mentions):
             if path in scripts or path in uncovered or (path not in named and not _is_program(root, path)):
                 continue
@@ -59,7 +64,22 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
                 raise InvalidInput(f"the scripts of {plan.file} have more than {_MOST >> 20} MiB together")
             scripts[path] = digest = str(sha256(data).hexdigest())
             contents[digest] = data
+    uncovered = {path: why for path, why in uncovered.items() if path in asked}
     return Scripts(known=scripts, uncovered=uncovered, contents=contents, later=tuple(later))
+
+
+def _made(plan: Plan) -> set[str]:
+    """Return the files that texts of the plan write: what is in them was reviewed with the text."""
+    found: set[str] = set()
+    for step in plan.steps:
+        if not isinstance(step.action, Run) or not isinstance(step.action.script, str):
+            continue
+        words = step.action.script.replace(">", " > ").split()
+        folder = step.workdir if isinstance(step.workdir, str) else ""
+        for before, word in pairwise(words):
+            if before in _WRITERS:
+                found.add(os.path.normpath(os.path.join(folder, word.strip("\"';&|()"))))
+    return found
 
 
 def _named(step: Step, params: Mapping[str, Any], workspace: str, later: list[str]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class Placed:
     `listing`: a file that names them before they are there, for whoever comes after a kill; "" for none.
     """
 
-    __slots__ = ("_created", "_listing", "_prefix", "argv", "notes")
+    __slots__ = ("_created", "_listing", "_makes_executable", "_prefix", "_same", "_scripts", "argv", "notes")
 
     def __init__(self, job: Job, listing: str = "") -> None:
         """Put the copies of a job's scripts in place, or none of them; raises PlacingFailed."""
@@ -49,6 +49,10 @@ class Placed:
         self._created: dict[str, os.stat_result] = {}
         self._listing = listing
         self.notes: list[str] = []
+        self._scripts = job.scripts
+        self._same: set[str] = set()  # scripts that were still what was reviewed
+        # `chmod +x x.sh && ./x.sh`: the file has no right yet that the copy will need.
+        self._makes_executable = "chmod" in job.argv[-1]
         edits: list[Edit] = []
         try:
             for script in job.scripts:
@@ -62,7 +66,11 @@ class Placed:
         self.argv = _edited(job.argv, edits)
 
     def remove(self) -> None:
-        """Take the copies away; what somebody else put in the place of one is left."""
+        """Take the copies away; what somebody else put in the place of one is left. Notes what changed meanwhile."""
+        for script in self._scripts:
+            if script.name in self._same and hash_of(script.file) not in ("", script.sha256):
+                self.notes.append(f"{script.name} changed while the step ran; what ran is the reviewed copy")
+        self._same.clear()
         for path, ours in self._created.items():
             try:
                 if os.path.samestat(ours, os.stat(path, follow_symlinks=False)):
@@ -101,7 +109,9 @@ class Placed:
 
     def _compare(self, script: Script) -> None:
         now = hash_of(script.file)
-        if now != script.sha256:
+        if now == script.sha256:
+            self._same.add(script.name)
+        else:
             what = "changed" if now else "was taken away"
             self.notes.append(f"{script.name} {what} after the run began; what ran is the reviewed copy")
 
@@ -132,6 +142,8 @@ class Placed:
             mode = os.stat(script.file).st_mode & 0o777
         except OSError:
             mode = 0o755
+        if self._makes_executable:
+            mode |= 0o100
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             self._created[path] = os.fstat(fd)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.steps.render import Recipe
 
+# What runs a script and keeps its path for later: reports would name a file that is gone by then.
+_RECORDERS = frozenset(("coverage", "kcov", "bashcov", "c8", "nyc"))
 _QUOTES = "\"'"
 
 
@@ -112,13 +114,14 @@ class Copies:
 
     def _place(self, mention: Mention, recipe: Recipe) -> tuple[int, int, int, int] | None:
         """Return where a word stands, and where its last component begins; None when the copy cannot be named there."""
-        if mention.path not in self._known:
+        if mention.path not in self._known or _records(recipe.argv):
             return None
         word = recipe.argv[mention.index][mention.start : mention.end]
-        bare = word.rstrip(_QUOTES)
-        name = os.path.basename(mention.path)
-        at = len(bare) - len(name)
-        if not bare.endswith(name) or (at and bare[at - 1] not in "/" + _QUOTES):
+        at = word.rstrip(_QUOTES).rfind("/") + 1
+        if not at:
+            at = len(word) - len(word.lstrip(_QUOTES))
+        # Nothing in front of it is left open: the copy's name begins there, in the same quotes.
+        if word[at:].rstrip(_QUOTES).replace("\\", "") != os.path.basename(mention.path):
             return None
         return mention.index, mention.start, mention.end, mention.start + at
 
@@ -132,3 +135,7 @@ class Copies:
             f"{' and '.join(changed)} changed after it was reviewed, and the step names it in a way in which no copy "
             "can be run instead"
         )
+
+
+def _records(argv: tuple[str, ...]) -> bool:
+    return not _RECORDERS.isdisjoint([word.rpartition("/")[2] for word in " ".join(argv).split()])

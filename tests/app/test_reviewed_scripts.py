@@ -155,10 +155,10 @@ def test_links_out_of_the_workspace_and_pipes_are_refused(tmp_path: Path) -> Non
 def test_a_script_that_an_earlier_step_changes_runs_as_reviewed(planrun: Run, tmp_path: Path) -> None:
     """The copy runs, says a note, the file stays as it was changed, and nothing is left over."""
     write(tmp_path, "x.sh", "#!/bin/sh\necho reviewed >> seen\n")
-    evil = "printf '#!/bin/sh\\necho evil >> seen\\n'"
+    write(tmp_path, "evil.sh", "#!/bin/sh\necho evil >> seen\n")
     plan(
         tmp_path,
-        f'{{id: a, run: "{evil} > x.sh"}}'.replace("\\n", "\\\\n"),
+        "{id: a, run: cp evil.sh x.sh}",
         "{id: b, depends_on: [a], run: ./x.sh; bash x.sh}",
         "{id: c, depends_on: [b], run: rm x.sh}",
         "{id: d, depends_on: [c], exec: [sh, x.sh]}",
@@ -232,7 +232,7 @@ def test_a_text_that_is_not_understood_is_refused_when_its_script_changed(
     plan(tmp_path, f'{{id: a, run: "{odd}"}}')
     assert planrun("execute", "plan.yml").returncode == 0
     assert (tmp_path / "seen").read_text() == "x\n"
-    plan(tmp_path, "{id: b, run: echo '#' >> x.sh}", f'{{id: a, depends_on: [b], run: "{odd}"}}')
+    plan(tmp_path, "{id: b, run: sed -i s/echo/printf/ x.sh}", f'{{id: a, depends_on: [b], run: "{odd}"}}')
     assert planrun("execute", "plan.yml").returncode == 1
     found = step(tmp_path, "a")
     assert (found["status"], found["reason"]) == ("failed", "refused")
@@ -322,3 +322,65 @@ def test_a_script_that_cannot_be_started_is_told_by_its_own_name(planrun: Run, t
         message = step(tmp_path, name)["attempts"][0]["error"]["message"]
         assert ".planrun-" not in message
     assert not strays(tmp_path)
+
+
+FORMS = {
+    "behind a wrapper": "timeout 60 ./scripts/x.sh 1",
+    "behind an assignment": "A=1 ./scripts/x.sh 1",
+    "in a condition": "if ./scripts/x.sh 1; then true; fi",
+    "in a pipe": "true | ./scripts/x.sh 1 | cat",
+    "in a loop": "for n in 1; do ./scripts/x.sh $n; done",
+    "in a substitution": 'test -z "$(./scripts/x.sh 1)"',
+    "by a variable": 'D=scripts; "$D/x.sh" 1',
+    "with a blank, in double quotes": '"./scripts/my x.sh" 1',
+    "with a blank, in single quotes": "'./scripts/my x.sh' 1",
+    "with a blank, escaped": "./scripts/my\\ x.sh 1",
+    "made executable first": "chmod +x closed.sh && ./closed.sh 1",
+    "in another folder": "cd scripts && ./x.sh 1",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_in_every_form_the_copy_runs(planrun: Run, tmp_path: Path, form: str) -> None:
+    """However a script is named, what runs is what was reviewed; the same words that are data stay data."""
+    good = '#!/bin/sh\necho "good $1" >> "$PLANRUN_WORKSPACE/seen"\n'
+    for name in ("scripts/x.sh", "scripts/my x.sh", "closed.sh"):
+        write(tmp_path, name, good, 0o644 if name == "closed.sh" else 0o755)
+    spoil = "for f in scripts/*.sh closed.sh; do echo 'echo evil >> seen' > \"$f\"; done"
+    text = json.dumps(FORMS[form] + "; echo ./scripts/x.sh > told")
+    plan(tmp_path, f"{{id: a, run: {json.dumps(spoil)}}}", f"{{id: b, depends_on: [a], run: {text}}}")
+    done = planrun("execute", "plan.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "seen").read_text() == "good 1\n"
+    assert (
+        tmp_path / "scripts" / "told" if "cd" in FORMS[form] else tmp_path / "told"
+    ).read_text() == "./scripts/x.sh\n"
+    assert not strays(tmp_path)
+
+
+def test_a_script_that_the_plan_writes_is_what_it_wrote(planrun: Run, tmp_path: Path) -> None:
+    """Also in a folder where it stands from the run before: its text was reviewed with the plan."""
+    for word in ("one", "two"):
+        plan(tmp_path, f"{{id: a, run: \"echo 'echo {word} > seen' > made.sh; bash made.sh\"}}")
+        assert planrun("execute", "plan.yml").returncode == 0
+        assert (tmp_path / "seen").read_text() == f"{word}\n"
+    assert reviewed(tmp_path).uncovered == {"made.sh": "a step of the plan writes it"}
+
+
+def test_what_records_paths_gets_the_file_itself(planrun: Run, tmp_path: Path) -> None:
+    """A report of coverage would name a copy that is gone; the file is compared instead."""
+    write(tmp_path, "bin/coverage", '#!/bin/sh\nshift\necho "$1" > seen\n')
+    write(tmp_path, "x.py", "pass\n")
+    plan(tmp_path, "{id: a, run: 'PATH=bin:$PATH coverage run ./x.py'}")
+    assert planrun("execute", "plan.yml").returncode == 0
+    assert (tmp_path / "seen").read_text() == "./x.py\n"
+    assert list(reviewed(tmp_path).scripts) == ["x.py"]
+
+
+def test_a_step_that_changes_its_own_script_is_told_so(planrun: Run, tmp_path: Path) -> None:
+    """A change in the same step does not count either, and a note says so."""
+    write(tmp_path, "x.sh", "#!/bin/sh\necho old > seen\n")
+    plan(tmp_path, "{id: a, run: sed -i s/old/new/ x.sh && ./x.sh}")
+    assert planrun("execute", "plan.yml").returncode == 0
+    assert (tmp_path / "seen").read_text() == "old\n"
+    assert notes(tmp_path, "a") == ["x.sh changed while the step ran; what ran is the reviewed copy"]
