@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.app.judging import as_started, as_written
+from planrun.app.judging import as_started, as_surrounded, as_written
 from planrun.app.policies import facts_of
 from planrun.app.repeating import LEFT_OUT
 from planrun.model import events as ev
@@ -68,8 +68,13 @@ class PolicyGates:
         if told is not None and told.answer == LEFT_OUT:
             by = f" by {told.by}" if told.by else ""
             return Passage(answer="skip", reason=f"left out{by}")
-        found = as_written(step) if job is None else as_started(step, job, self._place)[0]
-        decision = decide(facts_of(step, judges.context, found), judges.layers)
+        if job is None:
+            found = as_written(step)
+        else:
+            found, risk = as_started(step, job, self._place)
+            if self._is_for_class(step, found):
+                found, job = as_surrounded(found, risk, job, self._place.workspace)
+        decision = self._decide(step, found)
         level = str(found["risk"])
         if step.kind in ("ask", "decide") and decision.answer == "ask":  # it asks somebody anyway
             decision = decision.but(answer="allow")
@@ -81,6 +86,14 @@ class PolicyGates:
             return judges.questions.judge(step, state)
         passage = Passage(answer="allow", risk=level, rule=decision.rule)
         return passage if job is None else passage.but(job=job)
+
+    def _decide(self, step: Step, found: dict[str, Any]) -> Decision:
+        return decide(facts_of(step, self._judges.context, found), self._judges.layers)
+
+    def _is_for_class(self, step: Step, found: dict[str, Any]) -> bool:
+        """Whether a step may start, and might not if its class were the highest."""
+        answers = [self._decide(step, facts).answer for facts in (found, {**found, "risk": "high"})]
+        return answers[0] == "allow" != answers[1]
 
     def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
         """Look for an approval, or ask for one."""

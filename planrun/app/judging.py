@@ -50,6 +50,17 @@ def as_started(step: Step, job: Job, place: Place) -> tuple[dict[str, Any], Risk
     return fields, found
 
 
+def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
+    """Return the same facts with a higher risk where the text is not all that decides, and the job as it is let in."""
+    # Only steps that are let in for their class pay for it.
+    from planrun.steps.classified import cleaned, raised
+
+    above = raised(risk.commands, job, workspace)
+    if above is not None and rank(above[0]) > rank(found["risk"]):
+        found = {**found, "risk": above[0], "reason": above[1]}
+    return found, cleaned(job, found["risk"])
+
+
 def _commands(found: Risk) -> dict[str, Any]:
     return {
         "commands": tuple([command.words for command in found.commands]),

@@ -167,7 +167,7 @@ class _Look:
     def _at_setting(self, setting: Found, subcommand: str) -> tuple[str, str] | None:
         name = setting.name
         where = f"{name} in {self._relative(setting.file)}"
-        if gitconfig.runs_program(name, setting.value):
+        if gitconfig.runs_program(name, setting.value, subcommand):
             return "medium", f"{where} has git run a program"
         if subcommand and gitconfig.alias(name) == subcommand:
             return "medium", f"{where} may stand for another command"

@@ -219,3 +219,28 @@ def test_the_ordinary_programs_are_believed(family: str) -> None:
     """Whoever adds a program there looks whether it reads code of the workspace, and says so."""
     known = {*programs.PLAIN, *programs.LOOKED, *programs.BUILTINS}
     assert sorted({*FAMILIES[family].split()} - known) == []
+
+
+def test_a_filter_does_not_touch_what_reads_names_only(tmp_path: Path) -> None:
+    """Git LFS in a repository stops nobody who names and lists commits; files it does look at."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    subprocess.run(["git", "-C", tmp_path, "config", "filter.lfs.clean", "git-lfs clean -- %f"], check=True)
+    made = job(tmp_path, {"HOME": str(tmp_path.parent)})
+    for text in ("git rev-parse HEAD", "git log --oneline", "git branch --show-current"):
+        assert told(text, made) is None
+    for text in ("git status", "git add x", "git diff", "git describe --dirty"):
+        assert told(text, made) == ("medium", "filter.lfs.clean in .git/config has git run a program")
+
+
+def test_a_file_of_configuration_of_the_caller_is_read_and_kept(tmp_path: Path) -> None:
+    """GIT_CONFIG_GLOBAL may say that there is none, or name one outside the workspace; what it sets counts."""
+    work, mine = tmp_path / "work", tmp_path / "gitconfig"
+    subprocess.run(["git", "init", "-q", work], check=True)
+    for value in (os.devnull, str(mine)):
+        made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": value})
+        assert told("git status", made) is None
+        assert cleaned(made, "low").env["GIT_CONFIG_GLOBAL"] == value
+    mine.write_text('[filter "odd"]\nclean = x\n')
+    assert told("git status", made) == ("medium", f"filter.odd.clean in {mine} has git run a program")
+    made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": str(work / "own")})
+    assert "GIT_CONFIG_GLOBAL" not in cleaned(made, "low").env

@@ -5,6 +5,8 @@ The syntax is that of `git_parse_source` in git's config.c, and nothing is taken
 
 from __future__ import annotations
 
+from planrun.risk.words import names_in
+
 MAX_CONFIG = 1 << 20  # bytes of one file; real ones have less than 100 KiB
 _SPACES = b" \t\r\n"
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -34,6 +36,14 @@ _OFF = frozenset(
         *("core.sshcommand", "sequence.editor", "uploadpack.packobjectshook"),
     )
 )
+_NAMES_ONLY = names_in(
+    "rev-parse show-ref ls-tree merge-base symbolic-ref branch tag rev-list for-each-ref remote"
+)
+# What never looks at files of the working tree, and what never shows a difference.
+_WITHOUT = {
+    "filter": _NAMES_ONLY | {"log", "shortlog", "reflog"},
+    "diff": _NAMES_ONLY | {"ls-files", "describe"},
+}
 _WRITES = frozenset(("core.worktree", "format.outputdirectory"))  # values: folders that git then works in
 
 
@@ -65,11 +75,16 @@ def settings(data: bytes) -> list[tuple[str, str | None]]:
     return found
 
 
-def runs_program(name: str, value: str | None) -> bool:
-    """Whether a setting runs a program in commands that only read or change the repository itself."""
+def runs_program(name: str, value: str | None, subcommand: str = "") -> bool:
+    """Whether a setting runs a program in commands that only read or change the repository itself.
+
+    `subcommand`: of git, where it is known; "": any.
+    """
     if name in _OFF or name.startswith("advice."):
         return False
     section, _, rest = name.partition(".")
+    if subcommand in _WITHOUT.get(section, ()):
+        return False
     last = rest.rpartition(".")[2]
     if section == "remote" and last == "promisor":
         return (value or "true").lower() not in ("false", "no", "off", "0")

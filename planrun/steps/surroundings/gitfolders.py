@@ -35,7 +35,7 @@ class GitFiles:
     def read(self, path: str) -> list[tuple[str, str | None]]:
         """Return what a file sets; nothing when there is none. Raises Unsure when it cannot be read as git does."""
         state = _state(path)
-        if state is None:
+        if state is None or path == os.devnull:  # the latter is how one says that there is to be no file
             self._kept.pop(path, None)
             return []
         known = self._kept.get(path)
