@@ -89,10 +89,14 @@ def test_a_policy_that_lets_project_code_run_lets_it_run(workspace: Path) -> Non
     assert (workspace.parent / "canary").exists()
 
 
-@pytest.mark.parametrize(("level", "rules"), [("high", ""), ("low", ", rules: [{allow: {step: look}}]")])
-def test_what_is_allowed_whatever_its_class_runs_as_it_is(level: str, rules: str, workspace: Path) -> None:
-    """Who trusts the step and not its class gets the caller's environment."""
-    code, said, step = execute(workspace, 'echo "<$PYTHONPATH>"', level, rules, PYTHONPATH="own")
+@pytest.mark.parametrize(
+    ("level", "rules", "pager"),
+    [("low", "", "cat"), ("high", "", "own"), ("low", ", rules: [{allow: {step: look}}]", "own")],
+)
+def test_only_who_is_let_in_for_its_class_is_looked_at(
+    level: str, rules: str, pager: str, workspace: Path
+) -> None:
+    """A step that is trusted whatever its class is gets the caller's environment as it is."""
+    code, said, step = execute(workspace, 'echo "<$PAGER>"', level, rules, PAGER="own")
     assert (code, step["risk"]) == (0, "read-only")
-    assert "<own>" in said
-    assert "<>" in execute(workspace, 'echo "<${PYTHONPATH-}>"', PYTHONPATH="own")[1] or level
+    assert f"<{pager}>" in said

@@ -236,10 +236,10 @@ def test_a_file_of_configuration_of_the_caller_is_read_and_kept(tmp_path: Path) 
     """GIT_CONFIG_GLOBAL may say that there is none, or name one outside the workspace; what it sets counts."""
     work, mine = tmp_path / "work", tmp_path / "gitconfig"
     subprocess.run(["git", "init", "-q", work], check=True)
-    for value in (os.devnull, str(mine)):
-        made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": value})
-        assert told("git status", made) is None
-        assert cleaned(made, "low").env["GIT_CONFIG_GLOBAL"] == value
+    made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": str(mine)})
+    for one in (made, made.but(env={**made.env, "GIT_CONFIG_GLOBAL": os.devnull})):
+        assert told("git status", one) is None
+        assert cleaned(one, "low").env["GIT_CONFIG_GLOBAL"] == one.env["GIT_CONFIG_GLOBAL"]
     mine.write_text('[filter "odd"]\nclean = x\n')
     assert told("git status", made) == ("medium", f"filter.odd.clean in {mine} has git run a program")
     made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": str(work / "own")})
