@@ -311,6 +311,12 @@ def _conftest(scene: Scene) -> None:
     (scene.work / "conftest.py").write_text(f"open({str(scene.canary)!r}, 'w')\n")
 
 
+def _plugin(scene: Scene) -> None:
+    (scene.work / "odd.py").write_text(f"open({str(scene.canary)!r}, 'w')\n")
+    (scene.work / "src/m.py").write_text("")
+    (scene.work / "setup.cfg").write_text("[mypy]\nPlugins = odd.py\n")
+
+
 def _ripgrep(scene: Scene) -> None:
     (scene.work / "rgrc").write_text(f"--pre={scene.evil}\n")
     scene.env["RIPGREP_CONFIG_PATH"] = str(scene.work / "rgrc")
@@ -406,6 +412,7 @@ ATTACKS = (
     ),
     Attack("RIPGREP_CONFIG_PATH", "rg one src", "off", _ripgrep, needs=("rg",)),
     Attack("rust-toolchain.toml", "cargo --version", "medium", _toolchain, needs=("rustup",)),
+    Attack("a plugin of mypy", "mypy src", "medium", _plugin, needs=("mypy",)),
     Attack("conftest.py", "pytest --help", "medium", _conftest, needs=("pytest",)),
 )
 """All attacks that are tried."""

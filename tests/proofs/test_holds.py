@@ -12,7 +12,7 @@ from tests.proofs.planting import ATTACKS, Attack
 if TYPE_CHECKING:
     from pathlib import Path
 
-SLOW = ("pytest",)
+SLOW = ("pytest", "mypy")
 """Programs that the long form is enough for."""
 TRIED = [attack for attack in ATTACKS if not set(attack.needs).intersection(SLOW)]
 

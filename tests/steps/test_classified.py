@@ -218,7 +218,10 @@ def test_the_version_that_a_shim_chooses_is_looked_at(tmp_path: Path) -> None:
 def test_the_ordinary_programs_are_believed(family: str) -> None:
     """Whoever adds a program there looks whether it reads code of the workspace, and says so."""
     known = {*programs.PLAIN, *programs.LOOKED, *programs.BUILTINS}
-    assert sorted({*FAMILIES[family].split()} - known) == []
+    new = sorted({*FAMILIES[family].split()} - known)
+    assert new == [], (
+        "add it to PLAIN or LOOKED in planrun/steps/surroundings/programs.py, or its class is medium"
+    )
 
 
 def test_a_filter_does_not_touch_what_reads_names_only(tmp_path: Path) -> None:
@@ -244,3 +247,26 @@ def test_a_file_of_configuration_of_the_caller_is_read_and_kept(tmp_path: Path) 
     assert told("git status", made) == ("medium", f"filter.odd.clean in {mine} has git run a program")
     made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": str(work / "own")})
     assert "GIT_CONFIG_GLOBAL" not in cleaned(made, "low").env
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("mypy.ini", "[mypy]\nPLUGINS = x\n"),
+        ("pyproject.toml", '[tool.mypy]\n"\\u0070lugins" = ["x"]\n'),
+        ("setup.cfg", "[mypy]\npython_executable = ./x\n"),
+    ],
+)
+def test_plugins_are_found_however_they_are_spelt(file: str, text: str, tmp_path: Path) -> None:
+    """A linter is believed until its configuration has it load something."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "mypy").write_text("#!/bin/sh\n")
+    (tools / "mypy").chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    made = job(work, {"HOME": str(tmp_path), "PATH": f"{tools}:/bin"})
+    assert told("mypy src", made) is None
+    assert told("mypy --config-file=x src", made) is not None
+    (work / file).write_text(text)
+    assert told("mypy src", made) == ("medium", f"{file} says what `mypy` runs")

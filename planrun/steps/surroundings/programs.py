@@ -25,7 +25,7 @@ PLAIN = names_in(
     "arch b2sum base32 base64 basename basenc cat chmod cksum comm cp csplit cut date df dir dirname du "
     "echo expand expr factor false fmt fold groups head hostname id install join link ln logname ls "
     "md5sum mkdir mktemp mv nice nl nproc numfmt od paste pathchk pr printf ptx pwd readlink realpath rev rm "
-    "rmdir seq sha1sum sha224sum sha256sum sha384sum sha512sum shuf sleep sort split stat sum sync tac "
+    "rmdir seq sha1sum sha224sum sha256sum sha384sum sha512sum shasum shuf sleep sort split stat sum sync tac "
     "tail tee test [ touch tr true truncate tsort tty uname unexpand uniq unlink uptime users vdir wc who "
     "whoami yes cmp diff diff3 sdiff diffstat patch egrep fgrep grep zgrep sed awk gawk mawk nawk find rg "
     "fd fdfind file column hexdump xxd strings tree dos2unix unix2dos iconv which whereis getconf locale "
@@ -36,19 +36,34 @@ PLAIN = names_in(
 # Their configuration, of the workspace or of the user's home, names no code, or CODE_FILES says where it does.
 LOOKED = names_in(
     "git jq colordiff pip pip3 ruff black isort autoflake pyupgrade autopep8 yapf gofmt goimports shfmt "
-    "rustfmt clang-format shellcheck yamllint taplo cargo codespell typos stylua buf"
+    "rustfmt clang-format shellcheck yamllint taplo cargo codespell typos stylua buf "
+    "mypy flake8 coverage vulture docformatter pre-commit npm gofumpt hadolint actionlint tokei cloc size nm readelf "
+    "xmllint"
 )
 """Programs that read configuration."""
 VERSIONS = names_in(
     "python python3 node npm make cmake gcc g++ cc clang java javac go rustc ruby perl php lua uv ninja "
-    "meson protoc dotnet curl wget bash sh dash ld mypy"
+    "meson protoc dotnet curl wget bash sh dash ld"
 )
 """Programs that are believed when they are only asked for their version: then they load nothing of the workspace."""
-_TOOLCHAINS = (("rust-toolchain", (b"/",)), ("rust-toolchain.toml", (b"path",)))
+_UNSEEN = b"\\u"  # with which TOML spells any letter otherwise
+_TOOLCHAINS = (("rust-toolchain", (b"/",)), ("rust-toolchain.toml", (b"path", _UNSEEN)))
+
+
+def _python(own: str, *needles: bytes) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
+    """The files that may configure a tool of Python, and what in them has it load code."""
+    return tuple(
+        (name, (*needles, _UNSEEN)) for name in (*own.split(), "setup.cfg", "tox.ini", "pyproject.toml")
+    )
+
+
 CODE_FILES: dict[str, tuple[tuple[str, tuple[bytes, ...]], ...]] = {
     "cargo": (*_TOOLCHAINS, (".cargo/config.toml", ()), (".cargo/config", ())),
     "rustc": _TOOLCHAINS,
     "rustfmt": _TOOLCHAINS,
+    "mypy": _python("mypy.ini .mypy.ini", b"plugins", b"python_executable"),
+    "flake8": _python(".flake8", b"local-plugins", b"local_plugins"),
+    "coverage": _python(".coveragerc", b"plugins"),
     "dotnet": (("global.json", (b"paths",)),),
 }
 """Program -> files, looked for from its folder upwards, that say what it runs if they hold such a word; (): any."""
@@ -67,6 +82,7 @@ SHIM_FILES: tuple[tuple[str, tuple[bytes, ...]], ...] = (
     ),
 )
 """The same for a program that only chooses which version is to run, as the shims of pyenv, asdf and mise do."""
+_CONFIGURE = ("--config", "--rcfile", "--append-config", "--python-executable")
 _WRAPPERS = frozenset(("env", "timeout", "nice", "command", "time", "stdbuf", "ionice", "chrt"))
 _VERSION_WORDS = frozenset(("--version", "-V", "-v", "version", "-version"))
 _MAX_FILE = 1 << 16  # bytes that are looked at
@@ -108,6 +124,8 @@ def of_git(words: Sequence[str | None], cwd: str) -> tuple[str, str]:
 def doubt(words: Sequence[str | None]) -> str:
     """Say why a command is not believed to run nothing of the workspace; "" when it is."""
     name = os.path.basename(words[0] or "")
+    if name in CODE_FILES and any((word or "--config").startswith(_CONFIGURE) for word in words[1:]):
+        return f"which configuration `{name}` reads is not looked into"
     if name in PLAIN or name in LOOKED:
         return ""
     if name in VERSIONS and len(words) == 2 and words[1] in _VERSION_WORDS:
@@ -134,7 +152,7 @@ def holds(path: str, needles: tuple[bytes, ...]) -> bool:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb") as file:
-            data = file.read(_MAX_FILE)
+            data = file.read(_MAX_FILE).lower()
     except OSError:
         return os.path.lexists(path)
     return not needles or len(data) == _MAX_FILE or any(needle in data for needle in needles)
