@@ -12,7 +12,7 @@ from planrun.source.canonical import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.app.reviewed import Reviewed
@@ -39,9 +39,9 @@ def lock_file(plan: str) -> str:
     return os.path.splitext(plan)[0] + ".lock.json"
 
 
-def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed, policy: str = "") -> dict[str, Any]:
-    """Return what a lock says; `policy` is a file that is a ceiling. Raises InvalidInput."""
-    lock: dict[str, Any] = {
+def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed) -> dict[str, Any]:
+    """Return what a lock says of all but policies."""
+    return {
         "version": VERSION,
         "plan": os.path.basename(plan.file),
         "digest": reviewed.digest,
@@ -51,9 +51,11 @@ def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed, policy: s
         "head": {name: _hash(value) for name, value in sorted(plain(plan).items()) if name not in _APART},
         "steps": {step.id: _hash(plain(step)) for step in plan.steps},
     }
-    if policy:
-        lock["policy"] = {"file": os.path.basename(policy), "sha256": _sha256(read_json(policy, "a policy"))}
-    return lock
+
+
+def policy_of(path: str) -> dict[str, str]:
+    """Return what a lock says of a policy; raises InvalidInput for one that cannot be read."""
+    return {"file": os.path.basename(path), "sha256": _sha256(read_json(path, "a policy"))}
 
 
 def as_text(lock: Mapping[str, Any]) -> str:
@@ -92,19 +94,27 @@ def read_lock(path: str, plan: Plan) -> dict[str, Any]:
     return lock
 
 
-def require_locked(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed, policy: str = "") -> None:
-    """Raise Denied when anything differs from the lock beside the plan, InvalidInput when there is no good lock."""
+def require_locked(plan: Plan, now: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]) -> None:
+    """Raise Denied when anything differs from the lock beside the plan, InvalidInput when there is no good lock.
+
+    `now` is what the lock would say, `policies` the ceilings in force, each with `file` and `sha256`.
+    """
     path = lock_file(plan.file)
-    found = list(drift(read_lock(path, plan), lock_of(plan, params, reviewed, policy)))
+    found = list(drift(read_lock(path, plan), now, policies))
     if found:
         shown = found[:_NAMED] + ([f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else [])
         lines = "".join([f"\n  {line}" for line in shown])
         raise Denied(f"{plan.file} is not what {path} holds:{lines}")
 
 
-def drift(lock: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def drift(
+    lock: Mapping[str, Any], now: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     """Yield a line for everything that differs; nothing when all is as it was locked."""
-    if lock["digest"] == now["digest"] and _policy(lock, now) is None:
+    policy = _policy(lock, policies)
+    if policy:
+        yield policy
+    if lock["digest"] == now["digest"]:
         return
     found = [
         *_entries("step", lock["steps"], now["steps"], told=False),
@@ -113,22 +123,19 @@ def drift(lock: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
         *_entries("script", lock["scripts"], now["scripts"], told=False),
     ]
     yield from found
-    policy = _policy(lock, now)
-    if policy:
-        yield policy
-    if not found and lock["digest"] != now["digest"]:
+    if not found:
         what = "order of its steps" if lock["canonical"] != now["canonical"] else "lock itself"
         yield f"~ the {what} changed: digest {lock['digest'][:12]}, now {now['digest'][:12]}"
 
 
-def _policy(lock: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+def _policy(lock: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]) -> str:
     """What is different about the ceiling that a lock was made with; one more ceiling is no drift."""
-    was, found = lock.get("policy"), now.get("policy")
-    if not isinstance(was, dict):
-        return None
-    if found is None:
+    was = lock.get("policy")
+    if not isinstance(was, dict) or any(found["sha256"] == was.get("sha256") for found in policies):
+        return ""
+    if not policies:
         return f"- policy {was.get('file')} is not in force: give it by --policy"
-    return None if was.get("sha256") == found["sha256"] else f"~ policy {found['file']} changed"
+    return f"~ policy {os.path.basename(policies[-1]['file'])} is not what {was.get('file')} was"
 
 
 def _entries(what: str, was: Mapping[str, Any], now: Mapping[str, Any], *, told: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ from planrun.app.comparing.lines import differences
 from planrun.app.copies import newest, state_of
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
-from planrun.app.reviewed import named_plan
+from planrun.app.reviewed import named_plan, review
 from planrun.app.running import (
     Session,
     admission_of,
@@ -124,6 +124,7 @@ class Course:
         refuse_abstract(self.plan)
         self.opening = self._new_opening(state.started)
         admission = session.admission = admission_of(self.plan, session.settings, rundir, _policies(state))
+        self._refuse_drift()
         if admission:
             self.opening["options"]["policy"] = admission.recorded()
             if session.vault:
@@ -224,10 +225,14 @@ class Course:
 
     def _anew(self, plan: Plan, params: dict[str, Any]) -> dict[str, Any]:
         """Read the scripts again, for a run that goes on with another plan or with other parameters."""
-        self.reviewed = self._session.review(plan, params)
+        self.reviewed = review(plan, params, self._session.workspace)
         if self.plan is self._before.plan:
             plan = plan.but(version=self.plan.version, file=self._named["file"])
         return named_plan(plan.but(version=self.plan.version), self.reviewed)
+
+    def _refuse_drift(self) -> None:
+        if self.reviewed and self._wish.plan:
+            self._session.refuse_drift(self._wish.plan, self.opening["params"], self.reviewed)
 
     def _under_the_plan(self) -> RunState:
         """The state as it would be under the plan to go on with, if nothing ran again."""

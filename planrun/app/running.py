@@ -112,14 +112,14 @@ class Session:
         kept = {name: True for name in ("strict", "fail_on_flaky") if options.get(name)}
         self.settings = self.settings.but(**kept)
 
-    def review(self, plan: Plan, params: dict[str, Any]) -> Reviewed:
-        """Read what a plan refers to, once; raises InvalidInput, and Denied when it has to be as locked and is not."""
-        reviewed = review(plan, params, self.workspace)
-        if self.settings.locked:
-            from planrun.app.locking import require_locked  # few runs are
+    def refuse_drift(self, plan: Plan, params: dict[str, Any], reviewed: Reviewed) -> None:
+        """Raise Denied when a run has to be what is locked and is not, InvalidInput when there is no lock."""
+        if not self.settings.locked:
+            return
+        from planrun.app.locking import lock_of, require_locked  # few runs are
 
-            require_locked(plan, params, reviewed, self.settings.policy)
-        return reviewed
+        ceilings = self.admission.recorded()["ceilings"] if self.admission else ()
+        require_locked(plan, lock_of(plan, params, reviewed), ceilings)
 
     def prepare_reports(self) -> None:
         """Make the report folder; raises RecordsLost now, and not after everything ran, when it cannot be written."""
@@ -326,7 +326,8 @@ def execute(
         run = records.new_run_id()
         session.claim(run)
         session.prepare_reports()
-        reviewed = session.review(plan, params)
+        reviewed = review(plan, params, session.workspace)
+        session.refuse_drift(plan, params, reviewed)
         rundir = records.create(records.home(session.workspace), run, plan.source)
         kept = records.add_scripts(rundir, reviewed.contents) if reviewed.contents else ()
         ledger = records.open_ledger(rundir, beside=kept)

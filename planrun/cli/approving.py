@@ -101,13 +101,14 @@ def lock(plan: str, params: tuple[str, ...], policy: str | None, out: str | None
     from planrun.app import locking
 
     found, values, reviewed = review_plan(plan, params)
-    now = locking.lock_of(found, values, reviewed, policy or "")
+    now = locking.lock_of(found, values, reviewed)
+    policies = [locking.policy_of(policy)] if policy else []
     path = out or locking.lock_file(plan)
     if not check:
-        locking.write_lock(path, now)
+        locking.write_lock(path, {**now, **({"policy": policies[0]} if policies else {})})
         say(f"wrote {printable(path)}, digest {now['digest']}")
         return 0
-    differences = list(locking.drift(locking.read_lock(path, found), now))
+    differences = list(locking.drift(locking.read_lock(path, found), now, policies))
     if differences:
         lines = "".join([f"\n  {line}" for line in differences])
         complain(f"{plan} is not what {path} holds:{lines}")

@@ -138,3 +138,18 @@ def test_a_resumed_run_takes_a_locked_plan_alone(planrun: Run, locked: Path) -> 
     assert planrun("resume", "last", "--locked").returncode == 2
     (locked / "plan.yml").write_text(PLAN)
     assert planrun("resume", "last", "--plan", "plan.yml", "--locked").returncode == 0
+
+
+def test_a_policy_can_be_a_part_of_the_lock(planrun: Run, locked: Path) -> None:
+    """Runs have to be under that policy, as it was; a lock without one says nothing about policies."""
+    (locked / "policy.yml").write_text("auto_approve: high\n")
+    assert planrun("execute", "plan.yml", "--locked", "--policy", "policy.yml").returncode == 0
+    assert planrun("lock", "plan.yml", "--policy", "policy.yml").returncode == 0
+    assert planrun("execute", "plan.yml", "--locked", "--policy", "policy.yml").returncode == 0
+    done = planrun("execute", "plan.yml", "--locked")
+    assert done.returncode == 3
+    assert "- policy policy.yml is not in force: give it by --policy" in done.stderr
+    (locked / "policy.yml").write_text("auto_approve: medium\n")
+    done = planrun("execute", "plan.yml", "--locked", "--policy", "policy.yml")
+    assert done.returncode == 3
+    assert "~ policy policy.yml is not what policy.yml was" in done.stderr
