@@ -34,6 +34,7 @@ FAILURE_MEANS = {
     "abort": "everything that runs is cancelled and nothing else starts",
     "continue": "its failure is tolerated, and what waits for it runs",
     "skip": "its failure is tolerated, and what waits for it is skipped",
+    "ask": "after the last attempt the run waits for somebody to say what becomes of it",
 }
 
 
@@ -41,7 +42,7 @@ LOG_BYTES = 1000  # of an attempt's output
 
 
 class Origin(Record):
-    """A setting of a step with the place it comes from: `step`, `defaults` or `built in`; line 0: none."""
+    """A setting of a step with the place it comes from: `step`, `defaults`, `policy` or `built in`; line 0: none."""
 
     key: str
     value: str
@@ -225,6 +226,8 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
             found.append(Origin(key=key, value=value, source="step", line=draft.node.key(key).line))
         elif defaults and defaults.get(key):
             found.append(Origin(key=key, value=value, source="defaults", line=defaults.key(key).line))
+        elif key == "on_failure" and plan.policy and value in plan.policy.on_failure.values():
+            found.append(Origin(key=key, value=value, source="policy", line=plan.policy.line))
         else:
             found.append(Origin(key=key, value=value, source="built in", line=0))
     return found

@@ -142,7 +142,12 @@ def _gate(found: dict[str, Any]) -> Iterator[str]:
 def _setting(setting: dict[str, Any]) -> str:
     from planrun.app.explaining import FAILURE_MEANS
 
-    place = {"step": "set here", "defaults": "from defaults", "built in": "built in"}[setting["source"]]
+    place = {
+        "step": "set here",
+        "defaults": "from defaults",
+        "policy": "from the policy",
+        "built in": "built in",
+    }[setting["source"]]
     place += f", line {setting['line']}" if setting["line"] else ""
     means = f": {FAILURE_MEANS[setting['value']]}" if setting["key"] == "on_failure" else ""
     return f"  {setting['key']}: {setting['value']} ({place}){means}"
