@@ -87,6 +87,13 @@ def edge(found: Edge) -> str:
     return found.on if found.kind == "ok" else f"{found.on} ({found.kind})"
 
 
+def risk_cell(step: Step) -> str:
+    """Return the class of a step; in brackets when values that are not known yet decide about it."""
+    if step.kind == "abstract":
+        return "-"
+    return f"({step.risk})" if step.open_risk else step.risk
+
+
 def action(step: Step) -> str:
     """Return what a step does, as written; lines as they are."""
     what = step.action

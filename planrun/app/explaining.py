@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.app.describing import duration, retry_text, step_data
+from planrun.app.describing import action, duration, retry_text, step_data
 from planrun.errors import InvalidInput
 from planrun.model.lifecycle import judge
 from planrun.model.record import Record
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.inspecting import Inspected
+    from planrun.app.outlook import Outlook
     from planrun.model.plan import Edge, Plan, Step
     from planrun.model.state import RunState, StepState
 
@@ -59,8 +60,19 @@ def find_step(plan: Plan, name: str) -> Step:
     raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
 
 
-def explain_planned(plan: Plan, step: Step) -> dict[str, Any]:
+def explain_planned(plan: Plan, step: Step, outlook: Outlook) -> dict[str, Any]:
     """Return what there is to say of a step before any run, as JSON data."""
+    from planrun.app.outlook import as_data  # runs are explained without it
+
+    prospect = outlook.of(step)
+    decision = {"policy": outlook.policy, **as_data(prospect, outlook.layers)}
+    described = _described(plan, step)
+    # Its risk is that with the parameters that are known, and the rest as written.
+    return {**described, "step": {**step_data(prospect.step), "action": action(step)}, "decision": decision}
+
+
+def _described(plan: Plan, step: Step) -> dict[str, Any]:
+    """Return what the plan says of a step, with the keys of all that can be explained."""
     return {
         "plan": plan.file,
         "run": None,
@@ -82,7 +94,7 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
     """Return what a run tells of a step, as JSON data."""
     state = found.state.steps[step.id]
     return {
-        **explain_planned(found.state.plan, step),
+        **_described(found.state.plan, step),
         "run": found.run,
         "status": state.status,
         "reason": state.reason,

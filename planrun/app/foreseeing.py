@@ -9,6 +9,7 @@ from planrun.source.params import parse_params
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from planrun.app.reviewed import Reviewed
     from planrun.model.plan import Plan
@@ -23,6 +24,15 @@ class Foreseen(Record):
 
 def foresee(plan: Plan, given: Iterable[str], workspace: str) -> Foreseen:
     """Return what a run in `workspace` would be bound to with these `name=value` texts; raises InvalidInput."""
+    params, missing = known_params(plan, given)
+    return Foreseen(reviewed=review(plan, params, workspace), missing=missing)
+
+
+def known_params(plan: Plan, given: Iterable[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the parameters that have a value, and the names of the required ones that have none.
+
+    Raises InvalidInput for a `name=value` text that does not fit.
+    """
     texts = tuple(given)
     named = {text.partition("=")[0] for text in texts}
     missing = tuple(
@@ -31,4 +41,4 @@ def foresee(plan: Plan, given: Iterable[str], workspace: str) -> Foreseen:
         if param.required and "default" not in param.schema and param.name not in named
     )
     known = plan.but(params=tuple(param for param in plan.params if param.name not in missing))
-    return Foreseen(reviewed=review(plan, parse_params(known, texts), workspace), missing=missing)
+    return parse_params(known, texts), missing

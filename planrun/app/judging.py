@@ -31,7 +31,7 @@ def as_written(step: Step) -> dict[str, Any]:
         "reason": step.risk_reason,
         "effects": step.effects,
         "text": action(step),
-        **(_commands(found) if found else {}),
+        **(facts_of_commands(found) if found else {}),
     }
 
 
@@ -45,7 +45,7 @@ def as_started(step: Step, job: Job, place: Place) -> tuple[dict[str, Any], Risk
         "reason": "the plan declares it" if declared else found.reason,
         "effects": found.effects,
         "text": job.argv[-1] if isinstance(step.action, Run) else " ".join(job.argv),
-        **_commands(found),
+        **facts_of_commands(found),
     }
     return fields, found
 
@@ -61,7 +61,8 @@ def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -
     return found, cleaned(job, found["risk"])
 
 
-def _commands(found: Risk) -> dict[str, Any]:
+def facts_of_commands(found: Risk) -> dict[str, Any]:
+    """Return the commands of an action, as fields of Facts."""
     return {
         "commands": tuple([command.words for command in found.commands]),
         "is_understood": found.understood,

@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planrun.app.foreseeing import Foreseen
+    from planrun.app.outlook import Outlook, Prospect
     from planrun.model.plan import Plan, Step
 
 BUDGET = 900 * 1024  # bytes; GitHub shows nothing of a step summary above 1 MiB
 ICONS = {"read-only": "⚪", "low": "🟢", "medium": "🟡", "high": "🔴"}
 _DESTROYS = "💥"
+_ANSWERS = {"ask": "✋", "deny": "⛔"}
+_STOPPED = 100_000  # bytes for what does not run unasked
 _TABLE = "\n| | Step | Does | Waits for | At most | Risk |\n| --- | --- | --- | --- | ---: | --- |\n"
 
 
-def markdown(plan: Plan, foreseen: Foreseen) -> str:
-    """Return the plan as markdown: a headline, totals, a row for each step, in at most BUDGET bytes."""
-    head = "".join(_head(plan, foreseen))
-    rows = [_row(step) for step in plan.steps]
+def markdown(plan: Plan, foreseen: Foreseen, ahead: Outlook) -> str:
+    """Return the plan as markdown: headline, totals, what is stopped, a row for each step; at most BUDGET bytes."""
+    steps = ahead.steps()
+    known = plan.but(steps=tuple([one.step for one in steps]))
+    head = "".join([*_head(known, foreseen), f"- policy: {inline(ahead.policy, 1000)}\n", *_stopped(steps)])
+    rows = [_row(one.step, action(written)) for one, written in zip(steps, plan.steps, strict=True)]
     rest = "\n{} more steps are left out here; `planrun show` lists all of them.\n"
     return head + _TABLE + fitting(rows, BUDGET - size(head) - 500, rest)
 
@@ -58,18 +63,34 @@ def _totals(plan: Plan) -> Iterator[str]:
     yield ", ".join([f"{ICONS[level]} {count} {level}" for level, count in counts.items() if count])
 
 
+def _stopped(steps: list[Prospect]) -> Iterator[str]:
+    """What does not run unasked, and why."""
+    rows = []
+    for one in steps:
+        answer = one.decision.answer
+        if answer != "allow":
+            told = "is denied" if answer == "deny" else "is asked for"
+            rows.append(
+                f"- {_ANSWERS[answer]} {code(one.step.id)} {told}: {inline(one.decision.reason, 500)}\n"
+            )
+        elif one.step.kind in ("ask", "decide"):
+            rows.append(f"- {_ANSWERS['ask']} {code(one.step.id)} asks somebody\n")
+    if rows:
+        yield f"\n**Does not run unasked**\n\n{fitting(rows, _STOPPED, '- and {} more')}"
+
+
 def _secret(name: str, plan: Plan) -> str:
     readers = [step.id for step in plan.steps if name in step.secrets]
     told = ", ".join(readers[:10]) + (f" and {len(readers) - 10} more" if len(readers) > 10 else "")
     return f"{code(name)} ({inline(told) or 'no step lists it'})"
 
 
-def _row(step: Step) -> str:
+def _row(step: Step, deed: str) -> str:
     name = code(step.id) + (f" {inline(step.title, 100)}" if step.title else "")
     cells = (
         ICONS[step.risk] + (_DESTROYS if "destroys" in step.effects else ""),
         name + (" (finally)" if step.section == "finally" else ""),
-        _deed(step),
+        _deed(step, deed),
         inline(", ".join(map(edge, step.edges)), 200) or "-",
         duration(round(worst(step))) if step.kind in ("run", "exec", "validate") else "-",
         inline(f"{step.risk}: {step.risk_reason}" if step.risk_reason else step.risk, 200),
@@ -81,9 +102,9 @@ def _more(rows: int) -> str:
     return f" … {rows} more line{'' if rows == 1 else 's'}" if rows else ""
 
 
-def _deed(step: Step) -> str:
+def _deed(step: Step, deed: str) -> str:
     """Return the first line of what a step does, and whether there is more, or a condition."""
-    rows = action(step).strip().split("\n")
+    rows = deed.strip().split("\n")
     if step.kind == "abstract":
         told = "no action yet"
     elif step.kind in ("ask", "decide"):

@@ -6,6 +6,7 @@ import click
 
 from planrun.cli.completing import complete_plans_or_runs, complete_steps
 from planrun.cli.failure import printable
+from planrun.cli.judging import judged, outlook
 from planrun.cli.printing import say, say_json
 
 TYPE_CHECKING = False
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
 @click.command(short_help="Why a step would run, ran, failed or did not run.")
 @click.argument("plan_or_run", metavar="PLAN|RUN", shell_complete=complete_plans_or_runs)
 @click.argument("step", shell_complete=complete_steps)
+@judged
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def explain(plan_or_run: str, step: str, *, as_json: bool) -> int:
+def explain(plan_or_run: str, step: str, *, as_json: bool, **under: Any) -> int:
     """Explain STEP: what it waits for and what became of that, its condition, its limits and where they come from.
 
-    With a plan: under what conditions it would run. With a run: why it ran, failed or did not run.
+    With a plan: under what conditions it would run, what class of risk each command has, and which rule would allow
+    it, ask for it or deny it. With a run: why it ran, failed or did not run, and who let it; what was in force is on
+    record then, and --policy, --auto-approve and --param say nothing.
 
     \b
     Examples:
       planrun explain plan.yml publish
+      planrun explain plan.yml publish --policy ci/policy.yml --param target=prod
       planrun explain last publish
     """
     from planrun.app import explaining
@@ -34,7 +39,8 @@ def explain(plan_or_run: str, step: str, *, as_json: bool) -> int:
 
     if is_plan(plan_or_run):
         plan = load(plan_or_run, cache=False)
-        found = explaining.explain_planned(plan, explaining.find_step(plan, step))
+        chosen = explaining.find_step(plan, step)
+        found = explaining.explain_planned(plan, chosen, outlook(plan, **under))
     else:
         run = inspect(plan_or_run)
         found = explaining.explain_recorded(run, explaining.find_step(run.state.plan, step))
@@ -103,6 +109,9 @@ def _condition(condition: dict[str, Any] | None) -> Iterator[str]:
     yield from [f"  {path} was {show(value)}" for path, value in condition["read"].items()]
 
 
+_ANSWERS = {"allow": "allowed", "ask": "asked for", "deny": "denied"}
+
+
 def _risk(found: dict[str, Any]) -> Iterator[str]:
     """The class of the action, why, and who decided what about it."""
     step = found["step"]
@@ -115,9 +124,32 @@ def _risk(found: dict[str, Any]) -> Iterator[str]:
         yield "  values that are not known yet decide about it"
     if step["scripts"]:
         yield f"  scripts: {', '.join(step['scripts'])}"
-    if found["run"] and (decision := found["decision"]):
-        told = {"allow": "allowed", "ask": "asked for", "deny": "denied"}[decision["answer"]]
-        yield f"  {told}" + (f" by {_one_line(decision['rule'])}" if decision["rule"] else "")
+    decision = found["decision"]
+    if found["run"] is None:
+        yield from _foreseen(decision)
+    elif decision:
+        yield f"  {_ANSWERS[decision['answer']]}" + (
+            f" by {_one_line(decision['rule'])}" if decision["rule"] else ""
+        )
+
+
+def _foreseen(decision: dict[str, Any]) -> Iterator[str]:
+    """What the policies in force will say, rule by rule."""
+    for command in decision.get("commands", ()):
+        words = " ".join([word if word is not None else "…" for word in command["words"]])
+        yield f"  {command['risk']}: {_one_line(words)}: {_one_line(command['reason'])}"
+    yield f"\nPolicy: {_one_line(decision['policy'])}"
+    for look in decision["rules"]:
+        whose = "" if look["policy"] == "plan" else f"{_one_line(look['policy'])}: "
+        fits = "is about it" if look["fits"] else "is about something else"
+        yield f"  {whose}rule {look['rule']} (line {look['line']}) would {look['verb']}: it {fits}"
+    yield from [
+        f"  {_ANSWERS[one['answer']]} by {one['rule']}: {_one_line(one['reason'])}"
+        for one in decision["policies"]
+    ]
+    yield f"  So it is {_ANSWERS[decision['answer']]} ({decision['rule']})"
+    if decision["missing"]:
+        yield f"  It needs {_one_line(decision['missing'])}"
 
 
 def _gate(found: dict[str, Any]) -> Iterator[str]:

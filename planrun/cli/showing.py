@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import click
 
-from planrun.cli.completing import complete_params
 from planrun.cli.failure import printable
+from planrun.cli.judging import judged, outlook
 from planrun.cli.printing import say, say_json
 from planrun.cli.table import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from planrun.app.foreseeing import Foreseen
+    from planrun.app.outlook import Outlook, Prospect
     from planrun.model.plan import Param, Plan, Step
 
 DRAWINGS = ("mermaid", "dot", "text")
@@ -32,30 +34,26 @@ FORMATS = ("text", "json", "markdown")
     type=click.Choice(FORMATS),
     help="markdown: for the summary of a CI job or a comment, all text of the plan escaped; text: the table.",
 )
-@click.option(
-    "--param",
-    "-p",
-    "params",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Show the digest of a run with this parameter; repeatable.",
-    shell_complete=complete_params,
-)
+@judged
 def show(  # noqa: PLR0913 - one for each option
     plan: str,
     graph: str | None,
-    params: tuple[str, ...],
     *,
     levels: bool,
     order: bool,
     as_json: bool,
     form: str | None,
+    **under: Any,
 ) -> int:
-    """Show what PLAN would do: its steps, what they wait for, and its limits. The table is markdown.
+    """Show what PLAN would do: its steps, what they wait for, its risks and its limits. The table is markdown.
+
+    Of each step the class of risk is told, as far as its text and the parameters that are known tell it, and which
+    steps the policy in force would deny or ask for.
 
     \b
     Examples:
       planrun show plan.yml
+      planrun show plan.yml --policy ci/policy.yml --param target=prod
       planrun show plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
       planrun show plan.yml --graph text
       planrun show plan.yml --graph dot | dot -Tsvg > plan.svg
@@ -63,6 +61,7 @@ def show(  # noqa: PLR0913 - one for each option
     """
     from planrun.app import describing
     from planrun.app.foreseeing import foresee
+    from planrun.app.outlook import plan_data
     from planrun.app.settings import current_folder
     from planrun.source.load import load
 
@@ -82,16 +81,17 @@ def show(  # noqa: PLR0913 - one for each option
     elif order:
         say("\n".join(describing.order(found)))
     else:
-        foreseen = foresee(found, params, current_folder())
+        foreseen = foresee(found, under["params"], current_folder())
         found = found.but(digest=foreseen.reviewed.digest)
+        ahead = outlook(found, **under)
         if as_json or form == "json":
-            say_json(describing.as_data(found, foreseen))
+            say_json({**describing.as_data(found, foreseen), **plan_data(ahead)})
         elif form == "markdown":
             from planrun.app.summing import markdown
 
-            say(markdown(found, foreseen).rstrip("\n"))
+            say(markdown(found, foreseen, ahead).rstrip("\n"))
         else:
-            say("\n".join(_overview(found, foreseen)))
+            say("\n".join(_overview(foreseen, ahead)))
     return 0
 
 
@@ -102,20 +102,22 @@ def _drawn(plan: Plan, form: str) -> str:
     return draw[form](plan)
 
 
-def _overview(plan: Plan, foreseen: Foreseen) -> Iterator[str]:
+def _overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     from planrun.reports.clean import line
 
+    plan, steps = ahead.plan, ahead.steps()
     title = line(plan.title or plan.name)
     yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]}{_without(foreseen)})'
     yield from [
         printable(text.strip()) for text in (plan.description, plan.goal and f"Goal: {plan.goal}") if text
     ]
     yield ""
-    yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(plan)), right=(0, 2))
+    yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(steps)), right=(0, 2))
     tokens = sum(step.estimated_tokens for step in plan.steps)
     yield f"\nTotal: {len(plan.steps)} step{'' if len(plan.steps) == 1 else 's'}, ~{tokens} tokens"
-    yield "Risk: not classified (-)"
+    yield from _judgements(ahead, steps)
     yield "\n".join(_limits(plan))
+    yield from _listed("Risks", _reasons(steps))
     yield from _listed("Parameters", _params(plan))
     yield from _listed("Scripts", _scripts(foreseen))
     yield from _listed("Secrets", _secrets(plan))
@@ -141,16 +143,41 @@ def _listed(title: str, rows: Iterator[str]) -> list[str]:
     return [f"\n{title}:", *found] if found else []
 
 
-def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
-    from planrun.app.describing import edge
+def _judgements(ahead: Outlook, steps: list[Prospect]) -> Iterator[str]:
+    """What the risks come to, the policy in force, and what it would not let run unasked."""
+    from planrun.app.outlook import totals
+    from planrun.reports.policies import totals_line
+
+    yield f"Risk: {totals_line(totals(steps))}"
+    yield f"Policy: {printable(ahead.policy)}"
+    for word, answer in (("Denied", "deny"), ("Asked for", "ask")):
+        names = [f"{one.step.id} ({one.decision.rule})" for one in steps if one.decision.answer == answer]
+        if names:
+            yield f"{word}: {', '.join(names)}"
+    asking = [one.step.id for one in steps if one.step.kind in ("ask", "decide")]
+    if asking:
+        yield f"Asks: {', '.join(asking)}"
+
+
+def _reasons(steps: list[Prospect]) -> Iterator[str]:
+    """Why steps have the class they have, those that only read left out."""
+    for one in steps:
+        step = one.step
+        if step.risk != "read-only" and step.kind != "abstract":
+            effects = f" ({', '.join(step.effects)})" if step.effects else ""
+            yield f"  {step.id}: {step.risk}{effects}, {printable(' '.join(step.risk_reason.split()))}"
+
+
+def _rows(steps: list[Prospect]) -> Iterator[tuple[str, ...]]:
+    from planrun.app.describing import edge, risk_cell
     from planrun.reports.clean import line
 
-    for number, step in enumerate(plan.steps, 1):
+    for number, step in enumerate([one.step for one in steps], 1):
         name = f"{step.id}: {line(step.title)}" if step.title else step.id
         marks = " (finally)" if step.section == "finally" else ""
         marks += " (no action yet)" if step.kind == "abstract" else ""
         tokens = f"~{step.estimated_tokens}" if step.estimated_tokens else "-"
-        yield str(number), name + marks, tokens, ", ".join(map(edge, step.edges)) or "-", "-"
+        yield str(number), name + marks, tokens, ", ".join(map(edge, step.edges)) or "-", risk_cell(step)
 
 
 def _limits(plan: Plan) -> Iterator[str]:

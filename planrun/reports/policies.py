@@ -34,7 +34,11 @@ def policy_of(state: RunState) -> dict[str, Any]:
     Keys: source (plan, default), auto_approve, llm_auto_approve, ask_for, rules (how many), option (the level of
     --auto-approve, or empty), ceilings (a list of the same with file and sha256).
     """
-    recorded = _recorded(state)
+    return layers_told(_recorded(state))
+
+
+def layers_told(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is in force, as the first event of a run records it, in the form of `policy_of`."""
     plan, option = recorded.get("plan"), recorded.get("option") or ""
     found = {"source": "default" if plan is None else "plan", **_layer(plan or {})}
     found["auto_approve"] = option or found["auto_approve"]

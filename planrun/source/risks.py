@@ -103,7 +103,7 @@ class Risks:
         cwd = _NOWHERE if _has_hole(folder) or _NAME in folder else folder
         setting = setting.but(cwd=cwd) if cwd else setting
         risk = of_script(words[0], shell, env, setting) if script else of_argv(words, env, setting)
-        fields: dict[str, Any] = {"risk": risk.level, "risk_reason": _readable(risk.reason)}
+        fields: dict[str, Any] = {"risk": risk.level, "risk_reason": readable(risk.reason)}
         if risk.effects:
             fields["effects"] = risk.effects
         if reads_files or self._env_file:
@@ -144,7 +144,7 @@ def _uses(words: tuple[str, ...], env: Mapping[str, str | None]) -> bool:
     )
 
 
-def _readable(reason: str) -> str:
+def readable(reason: str) -> str:
     """Return a reason with the plan's words in place of our placeholders."""
     if reason.isascii() and _NAME not in reason:
         return reason

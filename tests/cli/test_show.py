@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planrun.reports.policies import NO_POLICY
 from tests.cli.conftest import PLAN
 
 if TYPE_CHECKING:
@@ -30,21 +31,25 @@ def test_the_table_has_a_row_per_step_and_a_total(say: Callable[..., Said], plan
     assert said.code == 0
     assert said.out.split("\n")[2:] == [
         "",
-        "|   # | Step                   | Tokens | Deps          | Risk |",
-        "| --: | ---------------------- | -----: | ------------- | ---- |",
-        "|   1 | lint: Look at the code |  ~1200 | -             | -    |",
-        "|   2 | test                   |      - | -             | -    |",
-        "|   3 | build                  |      - | -             | -    |",
-        "|   4 | pack                   |   ~800 | test, build   | -    |",
-        "|   5 | ship                   |      - | pack          | -    |",
-        "|   6 | prod                   |      - | build         | -    |",
-        "|   7 | mourn                  |      - | test (failed) | -    |",
-        "|   8 | tidy (finally)         |      - | -             | -    |",
+        "|   # | Step                   | Tokens | Deps          | Risk      |",
+        "| --: | ---------------------- | -----: | ------------- | --------- |",
+        "|   1 | lint: Look at the code |  ~1200 | -             | read-only |",
+        "|   2 | test                   |      - | -             | read-only |",
+        "|   3 | build                  |      - | -             | low       |",
+        "|   4 | pack                   |   ~800 | test, build   | read-only |",
+        "|   5 | ship                   |      - | pack          | read-only |",
+        "|   6 | prod                   |      - | build         | read-only |",
+        "|   7 | mourn                  |      - | test (failed) | read-only |",
+        "|   8 | tidy (finally)         |      - | -             | read-only |",
         "",
         "Total: 8 steps, ~2000 tokens",
-        "Risk: not classified (-)",
+        "Risk: low, 0 destructive, 1 modifies files",
+        f"Policy: {NO_POLICY}",
         "Schedule: dag, at most 2 at once",
         "Longest path: test > pack > ship (at most 3m30s, by its timeouts and retries)",
+        "",
+        "Risks:",
+        '  build: low (writes), `echo size=3 >> "$PLANRUN_OUTPUT"`: writes $PLANRUN_OUTPUT',
         "",
         "Parameters:",
         '  target: string, one of "staging", "prod", default "staging"',

@@ -11,9 +11,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planrun.app import describing, drawing
+from planrun.app import describing, drawing, outlook, summing
 from planrun.app.foreseeing import Foreseen
+from planrun.app.outlook import Outlook
 from planrun.app.reviewed import Reviewed
+from planrun.app.settings import Settings
 from planrun.cli import showing
 from planrun.errors import EvaluationError, InvalidPlan
 from planrun.expressions import check, evaluate, parse, render
@@ -214,8 +216,11 @@ def _shown(plan: Plan) -> None:
         len(describing.order(plan)) == count == sum(map(len, describing.levels(plan))),
         "steps are lost in the order",
     )
+    ahead = Outlook(plan, Settings())
+    json.loads(jsontext.dumps(jsontext.well_formed(outlook.plan_data(ahead))).encode())
     forms: dict[str, Callable[[], str]] = {
-        "table": lambda: "\n".join(showing._overview(plan, foreseen)),
+        "table": lambda: "\n".join(showing._overview(foreseen, ahead)),
+        "page": lambda: summing.markdown(plan, foreseen, ahead),
         "mermaid": lambda: drawing.mermaid(plan),
         "dot": lambda: drawing.dot(plan),
         "tree": lambda: drawing.text(plan),
