@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.app.answers import answers_of
-from planrun.app.approvals import Approvals, read_approvals
+from planrun.app.approvals import Approvals, read_approvals, without_effect
 from planrun.app.door import Door
 from planrun.app.gates import Judges, PolicyGates
 from planrun.app.policies import ceilings_of, layers_of, recall, recorded
@@ -48,6 +48,7 @@ class Admission:
             plan, settings.decide, settings.decisions, [ceiling.policy for ceiling in ceilings.known]
         )
         self._approvals = read_approvals(settings.approvals)
+        self._without_effect = without_effect(settings.approvals)
 
     def recorded(self) -> dict[str, Any]:
         """What the first event of a run, and that of its resumption, record."""
@@ -69,7 +70,10 @@ class Admission:
         place = steps.place
         judges = Judges(self.layers, opening["context"], opening["plan"]["digest"])
         judges.approvals = approvals = Approvals(
-            self._approvals, os.path.join(place.workspace, HOME), place.run
+            self._approvals,
+            os.path.join(place.workspace, HOME),
+            place.run,
+            without_effect=self._without_effect,
         )
 
         def granted(step: str) -> tuple[str, str] | None:

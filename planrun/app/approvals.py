@@ -7,10 +7,11 @@ import os
 import time
 from datetime import UTC, datetime
 
+from planrun.app.given import all_given, not_committed
 from planrun.errors import InvalidInput
 from planrun.model.jsontext import dumps
 from planrun.records.ledger import sync_path
-from planrun.source.approvalfile import load_approval, moment
+from planrun.source.approvalfile import approval_in, moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +24,24 @@ USES = "approvals.jsonl"
 
 
 def read_approvals(files: Iterable[str]) -> tuple[Approval, ...]:
-    """Read approval files, once; raises InvalidInput, InvalidPlan for one that is none."""
+    """Read approval files, once; a pattern may name several, or none. Raises InvalidInput, InvalidPlan."""
     found: dict[str, Approval] = {}
-    for file in files:
-        approval = load_approval(file)
+    for given in [given for file in files for given in all_given(file, "approval")]:
+        approval = approval_in(given.data, given.name)
         other = found.get(approval.id)
         if other is not None and other.but(file="") != approval.but(file=""):
-            raise InvalidInput(f"{other.file} and {file} have the same id and say different things")
+            raise InvalidInput(f"{other.file} and {given.name} have the same id and say different things")
         found.setdefault(approval.id, approval)
     return tuple(found.values())
+
+
+def without_effect(files: Iterable[str]) -> tuple[str, ...]:
+    """Return why files of this checkout do not count that are not what the commit has that approvals are read from."""
+    found: list[str] = []
+    for file in files:
+        found += [given.ignored for given in all_given(file, "approval") if given.ignored]
+        found += not_committed(file)
+    return tuple(dict.fromkeys(found))
 
 
 class Approvals:
@@ -46,8 +56,10 @@ class Approvals:
         home: str,
         run: str,
         now: Callable[[], float] = time.time,
+        without_effect: tuple[str, ...] = (),
     ) -> None:
         self._given = given
+        self._without_effect = without_effect
         self._path = os.path.join(home, USES)
         self._run = run
         self._now = now
@@ -82,9 +94,10 @@ class Approvals:
         return next((one.approver for one in self._given if one.id == approval), "")
 
     def why_not(self, step: str, digest: str) -> str:
-        """Say of each approval why it does not cover a step; empty when there are none."""
+        """Say of each approval why it does not cover a step, and which files do not count; empty without any."""
         reasons = [(one, self._against(one, step, digest)) for one in self._given]
-        return "; ".join([f"{one.file}: {reason}" for one, reason in reasons if reason])
+        told = [f"{one.file}: {reason}" for one, reason in reasons if reason]
+        return "; ".join([*told, *self._without_effect])
 
     def _against(self, approval: Approval, step: str, digest: str) -> str:
         """Why an approval does not cover a step; empty when it does."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from planrun.app.given import read_given
+from planrun.app.revisions import path_of
 from planrun.errors import Denied, InvalidInput
 from planrun.sha256 import sha256
 from planrun.source.approvalfile import read_json
@@ -53,9 +55,9 @@ def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed) -> dict[s
     }
 
 
-def policy_of(path: str) -> dict[str, str]:
-    """Return what a lock says of a policy; raises InvalidInput for one that cannot be read."""
-    return {"file": os.path.basename(path), "sha256": _sha256(read_json(path, "a policy"))}
+def policy_of(name: str) -> dict[str, str]:
+    """Return what a lock says of a policy, which may be in a commit; raises InvalidInput, InvalidPlan."""
+    return {"file": os.path.basename(path_of(name)), "sha256": _sha256(read_given(name, "policy").data)}
 
 
 def as_text(lock: Mapping[str, Any]) -> str:
@@ -135,7 +137,7 @@ def _policy(lock: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]) -> s
         return ""
     if not policies:
         return f"- policy {was.get('file')} is not in force: give it by --policy"
-    return f"~ policy {os.path.basename(policies[-1]['file'])} is not what {was.get('file')} was"
+    return f"~ policy {os.path.basename(path_of(policies[-1]['file']))} is not what {was.get('file')} was"
 
 
 def _entries(what: str, was: Mapping[str, Any], now: Mapping[str, Any], *, told: bool) -> Iterator[str]:

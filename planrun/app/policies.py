@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from planrun.app.given import Given, read_given
 from planrun.model.policy import Policy
 from planrun.policy.deciding import Ceiling, Facts, Layers, decide
 from planrun.records.rundir import read_policy
 from planrun.sha256 import sha256
-from planrun.source.policyfile import load_policy, policy_in
+from planrun.source.policyfile import policy_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,20 +26,30 @@ class Ceilings:
         self.known: tuple[Ceiling, ...] = ()
         self.files: dict[str, bytes] = {}  # by sha256
 
-    def add(self, file: str, policy: Policy, data: bytes) -> None:
-        """Take in a ceiling; the same one twice is one."""
-        digest = str(sha256(data).hexdigest())
-        if digest not in self.files:
-            self.files[digest] = data
-            self.known = (*self.known, Ceiling(policy=policy, file=file, sha256=digest))
+    def add(self, given: Given) -> None:
+        """Take in a ceiling; the same one twice is one. Raises InvalidPlan for a policy that is none."""
+        ceiling = ceiling_in(given)
+        if ceiling.sha256 not in self.files:
+            self.files[ceiling.sha256] = given.data
+            self.known = (*self.known, ceiling)
+
+
+def ceiling_in(given: Given) -> Ceiling:
+    """Return the ceiling that a file holds; raises InvalidPlan."""
+    return Ceiling(
+        policy=policy_in(given.data, given.name),
+        file=given.name,
+        sha256=str(sha256(given.data).hexdigest()),
+        commit=given.commit,
+        ignored=given.ignored,
+    )
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
     """Return the ceilings that the caller names; raises InvalidInput, InvalidPlan."""
     found = Ceilings()
     if settings.policy:
-        policy, data = load_policy(settings.policy)
-        found.add(settings.policy, policy, data)
+        found.add(read_given(settings.policy, "policy"))
     return found
 
 
@@ -46,7 +57,7 @@ def recall(ceilings: Ceilings, rundir: str, recorded: Iterable[Mapping[str, Any]
     """Take in the ceilings that a run was under before; raises InvalidInput when its copy of one was altered."""
     for told in recorded:
         data = read_policy(rundir, told["sha256"])
-        ceilings.add(told["file"], policy_in(data, told["file"]), data)
+        ceilings.add(Given(name=told["file"], data=data, commit=told.get("commit", "")))
 
 
 def layers_of(plan: Plan, settings: Settings, ceilings: Ceilings | None = None) -> Layers:
@@ -61,7 +72,12 @@ def recorded(layers: Layers) -> dict[str, Any]:
         "plan": _told(layers.plan) if layers.plan else None,
         "option": layers.option,
         "ceilings": [
-            {"file": ceiling.file, "sha256": ceiling.sha256, **_told(ceiling.policy)}
+            {
+                "file": ceiling.file,
+                "sha256": ceiling.sha256,
+                "commit": ceiling.commit,
+                **_told(ceiling.policy),
+            }
             for ceiling in layers.ceilings
         ],
     }

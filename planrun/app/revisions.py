@@ -47,17 +47,22 @@ def read_side(name: str, stand_in: str = "") -> Side:
     if name == NOWHERE:
         return Side(name=name, path=name)
     if name == "-":
-        path = (stand_in if _is_file(stand_in) else stand_in.partition(":")[2]) or "plan.yml"
+        path = (stand_in if is_file(stand_in) else stand_in.partition(":")[2]) or "plan.yml"
         return Side(name=name, path=path, plan=_load(_standard_input(), path, "standard input"))
-    if not _is_file(name):
+    if not is_file(name):
         return _of_commit(name)
     return Side(name=name, path=name, plan=_load(read_source(name), name, name))
 
 
-def _is_file(name: str) -> bool:
-    """Whether a name is one of a file: what has a colon is one only when it begins as a path does."""
+def is_file(name: str) -> bool:
+    """Say whether a name is one of a file: what has a colon is one only when it begins as a path does."""
     # Not whether there is such a file: whoever writes the checkout could put one in the place of a commit.
     return ":" not in name or name.startswith(("./", "../", "/"))
+
+
+def path_of(name: str) -> str:
+    """Return what a name says without its commit."""
+    return name if is_file(name) else name.partition(":")[2]
 
 
 def _load(data: bytes, path: str, shown: str) -> Plan:
@@ -81,32 +86,18 @@ def _standard_input() -> bytes:
     return data
 
 
-def read_policy(name: str) -> bytes:
-    """Return the bytes of a policy file, which may be one in a commit; raises InvalidInput, InvalidPlan."""
-    if _is_file(name):
-        return read_source(name, "policy")
-    _commit_name, _path, data = _in_commit(name)
-    if data is None:
-        raise InvalidInput(f"there is no policy at {name}")
-    return data
-
-
 def _of_commit(name: str) -> Side:
-    commit, path, data = _in_commit(name)
+    commit, path, data = in_commit(name)
     plan = None if data is None else _load(data, path, name)
     return Side(name=name, path=path, commit=commit, plan=plan)
 
 
-def _in_commit(name: str) -> tuple[str, str, bytes | None]:
+def in_commit(name: str) -> tuple[str, str, bytes | None]:
     """Return the full name of the commit, the path, and the bytes of the file; None where there is no such file."""
     ref, _, path = name.partition(":")
-    # A search through all commits is no name either.
-    searches = "^{" in ref or any(char in ref for char in " ?*[\\")
-    if not ref or ref.startswith("-") or not ref.isprintable() or searches:
-        raise InvalidInput(f'"{ref}" is no name of a commit; a file with a colon in its name is ./{name}')
     if not path or not path.isprintable() or path.endswith("/"):
         raise InvalidInput(f'"{name}" names no file in the commit: COMMIT:path/to/plan.yml')
-    commit = _commit(ref)
+    commit = commit_of(ref)
     found = _entry(commit, path)
     if not found:
         return commit, path, None
@@ -117,7 +108,12 @@ def _in_commit(name: str) -> tuple[str, str, bytes | None]:
     return commit, path, _blob(name, blob)
 
 
-def _commit(ref: str) -> str:
+def commit_of(ref: str) -> str:
+    """Return the full name of a commit that is there; raises InvalidInput."""
+    # A search through all commits is no name either.
+    searches = "^{" in ref or any(char in ref for char in " ?*[\\")
+    if not ref or ref.startswith("-") or not ref.isprintable() or searches:
+        raise InvalidInput(f'"{ref}" is no name of a commit; a file with a colon in its name is ./{ref}:…')
     code, out, why = _git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     commit = out.decode("ascii", "replace").strip()
     if code or not commit.isalnum():
@@ -138,6 +134,30 @@ def _entry(commit: str, path: str) -> tuple[str, str, str] | None:
         return None
     mode, kind, blob = row.partition("\t")[0].split(" ")
     return mode, kind, blob
+
+
+def find_entries(folder: str) -> list[str]:
+    """Return the paths in a folder of a commit, `COMMIT:PATH/`, from the root; none where there is no such folder."""
+    ref, _, path = folder.partition(":")
+    words = [path_from_root(path) + "/"] if path_from_root(path) else []
+    code, out, why = _git("ls-tree", "-z", "--full-tree", "--name-only", commit_of(ref), "--", *words)
+    if code:
+        raise InvalidInput(f"git cannot look into {folder}: {why}")
+    return [row.decode("utf-8", "surrogateescape") for row in out.split(b"\0") if row]
+
+
+def path_from_root(path: str) -> str:
+    """Return a path of the repository from its root; one that begins with a dot counts from this folder."""
+    if not path.startswith(("./", "../")):
+        return path.rstrip("/")
+    code, out, why = _git("rev-parse", "--show-prefix")
+    if code:
+        raise InvalidInput(f"this folder is in no repository of git: {why}")
+    prefix = out.decode("utf-8", "surrogateescape").removesuffix("\n")
+    found = os.path.normpath(os.path.join(prefix, path))
+    if found == ".." or found.startswith("../"):
+        raise InvalidInput(f"{path} leads out of the repository")
+    return "" if found == "." else found
 
 
 def blobs(commit: str, paths: list[str]) -> dict[str, str]:

@@ -45,11 +45,16 @@ class Facts(Record):
 
 
 class Ceiling(Record):
-    """A policy that comes with the command line: nothing in a plan lifts it."""
+    """A policy that comes with the command line: nothing in a plan lifts it.
+
+    `commit`: the full name of the commit that it was read from; `ignored`: what in the checkout does not count for it.
+    """
 
     policy: Policy
     file: str
     sha256: str = ""
+    commit: str = ""
+    ignored: str = ""
 
 
 class Layers(Record):
@@ -187,10 +192,18 @@ def in_force(layers: Layers) -> str:
     for ceiling in layers.ceilings:
         found = ceiling.policy
         rules = f", {len(found.rules)} rule{'' if len(found.rules) == 1 else 's'}" if found.rules else ""
-        told += (
-            f"; at most {found.auto_approve}, model-written {found.llm_auto_approve}{rules} ({ceiling.file})"
-        )
+        told += f"; at most {found.auto_approve}, model-written {found.llm_auto_approve}{rules}"
+        told += f" ({_named(ceiling)})" + (f"; {ceiling.ignored}" if ceiling.ignored else "")
     return told
+
+
+def _named(ceiling: Ceiling) -> str:
+    """Return the name of a ceiling's file, with its commit where it has one."""
+    ref, _, path = ceiling.file.partition(":")
+    if not ceiling.commit:
+        return ceiling.file
+    named = "" if ceiling.commit.startswith(ref) else f"{ref}, "
+    return f"{path} of {named}commit {ceiling.commit[:12]}"
 
 
 def is_needed(steps: Sequence[Step], layers: Layers) -> bool:

@@ -32,7 +32,7 @@ def policy_of(state: RunState) -> dict[str, Any]:
     """Return the policy in force as the run, or its last resumption, recorded it; without one what holds by itself.
 
     Keys: source (plan, default), auto_approve, llm_auto_approve, ask_for, rules (how many), option (the level of
-    --auto-approve, or empty), ceilings (a list of the same with file and sha256).
+    --auto-approve, or empty), ceilings (a list of the same with file, sha256 and commit).
     """
     return layers_told(_recorded(state))
 
@@ -44,7 +44,7 @@ def layers_told(recorded: Mapping[str, Any]) -> dict[str, Any]:
     found["auto_approve"] = option or found["auto_approve"]
     found["option"] = option
     found["ceilings"] = [
-        {"file": ceiling.get("file", ""), "sha256": ceiling.get("sha256", ""), **_layer(ceiling)}
+        {**{name: ceiling.get(name, "") for name in ("file", "sha256", "commit")}, **_layer(ceiling)}
         for ceiling in recorded.get("ceilings") or ()
     ]
     return found

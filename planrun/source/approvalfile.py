@@ -49,7 +49,11 @@ class Approval(Record):
 
 def load_approval(path: str) -> Approval:
     """Return the approval in a file; raises InvalidInput when it cannot be read, InvalidPlan with every problem."""
-    data = read_json(path, "an approval")
+    return approval_in(read_json(path, "an approval"), path)
+
+
+def approval_in(data: bytes, path: str) -> Approval:
+    """Return the approval in bytes that were read before; `path` names them in problems."""
     root, problems = _tree(data, path)
     if root is not None:
         problems += _check(root, path)

@@ -6,15 +6,13 @@ import os
 import shlex
 
 from planrun.app.foreseeing import foresee
-from planrun.app.policies import static_decision
-from planrun.app.revisions import read_policy
+from planrun.app.given import read_given
+from planrun.app.policies import ceiling_in, static_decision
 from planrun.app.settings import ci_context, current_folder
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
-from planrun.policy.deciding import Ceiling, Layers, in_force
-from planrun.sha256 import sha256
+from planrun.policy.deciding import Layers, in_force
 from planrun.source.canonical import plain
-from planrun.source.policyfile import policy_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.app.revisions import Side
     from planrun.model.plan import Plan, Step
     from planrun.model.policy import Policy
+    from planrun.policy.deciding import Ceiling
 
 
 class Gate(Record):
@@ -104,8 +103,7 @@ def _digest(plan: Plan, new: Side) -> tuple[tuple[str, ...], str]:
 
 def _ceilings(name: str) -> Iterator[Ceiling]:
     if name:
-        data = read_policy(name)
-        yield Ceiling(policy=policy_in(data, name), file=name, sha256=str(sha256(data).hexdigest()))
+        yield ceiling_in(read_given(name, "policy"))
 
 
 def _policies(layers: Layers) -> list[Policy]:
