@@ -9,7 +9,7 @@ from planrun.app import stopping
 from planrun.app.door import Deaf, knock, remove
 from planrun.app.holding import holder
 from planrun.app.inspecting import find, inspect
-from planrun.app.replies import events_of, open_gates, waiting
+from planrun.app.replies import events_of, waiting
 from planrun.app.resuming import reopen
 from planrun.app.running import Session
 from planrun.app.settings import current_folder
@@ -21,6 +21,7 @@ from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld
+from planrun.reports.gates import open_gates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

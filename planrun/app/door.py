@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 
-from planrun.app.replies import Reply, events_of, open_gates
+from planrun.app.replies import Reply, events_of
 from planrun.errors import Denied, InvalidInput, PlanrunError
 from planrun.executors.mark import Marks
 from planrun.executors.peers import from_step
@@ -21,6 +21,7 @@ from planrun.executors.tree import HAS_PROC
 from planrun.model import events as ev
 from planrun.model.jsontext import dumps
 from planrun.records.rundir import LEDGER
+from planrun.reports.gates import open_gates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -116,7 +116,7 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
 
 def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:
     """What somebody was asked before the step, the answer in words, and the commands that answer while it is open."""
-    gate = step.gate
+    gate = step.after or step.gate
     if gate is None:
         return None
     found = gates.as_data(state, step.step.id, gate)
@@ -168,13 +168,15 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
 
 
 def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
-    opened = step.gate.opened if step.gate else None
-    if opened is not None and step.gate and step.gate.answered is None:
+    gate, opened = step.after or step.gate, step.asked
+    if opened is not None:
         told = gates.grounds(opened) if opened.kind == "approval" else gates.asked(opened)
         yield f"it waits for {gates.KINDS.get(opened.kind, 'somebody')}: {told}"
         return
-    if step.gate and step.gate.answered:
-        yield f"it was {gates.answer(step.gate.answered)}"
+    if gate and gate.answered:
+        yield f"it was {gates.answer(gate.answered)}"
+        if step.after:  # it has nothing to wait for but the run
+            return
     if step.attempts and step.status == "waiting":
         yield f"attempt {step.attempts[-1].n} failed; the next one is due after a pause"
     if step.status == "paused":

@@ -57,7 +57,7 @@ def next_steps(state: RunState) -> list[str]:
 
 def _is_asked(step: StepState) -> bool:
     """Whether a step waits for an answer that nobody has given yet."""
-    return step.at_gate and step.gate is not None and step.gate.answered is None
+    return step.at_gate and step.asked is not None
 
 
 def _settled(state: RunState, edge: Any) -> bool:

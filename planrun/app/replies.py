@@ -8,6 +8,7 @@ from planrun.app.repeating import LEFT_OUT
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.reports.gates import open_gates
 from planrun.values import show
 
 TYPE_CHECKING = False
@@ -29,14 +30,6 @@ class Reply(Record):
     by: str = ""
     reason: str = ""
     digest: str = ""
-
-
-def open_gates(state: RunState) -> list[GateOpened]:
-    """Return what waits for somebody; the gate of the whole plan comes first."""
-    found = []
-    if state.status == "awaiting_approval" and state.gate and state.gate.opened and not state.gate.answered:
-        found.append(state.gate.opened)
-    return found + [asked for step in state.steps.values() if (asked := step.asked) is not None]
 
 
 def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:

@@ -101,8 +101,8 @@ def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) 
 def _waiting(ctx: click.Context) -> dict[str, str] | None:
     """Return the open gates of the run on the command line: steps, and what is asked; None when there is no run."""
     from planrun.app.inspecting import inspect, is_plan
-    from planrun.app.replies import open_gates
     from planrun.errors import PlanrunError
+    from planrun.reports.gates import open_gates
 
     name = str(ctx.params.get("run") or next(iter(ctx.args), ""))
     if not name or is_plan(name):

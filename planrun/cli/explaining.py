@@ -157,8 +157,8 @@ def _gate(found: dict[str, Any]) -> Iterator[str]:
     gate = found["gate"]
     if gate is None:
         return
-    wanted = {"approval": "approval", "ask": "answer", "decide": "decision"}[gate["kind"]]
-    yield f"\nGate: {wanted} {gate['status']}"
+    wanted = {"ask": "answer", "decide": "decision", "failure": "decision about its failure"}
+    yield f"\nGate: {wanted.get(gate['kind'], 'approval')} {gate['status']}"
     asked = " ".join(filter(None, (gate["header"], gate["question"])))
     if asked:
         yield f"  {_one_line(asked)}"

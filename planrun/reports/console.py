@@ -246,7 +246,7 @@ class Console:
     def _repeated(self, event: AttemptEnded) -> None:
         if not self.look.quiet:
             why = facts.attempt_sentence(event)
-            delay = f", next in {facts.seconds(event.delay)}"
+            delay = f", next in {facts.seconds(event.delay)}" if event.delay else ""
             self._say(f"{self._icon('waiting')} {line(event.step)}: attempt {event.n} failed: {why}{delay}\n")
 
     def _end(self, state: RunState) -> None:

@@ -74,12 +74,9 @@ def is_waiting(state: RunState) -> bool:
     """Whether a run came to rest, and goes on only once somebody has answered."""
     if state.exit_status != EXIT_WAITING:
         return False
-    asked = (
-        [state.gate]
-        if state.status == "awaiting_approval"
-        else [step.gate for step in state.steps.values() if step.at_gate]
-    )
-    return any(gate is not None and gate.answered is None for gate in asked)
+    if state.status == "awaiting_approval":
+        return state.gate is not None and state.gate.answered is None
+    return any(step.at_gate and step.asked is not None for step in state.steps.values())
 
 
 def option(state: RunState, name: str) -> object:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState, StepState
 
 APPROVAL_FILE = "approval.json"
-KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision"}
+KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}
+_CHOICES = ("decide", "failure")  # kinds of gates that have options
 _VERDICTS = ("approved", "rejected", "skipped")  # of an approval
 # Where an answer came from, by `via`.
 _SOURCES = {
@@ -28,9 +29,14 @@ _SOURCES = {
 
 
 def gates(state: RunState) -> list[tuple[str, Gate]]:
-    """Return all gates that were opened or answered, by step; that of the whole plan comes first and has no step."""
+    """Return all gates that were opened or answered, by step; that of the whole plan comes first and has no step.
+
+    A step may have two: before it, and for what is to become of its failure.
+    """
     found = [("", state.gate)] if state.gate else []
-    return found + [(name, step.gate) for name, step in state.steps.items() if step.gate]
+    for name, step in state.steps.items():
+        found += [(name, gate) for gate in (step.gate, step.after) if gate]
+    return found
 
 
 def status_of(state: RunState, step: str, gate: Gate) -> str:
@@ -98,7 +104,7 @@ def _default(opened: GateOpened) -> Any:
 
 def choices(opened: GateOpened) -> list[str]:
     """Return the possible answers, one a clean line; for a value its type and bounds."""
-    if opened.kind == "decide":
+    if opened.kind in _CHOICES:
         return [_choice(option) for option in opened.options]
     schema = opened.schema or {}
     bounds = [f"{key} {spoken(value)}" for key, value in schema.items() if key not in ("type", "description")]
@@ -116,7 +122,7 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
     """Return the commands that answer; what is in capitals is to be filled in."""
     run = _word(state.started.run if state.started else "RUN")
     step = _word(opened.step)
-    if opened.kind == "decide":
+    if opened.kind in _CHOICES:
         values = [_word(spoken(option.get("value"))) for option in opened.options]
         many = f"  (several: {step}={','.join(values[:2])})" if opened.multi and len(values) > 1 else ""
         return [f"planrun decide {run} {step}={value}" for value in values[:9]] + (
@@ -164,17 +170,6 @@ def spoken(value: Any) -> str:
     from planrun.model.jsontext import dumps
 
     return line(dumps(value), 200)
-
-
-def step_gate(step: StepState) -> str:
-    """Return what became of a step's gate in one clean line; empty where it has none."""
-    gate = step.gate
-    if gate is None:
-        return ""
-    if gate.answered is not None:
-        return answer(gate.answered)
-    assert gate.opened is not None
-    return f"waits for {KINDS.get(gate.opened.kind, 'somebody')}: {asked(gate.opened)}"
 
 
 def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:

@@ -130,4 +130,4 @@ def totals_line(totals: Mapping[str, Any]) -> str:
 
 def any_gate(state: RunState) -> bool:
     """Whether the plan or a step of it came to a gate, or was answered before it did."""
-    return state.gate is not None or any(step.gate for step in state.steps.values())
+    return state.gate is not None or any(step.gate or step.after for step in state.steps.values())

@@ -92,7 +92,7 @@ def _asked(step: StepState) -> str:
     """What somebody is asked, and why, in one line; empty where nobody is."""
     from planrun.reports import gates  # few steps wait
 
-    opened = step.gate.opened if step.gate else None
+    opened = step.asked
     if opened is None:
         return ""
     return gates.grounds(opened) if opened.kind == "approval" else gates.asked(opened)

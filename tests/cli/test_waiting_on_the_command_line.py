@@ -160,3 +160,23 @@ def test_a_plan_that_nobody_approved_starts_nothing(say: Say, tmp_path: Path) ->
     assert say("approve", run).code == 0
     assert say("resume", run).code == 0
     assert (tmp_path / "a").exists()
+
+
+def test_a_failure_that_is_asked_about_waits_like_any_gate(say: Say, tmp_path: Path) -> None:
+    """What is to become of it is told with the choices, in every view; the answer, too."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: bad, run: exit 3, on_failure: ask}]\n")
+    said = say("execute", "plan.yml")
+    assert said.code == 5
+    run = next((tmp_path / ".planrun" / "runs").iterdir()).name
+    assert "◔ bad: attempt 1 failed: exit code 3\n" in said.err
+    assert "◔ bad waits for a decision: bad failed (exit code 3). What is to become of it?\n" in said.err
+    assert "    answer: retry - try once more\n" in said.err
+    assert f"    $ planrun decide {run} bad=retry\n    $ planrun decide {run} bad=skip\n" in said.err
+    assert "[Waiting]" in say("status").out
+    (gate,) = json.loads((tmp_path / "planrun-out" / "ledger.json").read_text("utf-8"))["gates"]
+    assert (gate["step"], gate["kind"], gate["status"]) == ("bad", "failure", "open")
+    assert "\nGate: decision about its failure open\n" in say("explain", "last", "bad").out
+    assert "waiting for decision: bad failed" in (tmp_path / "planrun-out" / "junit.xml").read_text("utf-8")
+    assert say("decide", run, "bad=skip").code == 0
+    assert "    it was answered skip by " in say("status").out
+    assert say("resume", run).code == 0
