@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.app.describing import action, duration, retry_text, step_data
+from planrun.app.running import vault_of
 from planrun.errors import InvalidInput
 from planrun.model.lifecycle import judge
 from planrun.model.record import Record
@@ -93,8 +94,10 @@ def _described(plan: Plan, step: Step) -> dict[str, Any]:
 def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
     """Return what a run tells of a step, as JSON data."""
     state = found.state.steps[step.id]
+    described = _described(found.state.plan, step)
+    described["step"]["action"] = _masked(found.state.plan, described["step"]["action"])
     return {
-        **_described(found.state.plan, step),
+        **described,
         "run": found.run,
         "status": state.status,
         "reason": state.reason,
@@ -112,6 +115,12 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
             if step.id in event.why
         ],
     }
+
+
+def _masked(plan: Plan, text: str) -> str:
+    """Return what a step does without values of secrets, as far as they are known here."""
+    vault = vault_of(plan)
+    return vault.veil.mask_text(text) if vault and vault.veil else text
 
 
 def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:

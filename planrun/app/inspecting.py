@@ -6,6 +6,7 @@ import os
 
 from planrun.app.copies import state_of
 from planrun.app.holding import holder
+from planrun.app.running import vault_of
 from planrun.errors import InternalError, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.records.reading import Reading
 
@@ -122,12 +124,18 @@ def inspect(run: str) -> Inspected:
     rundir = find(run)
     reading, going = _beside_its_writer(rundir)
     try:
-        state = state_of(rundir, reading)
+        state = state_of(rundir, reading, _shown)
     except _MISFITS:
         raise InvalidInput(f"the ledger does not fit the run's plan: {rundir}") from None
     if not going and reading.condition != "intact":
         _show_logs(rundir)
     return Inspected(rundir=rundir, reading=reading, state=state, going=going)
+
+
+def _shown(plan: Plan) -> Plan:
+    """Return a plan as it may be shown, as far as the values of its secrets are known here."""
+    vault = vault_of(plan)
+    return vault.masked(plan) if vault else plan
 
 
 def _show_logs(rundir: str) -> None:

@@ -101,6 +101,27 @@ finally:
     secrets: [{names}]
     exec: [{python}, {emit}, print, {words}]
 """
+# Everything that somebody is asked has secrets in it, and so has all that he may answer.
+GATES_PLAN = """\
+version: 1
+name: gates
+secrets: [{names}]
+defaults: {{shell: sh, inherit_env: all}}
+policy: {{auto_approve: medium, rules: [{{deny: {{step: denied}}}}, {{require: {{words: ["{secret}"]}}}}]}}
+steps:
+  - id: approved
+    title: {title}
+    run: cat "/etc/{secret}" | true
+  - {{id: denied, description: {title}, run: "sudo echo {secret}"}}
+  - {{id: asks, ask: {{question: "Use ${{{{ env.DEMO_API_KEY }}}} or {secret}?", header: {title}}}}}
+  - {{id: typed, ask: {{question: Which?, type: string, enum: ["{secret}", other]}}}}
+  - id: decides
+    decide:
+      question: {title}
+      options: [{{label: "{secret}", description: {title}}}, {{label: Other, value: other, description: {title}}}]
+  - {{id: fails, secrets: [{names}], run: 'echo "$SECRET_8" >&2; exit 3', on_failure: ask}}
+  - {{id: after, depends_on: [typed], run: "true"}}
+"""
 LOG_PLAN = """\
 version: 1
 secrets: [{names}]
@@ -117,6 +138,7 @@ FAULTS = {
     "logs as they are": f"{_VEIL}class S:\n    feed = staticmethod(bytes)\n    finish = staticmethod(bytes)\n"
     "V.stream = lambda self: S()\n",
     "plan as it is": f"{_VEIL}V.mask_plan = lambda self, plan: plan\n",
+    "gates as they are": f"{_VEIL}V._mask_gate = lambda self, event: event\n",
     "errors as they are": f"{_VEIL}V.mask_error = lambda self, error: None\n",
     "files of outputs kept": "import planrun.steps.runner as r\nr.forget_outputs = lambda path: None\n",
     "inherited ones unknown": "import planrun.app.secrets as s\ns.holds_credential = lambda name: False\n",
@@ -148,6 +170,7 @@ class Workshop:
             python=json.dumps(sys.executable),
             emit="emit.py",
             title=json.dumps(title, ensure_ascii=False),
+            secret=SECRETS[8],
         )
         (self.folder / "plan.yml").write_text(text, "utf-8")
 
@@ -251,6 +274,29 @@ def _told(shop: Workshop) -> list[Leak]:
     return shop.leaks(besides=("plan.yml",))
 
 
+def _gates(shop: Workshop) -> list[Leak]:
+    """Have a run wait at gates whose texts hold secrets; look at it, answer with secrets, and go on."""
+    shop.write(GATES_PLAN, shop.names, f"{SECRETS[8]} and {SECRETS[13]}")
+    shop.run("execute", "plan.yml", ends=5)
+    shop.run(
+        "execute", "plan.yml", ends=5, GITHUB_ACTIONS="true", CI="true", GITHUB_STEP_SUMMARY="summary.md"
+    )
+    for verb in ("status", "report"):
+        shop.run(verb)
+    shop.run("status", "--json")
+    shop.run("report", "--format", "markdown")
+    for step in ("approved", "denied", "asks", "decides", "fails"):
+        shop.run("explain", "last", step)
+    shop.run("approve", "last", "approved", "asks", "fails", "--by", SECRETS[8], "--reason", SECRETS[13])
+    shop.run("decide", "last", "decides=other", "typed=other")
+    shop.run("resume", "last", ends=5)
+    shop.run("decide", "last", "fails=continue")
+    shop.run("resume", "last", ends=3)
+    shop.run("explain", "last", "approved")
+    shop.run("report", "--format", "json")
+    return shop.leaks(besides=("plan.yml",))
+
+
 def _refused(shop: Workshop) -> list[Leak]:
     """Have secrets in the command line: in parameters, in names of steps, in paths that cannot be written."""
     for secret in [SECRETS[number] for number in (8, 11, 17, 18, 23) if NAMES[number] in shop.names]:
@@ -270,6 +316,7 @@ TRIALS: dict[str, Callable[[Workshop], list[Leak]]] = {
     "a run under GitHub": _github,
     "a run that is killed and resumed": _killed,
     "a plan that holds secrets": _told,
+    "a run that waits at gates": _gates,
     "secrets in the command line": _refused,
 }
 CAUGHT_BY = {
@@ -277,6 +324,7 @@ CAUGHT_BY = {
     "outputs as they are": "a run",
     "logs as they are": "a run",
     "plan as it is": "a plan that holds secrets",
+    "gates as they are": "a run that waits at gates",
     "errors as they are": "secrets in the command line",
     "files of outputs kept": "a run",
     "inherited ones unknown": "a run",
