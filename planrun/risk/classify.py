@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planrun.risk.scope import Found
+    from planrun.risk.tokens import Token
 
 MAX_LENGTH = 8_192
 """Characters of one text; a longer one is high. Reading it takes some milliseconds."""
 MAX_WORDS = 1500
 """Words and signs of one text outside its substitutions; with more it is high. One takes up to 30 microseconds."""
+_LAST: dict[str, list[Token]] = {}  # tokens of one text; nothing changes them once they are read
 _UNSEEN = frozenset(
     chr(code)
     for code in (
@@ -120,16 +122,27 @@ def scope_of(text: str, setting: Setting) -> Scope:
         raise NotUnderstood(odd, 0)
     if len(text) > MAX_LENGTH:
         raise TooMany
-    tokens = lexer.lex(text)
+    tokens = _lexed(text)
     if len(tokens) > MAX_WORDS:
         raise TooMany
-    scope = Scope(tokens, ground_of(setting), loops_move=False)
+    ground, names = ground_of(setting), "$" in text
+    scope = Scope(tokens, ground, loops_move=False, has_names=names)
     parse(tokens, scope)
     if scope.loop_moved:
-        scope = Scope(tokens, ground_of(setting), loops_move=True)
+        scope = Scope(tokens, ground, loops_move=True, has_names=names)
         parse(tokens, scope)
     scope.found.sort(key=lambda found: found.simple.start)
     return scope
+
+
+def _lexed(text: str) -> list[Token]:
+    """Return the tokens of a text. Those of the last one are kept: its scripts are looked for after its class."""
+    tokens = _LAST.get(text)
+    if tokens is None:
+        tokens = lexer.lex(text)
+        _LAST.clear()
+        _LAST[text] = tokens
+    return tokens
 
 
 def _classified(text: str, setting: Setting) -> Risk:

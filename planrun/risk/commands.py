@@ -32,7 +32,7 @@ def of_found(found: Found, ground: Ground, history: History) -> Finding:
     findings = [
         _of_variant(found.simple.subject, variant, Site(cwd, ground, trace))
         for variant in found.variants
-        for cwd in found.cwds
+        for cwd in sorted(found.cwds, key=str)
     ]
     whole = together(findings)
     trace.code = "code" in whole.effects

@@ -37,6 +37,8 @@ def together(findings: list[Finding]) -> Finding:
     """Return the class of the worst finding, its reason, and the effects of all."""
     if not findings:
         return Finding(level=READ_ONLY, reason="only reads and prints")
-    decides = max(findings, key=lambda finding: rank(finding.level))
+    if len(findings) == 1 and len(findings[0].effects) < 2:
+        return findings[0]
+    decides = max(findings, key=lambda finding: _RANKS[finding.level])
     effects = {effect for finding in findings for effect in finding.effects}
     return Finding(level=decides.level, reason=decides.reason, effects=tuple(sorted(effects)))

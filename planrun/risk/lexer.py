@@ -7,7 +7,7 @@ on a stack.
 from __future__ import annotations
 
 from planrun.risk.expansions import Expansions
-from planrun.risk.tokens import DIGITS, HOLES, NAME, QUOTED_HOLE, NotUnderstood, Redirect
+from planrun.risk.tokens import DIGITS, HOLES, NAME, QUOTED_HOLE, NotUnderstood, Redirect, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,21 @@ _REDIRECTS = ("&>>", "<<<", "<<-", "&>", "<<", "<>", "<&", ">>", ">&", ">|", "<"
 
 def lex(text: str) -> list[Token]:
     """Return the tokens of a whole text; raises NotUnderstood."""
+    if _SPECIAL.isdisjoint(text.replace(" ", "")):
+        return _plain(text)
     return _Lexer(text, 0, len(text)).read()
+
+
+def _plain(text: str) -> list[Token]:
+    """Return the tokens of a text in which nothing means anything but blanks: a third of all."""
+    tokens: list[Token] = []
+    at = 0
+    for word in text.split(" "):
+        if word:
+            end = at + len(word)
+            tokens.append(("word", Word([("text", word, False)], at, end), at, end))
+        at += len(word) + 1
+    return tokens
 
 
 class _Lexer(Expansions):

@@ -97,9 +97,12 @@ class Found:
 
 
 class Scope:
-    """The state of reading one text; `loops_move`: a loop changes the folder, so that in loops none is known."""
+    """The state of reading one text; `loops_move`: a loop changes the folder, so that in loops none is known.
 
-    def __init__(self, tokens: list[Token], ground: Ground, *, loops_move: bool) -> None:
+    `has_names`: variables may be expanded in it; in most texts none is, and nobody needs to know what is assigned.
+    """
+
+    def __init__(self, tokens: list[Token], ground: Ground, *, loops_move: bool, has_names: bool) -> None:
         self.ground = ground
         self.cwd = ground.cwd
         self.loops_move = loops_move
@@ -114,7 +117,7 @@ class Scope:
         self.strict = False
         self.moved = False
         self.last_was_simple = False
-        self._assigned = _assigned(tokens)
+        self._assigned = _assigned(tokens) if has_names else None
         self._names: dict[str, str] = {}
         if self._assigned is not None:
             known = {"HOME": HOME, **ground.variables}

@@ -24,7 +24,6 @@ from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
 from planrun.source.risks import Risks
-from planrun.source.rules import failure_word, policy_of
 from planrun.source.shape import as_bool, as_duration, as_int, as_number, to_data
 from planrun.source.validate import Checked, shell_words
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Text
+    from planrun.model.policy import Policy
 
 _LINES = ("title", "description", "owner", "notes")
 # All that most steps say.
@@ -57,7 +57,7 @@ class Compiler:
         self.outputs = checked.outputs
         self.gates = checked.gates
         policy = self.root.get("policy")
-        self.policy = None if policy is None else policy_of(policy, self.gates)
+        self.policy = None if policy is None else self._policy(policy)
         found = self.root.get("defaults")
         self.defaults: dict[str, Node] = found.value if found is not None and found.kind == MAPPING else {}
         self.edges: dict[tuple[str, str], Edge] = {}  # many steps want the same of the same one
@@ -69,6 +69,11 @@ class Compiler:
         self.general = self.settings({}, self.defaults)
         self.names = Names()
         self.risks = Risks(self.texts(self.root.get("env")), self.words(self.root.get("env_file")))
+
+    def _policy(self, node: Node) -> Policy:
+        from planrun.source.rules import policy_of  # most plans have none
+
+        return policy_of(node, self.gates)
 
     def plan(self) -> Plan:
         """Put everything together."""
@@ -130,6 +135,8 @@ class Compiler:
     def meaning_of_failure(self, fields: dict[str, Any]) -> None:
         """Fill in what the policy says about failures of such a risk, where neither step nor `defaults` say it."""
         if self.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
+            from planrun.source.rules import failure_word
+
             word = failure_word(self.policy, fields.get("risk", "high"), fields.get("effects", ()))
             if word:
                 fields["on_failure"] = word

@@ -7,7 +7,6 @@ import posixpath
 from planrun.model.plan import Exec, Run
 from planrun.risk.actions import reads_bash
 from planrun.risk.classify import Setting
-from planrun.risk.scripts import known_scripts, scripts_of_argv
 from planrun.risk.tokens import HOLES
 from planrun.source.risks import TOO_MUCH
 
@@ -71,11 +70,17 @@ def _names(step: Step, action: Run | Exec) -> dict[str, tuple[str, ...]]:
     setting = Setting(cwd=_normal(workdir))
     if isinstance(action, Exec):
         argv = tuple(map(_filled, action.argv))
-        named = tuple(found.path for found in scripts_of_argv(argv, setting)) if _may(" ".join(argv)) else ()
+        if not _may(" ".join(argv)):
+            return {}
+        from planrun.risk.scripts import scripts_of_argv  # as below
+
+        named = tuple(found.path for found in scripts_of_argv(argv, setting))
         return {"scripts": named} if named else {}
     text = _filled(action.script)
     if not _may(text) or (step.shell and not reads_bash(step.shell)):
         return {}
+    from planrun.risk.scripts import known_scripts  # many plans run none
+
     found = None if step.risk_reason == TOO_MUCH else known_scripts(text, setting)
     if found is None:
         return _scanned(text, setting.cwd)

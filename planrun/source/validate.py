@@ -10,19 +10,18 @@ from planrun.source.availability import Availability
 from planrun.source.edges import add_condition_links, check_cycles, check_links
 from planrun.source.formulas import OPEN, Formulas
 from planrun.source.fragments import check_fragments
-from planrun.source.gates import ANSWER, Gate, check_gates, gates_of
 from planrun.source.node import MAPPING, SCALAR, Node
 from planrun.source.outline import Draft, Outline, members, scalar
 from planrun.source.problems import in_order
 from planrun.source.quoting import check_quoting
 from planrun.source.references import References
-from planrun.source.rules import check_policy
 from planrun.source.secrecy import RESERVED, check_secrets, declared_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.source.gates import Gate
     from planrun.source.problems import Problem
 
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
@@ -62,8 +61,7 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         for draft in outline.drafts
         if "outputs" in draft.keys
     }
-    gates = gates_of(outline)
-    outputs.update({name: {ANSWER: gate.fragment} for name, gate in gates.items()})
+    gates = _gates(outline, outputs)
     if formulas.listed:
         available = Availability(outline, _questions(formulas))
         references = References(outline, params, outputs, declared_secrets(outline.root))
@@ -73,8 +71,13 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
             references.check(formula, available)
         check_quoting(outline, formulas.listed)
     if gates:
+        from planrun.source.gates import check_gates
+
         check_gates(outline, gates)
-    check_policy(outline, gates)
+    if outline.root.get("policy") is not None:
+        from planrun.source.rules import check_policy  # most plans have none
+
+        check_policy(outline, gates)
     check_secrets(outline)
     _check_texts(outline)
     _check_limits(outline)
@@ -82,6 +85,17 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
     checked.gates = gates
     checked.problems = in_order(outline.problems)
     return checked
+
+
+def _gates(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> dict[str, Gate]:
+    """Return the gates of a plan, and add their answers to the outputs."""
+    if not any([draft.is_gate for draft in outline.drafts]):  # noqa: C419 - half the time
+        return {}
+    from planrun.source.gates import ANSWER, gates_of  # most plans have none
+
+    gates = gates_of(outline)
+    outputs.update({name: {ANSWER: gate.fragment} for name, gate in gates.items()})
+    return gates
 
 
 def _check_ids(outline: Outline) -> None:

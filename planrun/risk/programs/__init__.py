@@ -89,7 +89,7 @@ reading standard input as code (an interpreter without operand) stay out as well
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
 
 from planrun.risk.levels import high
 from planrun.risk.table import Rule
@@ -143,7 +143,9 @@ def rules(name: str) -> Rules | None:
     family = _INDEX.get(name)
     if family is None:
         return None
-    found: Rules | None = import_module(f"planrun.risk.programs.{family}").PROGRAMS.get(name)
+    module = f"{__name__}.{family}"
+    __import__(module)  # importlib.import_module would load `warnings` for this
+    found: Rules | None = sys.modules[module].PROGRAMS.get(name)
     return found
 
 
