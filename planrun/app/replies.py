@@ -122,7 +122,10 @@ def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInput(str(error)) from None
         step = state.steps[name]
-        gate = step.after or step.gate
+        asks = step.step.kind in ("ask", "decide")
+        gate = step.after or (step.gate if asks else None)
+        if gate is None and not asks:  # what becomes of a failure is asked after it
+            raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
         before = gate.answered if gate else None
         if step.ended or step.status == "running" or (before is not None and before.answer != answer):
             raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")

@@ -82,3 +82,18 @@ def test_only_what_there_is_can_be_answered(failing: Command) -> None:
     assert done.returncode == 2
     assert "retry, skip, continue, block, abort" in done.stderr
     assert not (failing.folder / ".planrun" / "runs").exists()
+
+
+def test_nobody_decides_about_a_failure_before_it_is_there(failing: Command) -> None:
+    """While the step waits for its approval, there is no failure to speak of, and the answer is refused."""
+    (failing.folder / "plan.yml").write_text(
+        PLAN.replace("policy:", "policy:\n  rules: [{require: {step: build}}]")
+    )
+    assert failing("execute", "plan.yml").returncode == 5
+    refused = failing("decide", "last", "build=continue")
+    assert refused.returncode == 2
+    assert "planrun approve" in refused.stderr
+    assert failing("approve", "last", "build").returncode == 0
+    assert failing("resume", "last").returncode == 5
+    assert failing("decide", "last", "build=continue").returncode == 0
+    assert failing("resume", "last").returncode == 0
