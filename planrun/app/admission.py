@@ -81,7 +81,7 @@ class Admission:
             return (found, approvals.approver(found)) if found else None
 
         judges.questions = Questions(self._answers, steps, clock, granted)
-        judges.door = Door(place.rundir, place.workspace, clock, vault)
+        judges.door = Door(place.rundir, clock, vault)
         return PolicyGates(judges, clock, place)
 
 

@@ -14,7 +14,6 @@ from planrun.app.resuming import reopen
 from planrun.app.running import Session
 from planrun.app.settings import current_folder
 from planrun.errors import EXIT_DENIED, Denied, InvalidInput
-from planrun.executors.mark import Marks
 from planrun.executors.peers import from_step
 from planrun.executors.tree import HAS_PROC
 from planrun.model import events as ev
@@ -55,7 +54,7 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
     """
     rundir = find(run)
     name = os.path.basename(rundir)
-    _refuse_steps(name)
+    _refuse_steps()
     limit = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -70,10 +69,10 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
             time.sleep(stopping.PAUSE)
 
 
-def _refuse_steps(run: str) -> None:
+def _refuse_steps() -> None:
     """Raise Denied when this process belongs to a step: what is asked is for people and for who reviewed the plan."""
     inside = "PLANRUN_RUN" in os.environ or "PLANRUN_STEP" in os.environ
-    if inside or (HAS_PROC and from_step(os.getpid(), run, Marks(current_folder()).workspace)):
+    if inside or (HAS_PROC and from_step(os.getpid())):
         raise Denied(
             "a step of a run cannot answer gates: answer from another shell, or by an option of `execute`"
         )

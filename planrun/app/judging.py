@@ -10,6 +10,7 @@ from planrun.risk.actions import of_argv, of_script
 from planrun.risk.classify import Risk, Setting
 from planrun.risk.levels import HIGH, rank
 from planrun.source.risks import commands_of
+from planrun.steps.environment import looks_secret
 from planrun.steps.outputs import SCRIPT
 
 TYPE_CHECKING = False
@@ -44,10 +45,34 @@ def as_started(step: Step, job: Job, place: Place) -> tuple[dict[str, Any], Risk
         "risk": level if declared else found.level,
         "reason": "the plan declares it" if declared else found.reason,
         "effects": found.effects,
-        "text": job.argv[-1] if isinstance(step.action, Run) else " ".join(job.argv),
+        "text": _text(step, job),
         **facts_of_commands(found),
+        "inherited": tuple(filter(looks_secret, place.env)),
     }
+    # What a rule allows by its words it allows here: elsewhere they may name other programs and files.
+    if not _is_inside(job.cwd, place.workspace):
+        fields["is_bare"] = False
     return fields, found
+
+
+def _text(step: Step, job: Job) -> str:
+    """Return what is about to be read or started, also where it is too long to be an argument."""
+    if not isinstance(step.action, Run):
+        return " ".join(job.argv)
+    if not _is_in_file(job):
+        return job.argv[-1]
+    with open(job.argv[-1], encoding="utf-8", errors="replace", newline="") as file:
+        return file.read()
+
+
+def _is_in_file(job: Job) -> bool:
+    return job.argv[-1] == f"{job.env.get('PLANRUN_OUTPUT', '')}{SCRIPT}"
+
+
+def _is_inside(folder: str, workspace: str) -> bool:
+    """Whether a folder, links followed, is one of the workspace."""
+    root = os.path.realpath(workspace)
+    return os.path.realpath(folder) == root or os.path.realpath(folder).startswith(root.rstrip("/") + "/")
 
 
 def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
@@ -87,7 +112,7 @@ def _classified(step: Step, job: Job, place: Place) -> Risk:
     )
     if isinstance(step.action, Exec):
         return of_argv(job.argv, env, setting)
-    if job.argv[-1] == f"{output}{SCRIPT}":
+    if _is_in_file(job):
         return Risk(level=HIGH, reason="the script is too long to look into", understood=False)
     return of_script(job.argv[-1], job.argv[:-1], env, setting)
 

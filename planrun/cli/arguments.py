@@ -281,6 +281,8 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
         into[option.name] = _span(where, value)
     elif option.kind == "choice" and value not in option.choices:
         raise InvalidInput(f'{where} takes {", ".join(option.choices)}, not "{value}"')
+    elif not value:  # such as a variable of the caller that is not set: nothing is chosen by that
+        raise InvalidInput(f"{where} takes {option.metavar}, not nothing")
     else:
         into[option.name] = value
 

@@ -23,6 +23,8 @@ _LOCKS = 10  # RLIMIT_LOCKS on every architecture; Python has no name for it
 _WORKSPACES = 8 * 10**8  # as many as leave the largest mark below 2**63
 _PLANRUNS = 10**4
 _ATTEMPTS = 10**6
+MARKS = range(10**8 * _PLANRUNS * _ATTEMPTS, (10**8 + _WORKSPACES) * _PLANRUNS * _ATTEMPTS)
+"""Every mark that there is, of whatever workspace."""
 _FEW = 200  # process ids that are faster looked at one by one than by listing all there are
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from planrun.executors.mark import mark_of
-from planrun.executors.tree import HAS_PROC, carries, origin
+from planrun.executors.mark import MARKS, mark_of
+from planrun.executors.tree import HAS_PROC, has_variable, origin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,21 +17,20 @@ if TYPE_CHECKING:
 
 _MOST = 4096  # ancestors: more than any system has, where process ids are used again while they are looked at
 # What every step of any run has in its environment, whatever else; see `tree.COOKIE`.
-_RUN = "PLANRUN_RUN"
+_RUN = b"PLANRUN_RUN="
 
 
-def from_step(pid: int, run: str, marks: range) -> bool:
-    """Whether a process, an ancestor of it, or who leads its session or group belongs to a step of `run`.
+def from_step(pid: int) -> bool:
+    """Whether a process, an ancestor of it, or who leads its session or group belongs to a step, of whatever run.
 
-    `marks`: those of the run's workspace. A process that is gone counts as one of a step: nobody can tell. What this
-    process itself started does, too: planrun starts nothing but steps.
+    A process that is gone counts as one of a step: nobody can tell. What this process itself started does, too:
+    planrun starts nothing but steps.
     """
     if not HAS_PROC or not origin(pid):
         return True
-    cookie = (os.fsencode(f"{_RUN}={run}"),)
     own = os.getpid()
     return any(
-        (found == own and found != pid) or mark_of(found) in marks or carries(found, cookie)
+        (found == own and found != pid) or mark_of(found) in MARKS or has_variable(found, _RUN)
         for found in _relations(pid)
     )
 

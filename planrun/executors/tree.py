@@ -159,12 +159,22 @@ def _group_of(pid: int) -> int:
 
 def carries(pid: int, cookie: tuple[bytes, ...]) -> bool:
     """Whether a process was started with all these entries in its environment."""
+    environment = _environment(pid)
+    return bool(environment) and all(entry in environment for entry in cookie)
+
+
+def has_variable(pid: int, begin: bytes) -> bool:
+    """Whether a process was started with an entry that begins so in its environment."""
+    return any(entry.startswith(begin) for entry in _environment(pid))
+
+
+def _environment(pid: int) -> list[bytes]:
+    """Return what a process was started with; nothing for one that is gone, or somebody else's."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            environment = file.read().split(b"\0")
-    except OSError:  # gone, or somebody else's
-        return False
-    return all(entry in environment for entry in cookie)
+            return file.read().split(b"\0")
+    except OSError:
+        return []
 
 
 def _writes(pid: int, log: tuple[int, int]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from planrun.model.policy import Policy
 from planrun.model.record import Record
-from planrun.policy.patterns import any_fits, fits, has_words, in_command, is_command
+from planrun.policy.patterns import any_fits, has_words, in_command, in_text, is_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Facts(Record):
     text: str = ""  # of the action
     is_understood: bool = True
     is_bare: bool = False  # the commands are all there is: nothing is redirected, no variable set
+    inherited: tuple[str, ...] = ()  # names of credentials that the step sees without listing them
     ref: str = ""
     event: str = ""
 
@@ -132,11 +133,11 @@ def matches(rule: Rule, facts: Facts) -> bool:
     match, step = rule.match, facts.step
     named: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         (match.step, (step.id,)),
-        (match.tool, (step.kind,)),
+        (match.tool, _tools(rule, step)),
         (match.origin, (step.origin,)),
         (match.ref, (facts.ref,)),
         (match.event, (facts.event,)),
-        (match.secret, step.secrets),
+        (match.secret, step.secrets if rule.verb == "allow" else (*step.secrets, *facts.inherited)),
         (match.effect, facts.effects),
     )
     return (
@@ -145,6 +146,11 @@ def matches(rule: Rule, facts: Facts) -> bool:
         and (not match.words or _words_fit(match, facts))
         and (not match.command or _command_fits(rule, facts))
     )
+
+
+def _tools(rule: Rule, step: Step) -> tuple[str, ...]:
+    """Return what a step is called by rules: a `run` is a `shell`, too, where that takes something away."""
+    return (step.kind, "shell") if step.kind == "run" and rule.verb != "allow" else (step.kind,)
 
 
 def _risk_fits(rule: Rule, risk: str) -> bool:
@@ -171,10 +177,9 @@ def _command_fits(rule: Rule, facts: Facts) -> bool:
         )
     if any(in_command(pattern, words) for pattern in patterns for words in facts.commands):
         return True
-    if facts.is_understood:
+    if facts.is_understood and facts.risk != "high":  # such a text hands no code to anybody
         return False
-    rows = facts.text.split("\n")
-    return any(fits(f"*{pattern}*", row) for pattern in patterns for row in rows)
+    return any(in_text(pattern, facts.text) for pattern in patterns)
 
 
 def in_force(layers: Layers) -> str:

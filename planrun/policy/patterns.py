@@ -8,6 +8,10 @@ if TYPE_CHECKING:
 
 
 _GLOBS = frozenset("*?[")
+_ADDERS = frozenset(("xargs", "parallel"))  # programs that run another one with words from elsewhere
+_OPTIONS = 32  # that are looked behind
+_QUOTING = str.maketrans("", "", "'\"\\")
+_PARTING = str.maketrans(dict.fromkeys(";&|(){}`", "\n"))
 
 
 def fits(pattern: str, text: str) -> bool:
@@ -36,36 +40,102 @@ def any_fits(patterns: Iterable[str], texts: Iterable[str]) -> bool:
 def in_command(pattern: str, words: Sequence[str | None]) -> bool:
     """Say whether a command may be what a pattern means, or hand it on: `timeout 5 git push` is `git push*`, too.
 
-    It errs on the side of yes: every word may begin the command that is meant, and where a word is not known before
-    the command runs (None, or what a shell may take for names of files) its first one is enough.
+    It errs on the side of yes: every word may begin the command that is meant, wherever its program is and whatever
+    options stand before its arguments (`/usr/bin/git -C . push`), and where a word is not known before the command
+    runs (None, or what a shell may take for names of files, or what `xargs` adds) its first one is enough.
     """
+    pattern = one_blank(pattern)
     words = [None if word is not None and _GLOBS.intersection(word) else word for word in words]
-    return any(_from_here(pattern, words[at:]) for at, word in enumerate(words) if word is not None or not at)
+    adds = next((at for at, word in enumerate(words) if word and _name(word) in _ADDERS), len(words))
+    return any(
+        _from_here(pattern, _added_to(words[at:]) if at > adds else words[at:])
+        for at, word in enumerate(words)
+        if word is not None or not at
+    )
+
+
+def _added_to(words: list[str | None]) -> list[str | None]:
+    """Return a command as `xargs` may go on with it; what it is to do is known where more than options stand there."""
+    is_open = all(word is not None and word[:1] == "-" for word in words[1:])
+    return [*words, None] if is_open else words
 
 
 def _from_here(pattern: str, words: Sequence[str | None]) -> bool:
+    first, program = words[0], pattern.partition(" ")[0]
     known = [word for word in words if word is not None]
-    if len(known) == len(words):
-        text = " ".join(known)
-        return fits(pattern, text) or fits(pattern, f"{text} ")
-    first = words[0]
-    return first is None or fits(pattern.split(" ", maxsplit=1)[0], first)
+    is_program = first is None or fits(program, first) or fits(program, _name(first))
+    if len(known) < len(words):
+        return is_program
+    return any(
+        _is_text(pattern, [name, *known[1:]]) for name in dict.fromkeys((known[0], _name(known[0])))
+    ) or (is_program and _behind_options(pattern, known))
+
+
+def _is_text(pattern: str, words: Sequence[str]) -> bool:
+    text = " ".join(words)
+    return fits(pattern, text) or fits(pattern, f"{text} ")
+
+
+def _behind_options(pattern: str, words: Sequence[str]) -> bool:
+    """Say whether a pattern fits without the options before the first argument, each with a value or without one."""
+    starts = {1}
+    for at in range(1, len(words)):
+        if at in starts and words[at][:1] == "-":
+            starts |= {at + 1, at + 2}
+        if at > _OPTIONS:
+            return True  # nobody writes so many
+    name = _name(words[0])
+    return any(_is_text(pattern, [name, *words[at:]]) for at in starts if 1 < at <= len(words))
+
+
+def in_text(pattern: str, text: str) -> bool:
+    """Say whether a command that a pattern means may stand anywhere in a text, whoever is to read it as one.
+
+    Quotes count for nothing here, so that it is found in `bash -c '…'`, behind `eval`, and in what another shell reads.
+    """
+    pattern = one_blank(pattern)
+    lines = _plain(text)
+    if any(fits(f"*{pattern}*", one_blank(line)) for line in lines.split("\n")):
+        return True
+    return any(
+        in_command(pattern, words) for words in map(str.split, lines.translate(_PARTING).split("\n")) if words
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text without quotes and escapes, and with continued lines in one."""
+    return text.replace("\\\n", "").translate(_QUOTING)
+
+
+def one_blank(text: str) -> str:
+    """Return a text with one blank between its words and none around them."""
+    return " ".join(text.split())
+
+
+def _name(program: str) -> str:
+    return program.rpartition("/")[2]
 
 
 def is_command(pattern: str, words: Sequence[str | None]) -> bool:
     """Say whether a command is certainly what a pattern means."""
     known = [word for word in words if word is not None]
-    return len(known) == len(words) and fits(pattern, " ".join(known))
+    return len(known) == len(words) and fits(one_blank(pattern), " ".join(known))
 
 
 def has_words(wanted: str, text: str) -> bool:
-    """Say whether a text has a word, or several in a row, whatever their case: `deploy` is in `Deploy-to-prod`."""
-    found = _words(text)
+    """Say whether a text has a word, or several in a row, whatever their case: `deploy` is in `Deploy-to-prod`.
+
+    Quotes do not hide one: `de''ploy` is `deploy` to a shell.
+    """
     sought = _words(wanted)
     if not sought:
         return False
     length = len(sought)
-    return any(found[at : at + length] == sought for at in range(len(found) - length + 1))
+    return any(
+        found[at : at + length] == sought
+        for found in (_words(text), _words(_plain(text)))
+        for at in range(len(found) - length + 1)
+    )
 
 
 def _words(text: str) -> list[str]:

@@ -38,7 +38,7 @@ def reads_bash(shell: Sequence[str]) -> bool:
     """Say whether an argv starts bash, or a shell that means the same by the texts that are understood."""
     name, *options = shell
     if name.rpartition("/")[2] not in _SHELLS or (
-        name.startswith("/") and not name.startswith(("/bin/", "/usr/"))
+        name.startswith("/") and (not name.startswith(("/bin/", "/usr/")) or ".." in name.split("/"))
     ):
         return False
     if "/" in name and not name.startswith("/"):

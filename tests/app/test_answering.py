@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import LIMIT
+from tests.conftest import LIMIT, Command
 from tests.gated import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.conftest import Command
 
 ASKING = """\
 version: 1
@@ -405,6 +404,27 @@ steps:
     assert "cannot answer" in log.read_text()
     assert folder.events("gate_answered") == []
     assert folder.ran() == []
+
+
+def test_a_step_cannot_answer_for_another_run(
+    folder: Folder, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Nor can it in another folder, without its environment: a step is no person anywhere."""
+    other = Folder(Command(tmp_path_factory.mktemp("other")))
+    waits = "version: 1\nsteps:\n  - {id: sure, ask: {question: Publish?}}\n"
+    assert other.execute(waits).returncode == 5
+    found = folder.execute(f"""\
+version: 1
+env: {{P: {json.dumps(sys.executable)}, PYTHONPATH: {json.dumps(os.environ.get("PYTHONPATH", ""))}}}
+steps:
+  - id: try
+    run: |
+      cd {other.path}
+      env -u PLANRUN_RUN -u PLANRUN_STEP "$P" -m planrun approve last sure || test $? = 3
+      env -i PYTHONPATH="$PYTHONPATH" setsid -w "$P" -m planrun approve last sure || test $? = 3
+""")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert other.events("gate_answered") == []
 
 
 def test_errors_name_what_waits(folder: Folder) -> None:

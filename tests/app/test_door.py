@@ -66,7 +66,7 @@ class House:
         for name, kind in (("sure", "ask"), ("push", "approval")):
             self.state.apply(ev.GateOpened(at=self.clock.stamp(), step=name, kind=kind))
         self.workspace = folder
-        self.door = Door(str(self.rundir), str(folder), self.clock)
+        self.door = Door(str(self.rundir), self.clock)
 
     def connect(self) -> socket.socket:
         """Connect from this process, which counts as planrun itself."""
@@ -196,7 +196,7 @@ def test_who_leaves_at_once_has_answered_nothing(house: House) -> None:
 def test_a_step_is_turned_away(house: House) -> None:
     """By its mark, by its environment, by an ancestor that has one of them: with or without what it can take off."""
     marks = Marks(str(house.workspace))
-    refused = '"a step of this run cannot answer its gates"'
+    refused = '"a step of a run cannot answer gates"'
     heard, told = house.ask(YES, env={"PLANRUN_RUN": RUN})
     assert (heard, refused in told) == ([], True)
     # The parent has the cookie, the one that connects has an empty environment.
@@ -216,7 +216,7 @@ def test_a_child_of_planrun_is_a_step(tmp_path: Path) -> None:
     house = House(tmp_path)
     heard, told = house.ask(YES, "env", "-i")
     assert heard == []
-    assert "a step of this run cannot answer" in told
+    assert "a step of a run cannot answer" in told
     house.door.close()
 
 
@@ -230,7 +230,7 @@ def test_the_socket_is_there_while_somebody_is_asked(house: House) -> None:
     assert not path.exists()
     assert house.door.heard(house.state) == []
     path.write_text("left behind")
-    Door(str(house.rundir), str(house.workspace), house.clock)
+    Door(str(house.rundir), house.clock)
     assert not path.exists()
 
 

@@ -137,6 +137,60 @@ def test_deny_finds_a_command_in_whatever_hands_it_on(command: str) -> None:
     assert answer(facts("high", "ls -l", command), rule)[0] == "deny"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/usr/bin/git push",
+        "./bin/git push origin",
+        "git --no-pager push",
+        "git -C sub -c a=b push -f",
+        "git " + "-x " * 40 + "push",
+        "xargs git",
+        "parallel -j 4 git",
+    ],
+)
+def test_deny_finds_a_command_wherever_it_is_and_behind_its_options(command: str) -> None:
+    """Another path of the program, options before what it is to do, and words from a pipe hide nothing."""
+    rule = policy("high", ("deny", {"command": ("git  push*",)}))
+    assert answer(facts("high", command), rule)[0] == "deny"
+    for other in ("git -C sub log", "git stash push", "xargs git log", "git-push"):
+        assert answer(facts("medium", other), rule)[0] == "allow", other
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bash -c 'cd . && git push'",
+        "eval 'true; git   push'",
+        "bash <<E\ngit push\nE",
+        "python3 -c 'import os; os.system(\"git push\")'",
+        "alias q='git push'",
+        "sh -c 'git \\\n push'",
+        "bash -c \"g''it -C . push\"",
+    ],
+)
+def test_deny_finds_a_command_in_what_another_program_reads(text: str) -> None:
+    """In a text of class high, what is in quotes or in a here-document may be run; below it, it is not."""
+    rule = policy("high", ("deny", {"command": ("git push*",)}))
+    step = facts().step
+    assert answer(Facts(step=step, risk="high", text=text), rule)[0] == "deny"
+    quoted = Facts(step=step, risk="low", text="git commit -m 'no git push'", commands=(("git", "commit"),))
+    assert answer(quoted, rule)[0] == "allow"
+
+
+def test_a_shell_is_a_run_where_a_rule_takes_away() -> None:
+    """`deny: {tool: shell}` is about scripts, under whatever key they stand; `allow` lets in what it names."""
+    assert answer(facts(), policy("high", ("deny", {"tool": ("shell",)})))[0] == "deny"
+    assert answer(facts(), policy("none", ("allow", {"tool": ("shell",)})))[0] == "ask"
+
+
+def test_a_secret_that_is_inherited_counts_where_a_rule_takes_away() -> None:
+    """A step need not list what it sees anyway."""
+    found = facts(inherited=("PYPI_TOKEN",))
+    assert answer(found, policy("high", ("deny", {"secret": ("PYPI_*",)})))[0] == "deny"
+    assert answer(found, policy("none", ("allow", {"secret": ("PYPI_*",)})))[0] == "ask"
+
+
 def test_names_of_files_may_be_any() -> None:
     """A pattern of the shell is no way around a rule about what it stands for."""
     rule = policy("high", ("deny", {"command": ("rm -rf dist*",)}))

@@ -48,6 +48,8 @@ def test_patterns_agree_with_regular_expressions() -> None:
         ("drop table", "DROP\n  TABLE x", True),
         ("drop table", "table drop", False),
         ("-", "a-b", False),
+        ("deploy", "kubectl de''ploy", True),
+        ("deploy", 'de\\\nploy "now"', True),
     ],
 )
 def test_words_are_whole(wanted: str, text: str, *, expected: bool) -> None:

@@ -21,6 +21,8 @@ from planrun.risk.classify import NO_SETTING, classify
         ("bash -O extglob -c", False),
         ("./bash -c", False),
         ("/tmp/bash -c", False),
+        ("/usr/../tmp/bash -c", False),
+        ("/bin/../proc/self/cwd/bash -c", False),
         ("python -c", False),
         ("env bash -c", False),
     ],

@@ -1,0 +1,78 @@
+"""What somebody tries who may write the plan, or the command line's variables, and not the policy."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., subprocess.CompletedProcess[str]]
+    Attempt = Callable[..., tuple[int, bool]]
+
+
+@pytest.fixture
+def attempt(planrun: Run, tmp_path: Path) -> Attempt:
+    """Run one step under a ceiling; returns the exit code, and whether it made a file `ran`."""
+
+    def attempted(policy: dict[str, Any], step: dict[str, Any], **top: Any) -> tuple[int, bool]:
+        plan = {"version": 1, **top, "steps": [{"id": "a", **step}]}
+        (tmp_path / "plan.yml").write_text(json.dumps(plan))
+        (tmp_path / "ceiling.yml").write_text(json.dumps(policy))
+        done = planrun("execute", "plan.yml", "--policy", "ceiling.yml")
+        return done.returncode, (tmp_path / "ran").exists()
+
+    return attempted
+
+
+def test_a_shell_of_the_workspace_is_none_of_the_systems(attempt: Attempt, tmp_path: Path) -> None:
+    """A path that only begins like one of the system does not lend its class to the workspace's program."""
+    (tmp_path / "bash").write_text("#!/bin/sh\ntouch ran\n")
+    (tmp_path / "bash").chmod(0o755)
+    up = "/usr/../proc/self/cwd/bash"
+    assert attempt({"auto_approve": "read-only"}, {"run": "ls", "shell": up}) == (5, False)
+
+
+def test_a_long_script_is_searched_as_any_other(attempt: Attempt) -> None:
+    """A text that goes through a file is what rules are about, not the name of that file."""
+    long = "# " + "x" * 30_000 + "\ntouch ran # deploy"
+    assert attempt({"rules": [{"deny": {"command": "touch r*"}}]}, {"run": long}) == (3, False)
+    assert attempt({"rules": [{"deny": {"words": "deploy"}}]}, {"run": long}) == (3, False)
+
+
+def test_a_rule_about_a_secret_holds_for_steps_that_inherit_it(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`inherit_env: all` is no way around a rule that counts who lists a secret."""
+    monkeypatch.setenv("SOME_TOKEN", "0a1b2c3d4e5f")
+    rules = {"rules": [{"deny": {"secret": "SOME_TOKEN"}}]}
+    assert attempt(rules, {"run": "touch ran"}, defaults={"inherit_env": "all"}) == (3, False)
+    assert attempt(rules, {"run": "touch ran"}) == (0, True)
+
+
+def test_a_rule_allows_a_command_in_the_workspace_only(attempt: Attempt, tmp_path: Path) -> None:
+    """The same words in a folder elsewhere, be it behind a link, are another command."""
+    rules = {"auto_approve": "none", "rules": [{"allow": {"command": "make *"}}]}
+    elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "Makefile").write_text("x:\n\ttouch ran\n")
+    os.symlink(elsewhere, tmp_path / "link")
+    for folder in ("link", str(elsewhere), f"../{elsewhere.name}"):
+        assert attempt(rules, {"run": "make x", "workdir": folder})[0] == 5, folder
+    assert not (elsewhere / "ran").exists()
+
+
+@pytest.mark.parametrize("option", ["--policy", "--decisions", "--report-dir"])
+def test_an_option_without_a_value_is_no_option_left_out(planrun: Run, tmp_path: Path, option: str) -> None:
+    """`--policy "$POLICY"` with a variable that is not set ends with exit code 2, and not without a ceiling."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: a, run: touch ran}]\n")
+    done = planrun("execute", "plan.yml", option, "")
+    assert done.returncode == 2
+    assert f"{option} takes" in done.stderr
+    assert not (tmp_path / "ran").exists()
