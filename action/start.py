@@ -1,7 +1,7 @@
-"""Turn the inputs of action.yml into `planrun execute …` and become it.
+"""Turn the inputs of action.yml into `planrun execute …` or `planrun review …` and become it.
 
 The inputs come as environment variables, never as text inside a script, so that no input can be more
-than one word of the command. Exit code 2 for an input that cannot be used.
+than one word of the command. Exit code 2 for an input that cannot be used, 3 for a plan of a fork that is to run.
 """
 
 from __future__ import annotations
@@ -13,14 +13,24 @@ from pathlib import Path
 from typing import NoReturn
 from uuid import uuid4
 
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True  # where this file lies may be the checkout
+    sys.path.append(str(Path(__file__).resolve().parents[1]))  # -I leaves it out
+
+from action import commits
+from action.origin import Origin, UnusableInputError, origin_of
+
 PREFIX = "PLANRUN_INPUT_"
 YES = frozenset({"true", "True", "TRUE"})
 NO = frozenset({"", "false", "False", "FALSE"})
 """What GitHub's own toolkit takes for a boolean, and nothing for an input that was left out."""
 
 
-class UnusableInputError(Exception):
-    """An input that cannot become part of the command; the text is for the person who wrote it."""
+MODES = ("execute", "review")
+
+
+class RefusedError(Exception):
+    """A job that does not get what it asks for; the text says why."""
 
 
 class Inputs:
@@ -61,21 +71,80 @@ class Inputs:
         return value in YES
 
 
-def command(inputs: Inputs) -> list[str]:
-    """Return the arguments of planrun that the inputs ask for."""
+def command(inputs: Inputs, origin: Origin) -> list[str]:
+    """Return the arguments of planrun that the inputs ask for, in the folder where it is to work.
+
+    Raises UnusableInputError; RefusedError when the plan of a fork is to run.
+    """
     plan = inputs.text("plan")
     if not plan:
         raise UnusableInputError("input plan is empty: it names the plan to run")
-    words = ["execute"]
-    for name in ("jobs", "report-dir", "junit-dialect"):
-        if value := inputs.text(name):
-            words += [f"--{name}={value}"]
+    mode = inputs.text("mode") or "execute"
+    if mode not in MODES:
+        raise UnusableInputError(f"input mode must be {' or '.join(MODES)}, not {mode!r}")
+    if mode == "execute" and origin.fork:
+        raise RefusedError(
+            f"this pull request comes from {origin.fork}, and plans of other repositories are not run; "
+            "`mode: review` works"
+        )
+    words = [mode, *_shared(inputs, origin), *(_running if mode == "execute" else _reviewing)(inputs, origin)]
+    return [*words, "--", plan]
+
+
+def _shared(inputs: Inputs, origin: Origin) -> list[str]:
+    """Return the words of all modes; policy and approvals of a change that is not merged are those of its base."""
+    words = [f"--{name}={value}" for name in ("report-dir", "auto-approve") if (value := inputs.text(name))]
     words += [f"--param={value}" for value in inputs.values("params")]
+    policy, files = inputs.text("policy"), inputs.lines("approvals")
+    ref = inputs.text("policy-ref")
+    if origin.doubtful and (files or (policy and not ref)):
+        raise UnusableInputError(
+            f"this is {origin.doubtful}, so nobody can tell whether what is checked out is merged: "
+            "name the commit of the policy by policy-ref, and no approvals"
+        )
+    base = commits.ensure(origin.base) if origin.proposed and (files or (policy and not ref)) else ""
+    if policy:
+        words.append(f"--policy={_in_commit(policy, _policy_commit(ref, base, origin))}")
+    return words + [f"--approval={_in_commit(file, base)}" for file in files]
+
+
+def _policy_commit(ref: str, base: str, origin: Origin) -> str:
+    """Return the commit that the policy is read from; empty: from the checkout."""
+    if not ref:
+        return base
+    found = commits.ensure(ref)
+    own = {*origin.heads, commits.head()} - {origin.base}
+    if origin.proposed and found in own:
+        raise UnusableInputError(f"input policy-ref names {ref}, which is the pull request itself")
+    return found
+
+
+def _in_commit(path: str, commit: str) -> str:
+    """Return how planrun is given a file, from this folder, of a commit or (without one) of the checkout."""
+    if not commit:
+        return path if ":" not in path or path.startswith(("/", "./", "../")) else f"./{path}"
+    from planrun.app.revisions import path_from_root
+    from planrun.errors import InvalidInput
+
+    try:
+        return f"{commit}:{path_from_root(os.path.join('.', os.path.relpath(path)))}"
+    except InvalidInput as error:
+        raise UnusableInputError(str(error)) from None
+
+
+def _running(inputs: Inputs, _origin: Origin) -> list[str]:
+    words = [f"--{name}={value}" for name in ("jobs", "junit-dialect") if (value := inputs.text(name))]
     for name in ("only", "skip"):
         words += [f"--{name}={line}" for line in inputs.lines(name)]
-    if inputs.flag("strict"):
-        words.append("--strict")
-    return [*words, *inputs.words("args"), "--", plan]
+    words += [f"--decide={value}" for value in inputs.values("decide")]
+    words += [f"--{name}" for name in ("strict", "locked") if inputs.flag(name)]
+    return [*words, *inputs.words("args")]
+
+
+def _reviewing(inputs: Inputs, origin: Origin) -> list[str]:
+    named = inputs.text("base") or origin.base
+    base = commits.ensure(named) if named else commits.parent()
+    return [f"--base={base}"] if base else []
 
 
 def tell_upload(environment: dict[str, str], folder: Path, reports: str) -> None:
@@ -92,22 +161,23 @@ def become_planrun(environment: dict[str, str]) -> NoReturn:
     folder = Path(environment.get("GITHUB_WORKSPACE", "."), inputs.text("working-directory")).resolve()
     if not folder.is_dir():
         raise UnusableInputError(f"input working-directory: {folder} is no folder")
-    words = command(inputs)
+    os.chdir(folder)
+    words = command(inputs, origin_of(environment))
     if "GITHUB_OUTPUT" in environment:
         tell_upload(environment, folder, inputs.text("report-dir") or "planrun-out")
     program = str(Path(sys.executable).with_name("planrun"))
     passed_on = {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
-    os.chdir(folder)
     os.execve(program, [program, *words], passed_on)
 
 
 def main() -> int:
-    """Become planrun, or say which input stands in the way."""
+    """Become planrun, or say what stands in the way."""
     try:
         become_planrun(dict(os.environ))
-    except UnusableInputError as error:
-        sys.stdout.write(f"::error title=planrun::{str(error).replace('%', '%25')}\n")
-        return 2
+    except (UnusableInputError, RefusedError) as error:
+        text = str(error).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        sys.stdout.write(f"::error title=planrun::{text}\n")
+        return 3 if isinstance(error, RefusedError) else 2
 
 
 if __name__ == "__main__":

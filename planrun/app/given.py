@@ -53,7 +53,7 @@ def all_given(pattern: str, noun: str) -> list[Given]:
     A path that is no pattern, or names a file as it stands, is that file. Raises InvalidInput, InvalidPlan.
     """
     folder, last = _parted(pattern)
-    if not _is_pattern(last) or (is_file(pattern) and os.path.lexists(pattern)):
+    if not is_pattern(last) or (is_file(pattern) and os.path.lexists(pattern)):
         return [read_given(pattern, noun)]
     found = _in_folder(folder, last) if is_file(pattern) else _committed(pattern)
     return [read_given(name, noun) for name in _counted(pattern, found)]
@@ -64,7 +64,7 @@ def not_committed(pattern: str) -> Iterator[str]:
     folder, last = _parted(pattern)
     if is_file(pattern):
         return
-    if not _is_pattern(last):
+    if not is_pattern(last):
         return
     known = {name.partition(":")[2] for name in _committed(pattern)}
     ref, _, path = pattern.partition(":")
@@ -80,12 +80,13 @@ def _parted(pattern: str) -> tuple[str, str]:
     if not folder and not is_file(pattern):
         folder, _, last = pattern.rpartition(":")
         folder = f"{folder}:"
-    if _is_pattern(folder.partition(":")[2] if not is_file(pattern) else folder):
+    if is_pattern(folder.partition(":")[2] if not is_file(pattern) else folder):
         raise InvalidInput(f"only the last part of a path may be a pattern: {pattern}")
     return folder, last
 
 
-def _is_pattern(text: str) -> bool:
+def is_pattern(text: str) -> bool:
+    """Say whether the last part of a path stands for several names."""
     return any(char in text for char in "*?[")
 
 

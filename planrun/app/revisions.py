@@ -218,5 +218,11 @@ def _git(*words: str, given: bytes = b"") -> tuple[int, bytes, str]:
 def _environment() -> dict[str, str]:
     """Return planrun's environment without what steers git; where its user's settings are stays."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    ours = ("GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+    ours = (
+        "GIT_NO_LAZY_FETCH=1",
+        "GIT_TERMINAL_PROMPT=0",
+        "GIT_OPTIONAL_LOCKS=0",
+        "GIT_ALLOW_PROTOCOL=none",
+        "LC_ALL=C",
+    )
     return {**kept, **dict([word.split("=") for word in ours])}

@@ -71,9 +71,10 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
       planrun diff origin/main:plan.yml plan.yml --policy origin/main:ci/policy.yml
       planrun diff origin/main:plan.yml plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
     """
+    from planrun.app.comparing.approvals import Terms
     from planrun.app.comparing.report import masked, read_report
 
-    found = read_report(old, new, policy)
+    found = read_report(old, new, Terms(policy=policy))
     form = "json" if as_json else form
     if form == "json":
         from planrun.app.comparing.data import as_data
@@ -84,7 +85,7 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
 
         say(masked(found, markdown(found)).rstrip("\n"))
     else:
-        say(masked(found, "\n".join(_rows(found, _coloured(color)))))
+        say(masked(found, "\n".join(rows_of(found, _coloured(color)))))
     return 1 if exit_code and found.differs else 0
 
 
@@ -95,7 +96,8 @@ def _coloured(wish: str) -> bool:
     return coloured(os.environ, wish, terminal=out is not None and out.isatty())
 
 
-def _rows(found: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
+def rows_of(found: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
+    """Yield a report as lines that steer neither a terminal nor a CI system."""
     from planrun.app.comparing.text import rows
     from planrun.model.commands import broken
     from planrun.source.render import visible

@@ -17,6 +17,7 @@ VERBS: dict[str, str] = {
     "validate": "checking:validate",
     "show": "showing:show",
     "diff": "differing:diff",
+    "review": "reviewing:review",
     "explain": "explaining:explain",
     "risk": "risking:risk",
     "lock": "approving:lock",

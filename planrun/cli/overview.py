@@ -46,6 +46,7 @@ Plans:
   validate PLAN...    report every problem, with its line and column
   show PLAN           table of the steps; graph, levels and order
   diff OLD NEW        what changed in the meaning of a plan
+  review PLAN         what a change comes to: for pull requests
   explain PLAN STEP   why a step would run, and under what conditions
   risk COMMAND        what a command may do when nobody watches, and why
   lock PLAN           write down what was reviewed, for execute --locked

@@ -28,6 +28,15 @@ def write_summary(state: RunState, rundir: str, path: str, *, head: str = "") ->
         raise RecordsLost(f"cannot write the step summary {path}: {error.strerror}") from None
 
 
+def append_summary(text: str, path: str) -> None:
+    """Append markdown to the step summary at `path`; raises RecordsLost naming the file that cannot be written."""
+    try:
+        with open(path, "ab") as out:
+            out.write(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise RecordsLost(f"cannot write the step summary {path}: {error.strerror}") from None
+
+
 def outputs(state: RunState, reports: Mapping[str, str]) -> dict[str, str]:
     """Return the outputs of the action; `reports` maps junit, json and markdown to paths.
 

@@ -19,7 +19,7 @@ from planrun.reports.markdown import write_markdown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import BinaryIO
 
     from planrun.model.state import RunState
@@ -76,6 +76,27 @@ def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: 
     else:
         raise InvalidInput(f'unknown report format "{form}"; known: {", ".join(FORMATS)}')
     return out.getvalue()
+
+
+def write_texts(folder: str, texts: Mapping[str, str]) -> list[str]:
+    """Write texts by file name into a folder, made when missing, and return their paths; raises RecordsLost."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise RecordsLost(f"cannot make the report folder {folder}: {error.strerror}") from None
+    paths = []
+    for name, text in texts.items():
+        path = os.path.join(folder, name)
+        place(path, _writer(text.encode("utf-8", "replace")))
+        paths.append(path)
+    return paths
+
+
+def _writer(data: bytes) -> Callable[[BinaryIO], None]:
+    def write(out: BinaryIO) -> None:
+        out.write(data)
+
+    return write
 
 
 def place(path: str, write: Callable[[BinaryIO], None]) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from action.start import Inputs, UnusableInputError, command
+from action.origin import Origin, UnusableInputError
+from action.start import Inputs, RefusedError, command
 from tests.conftest import LIMIT
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +23,7 @@ START = ROOT / "action" / "start.py"
 def words(**inputs: str) -> list[str]:
     """Return the words that these inputs make, with plan.yml as the plan."""
     given = {"PLANRUN_INPUT_PLAN": "plan.yml"} | {f"PLANRUN_INPUT_{k.upper()}": v for k, v in inputs.items()}
-    return command(Inputs(given))
+    return command(Inputs(given), Origin())
 
 
 def test_only_the_plan_is_needed() -> None:
@@ -41,17 +42,29 @@ def test_each_input_becomes_its_option() -> None:
         report_dir="out",
         junit_dialect="ant",
         args="--tag 'a b' --no-rollback",
+        policy="ci/policy.yml",
+        approvals="approvals/*.json\n  a:b.json\n",
+        auto_approve="medium",
+        decide="auth=jwt\nsure=yes ",
+        locked="true",
     ) == [
         "execute",
-        "--jobs=4",
         "--report-dir=out",
-        "--junit-dialect=ant",
+        "--auto-approve=medium",
         "--param=a=1",
         "--param=b=two words",
+        "--policy=ci/policy.yml",
+        "--approval=approvals/*.json",
+        "--approval=./a:b.json",
+        "--jobs=4",
+        "--junit-dialect=ant",
         "--only=x",
         "--only=y",
         "--skip=z",
+        "--decide=auth=jwt",
+        "--decide=sure=yes ",
         "--strict",
+        "--locked",
         "--tag",
         "a b",
         "--no-rollback",
@@ -89,12 +102,19 @@ def test_args_expand_nothing() -> None:
         ({"plan": " "}, "input plan is empty"),
         ({"strict": "yes"}, "input strict must be true or false, not 'yes'"),
         ({"args": "'open"}, "input args: No closing quotation"),
+        ({"mode": "look"}, "input mode must be execute or review, not 'look'"),
     ],
 )
 def test_an_unusable_input_is_named(inputs: dict[str, str], reason: str) -> None:
     """What cannot become part of the command is refused with the input's name."""
     with pytest.raises(UnusableInputError, match=reason):
         words(**inputs)
+
+
+def test_a_plan_of_a_fork_does_not_run() -> None:
+    """The refusal names where it comes from, and what works."""
+    with pytest.raises(RefusedError, match=r"comes from mallory/app.*`mode: review` works"):
+        command(Inputs({"PLANRUN_INPUT_PLAN": "plan.yml"}), Origin(fork="mallory/app"))
 
 
 def test_a_missing_folder_is_an_annotation_and_exit_2(tmp_path: Path) -> None:

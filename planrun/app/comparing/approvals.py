@@ -5,24 +5,36 @@ from __future__ import annotations
 import os
 import shlex
 
+from planrun.app.approvals import Approvals as ApprovalsOfRuns
+from planrun.app.approvals import read_approvals, without_effect
 from planrun.app.foreseeing import foresee
-from planrun.app.given import read_given
+from planrun.app.given import is_pattern, read_given
 from planrun.app.policies import ceiling_in, static_decision
+from planrun.app.revisions import path_of
 from planrun.app.settings import ci_context, current_folder
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.policy.deciding import Layers, in_force
+from planrun.records.rundir import HOME
 from planrun.source.canonical import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Literal
 
     from planrun.app.revisions import Side
     from planrun.model.plan import Plan, Step
     from planrun.model.policy import Policy
-    from planrun.policy.deciding import Ceiling
+
+
+class Terms(Record):
+    """Under what the new plan would run, as `execute` is given it; approvals are told of as far as these files go."""
+
+    policy: str = ""
+    auto_approve: str = ""
+    params: tuple[str, ...] = ()  # name=value
+    approvals: tuple[str, ...] = ()
 
 
 class Gate(Record):
@@ -30,6 +42,7 @@ class Gate(Record):
 
     `answer`: `ask`: an approval is asked for; `deny`: it fails; `answer`: it is a question or a decision, and no policy
     answers it; `allow`: it runs unasked. `before`: what the old policy would say, where that is something else.
+    `approved`: by whom and until when, where an approval file covers it.
     """
 
     step: str
@@ -38,6 +51,7 @@ class Gate(Record):
     rule: str
     reason: str
     before: str = ""
+    approved: str = ""
 
 
 class Approvals(Record):
@@ -45,7 +59,9 @@ class Approvals(Record):
 
     `whole`: the plan as a whole is asked for before anything starts. `command` writes the approval; empty when none is
     needed. `digest` is what it names: plan, parameters as their defaults say, scripts of the workspace; empty where the
-    new plan is not a file of the workspace, its scripts cannot be read, or `missing` parameters have no default.
+    new plan is not a file of the workspace, its scripts cannot be read (`unknown` says why), or `missing` parameters
+    have no default. `asked`: the steps that an approval can open and none does. `ignored`: what in the checkout does
+    not count, since approvals are read from a commit.
     """
 
     policy: str
@@ -54,6 +70,9 @@ class Approvals(Record):
     command: str = ""
     digest: str = ""
     missing: tuple[str, ...] = ()
+    unknown: str = ""
+    asked: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def needed(self) -> tuple[Gate, ...]:
@@ -66,44 +85,69 @@ class Approvals(Record):
         return tuple([gate for gate in self.gates if gate.answer == "allow"])
 
 
-def approvals(old: Side, new: Side, ceiling: str = "") -> Approvals | None:
+def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
     """Return what the new plan needs, as far as its text tells; None when there is no new plan.
 
-    `ceiling` names a policy file, or one in a commit; raises InvalidInput, InvalidPlan for one that is none.
+    Raises InvalidInput, InvalidPlan for a policy or an approval that is none.
     """
     plan = new.plan
     if plan is None:
         return None
-    layers = Layers(plan=plan.policy, file=new.name, ceilings=tuple(_ceilings(ceiling)))
-    gates = tuple(_gates(old.plan, plan, layers))
-    whole = any(policy and policy.ask_for == "plan" for policy in (plan.policy, *_policies(layers)))
-    asked = [gate.step for gate in gates if gate.answer in ("ask", "answer")]
-    steps = {step.id: step for step in plan.steps}
-    asked = [name for name in asked if steps[name].kind != "decide" and not _typed(steps[name])]
-    missing, digest = _digest(plan, new)
-    command = ""
-    if whole or asked:
-        words = [] if whole else [word for name in asked for word in ("--step", name)]
-        given = [word for name in missing for word in ("--param", f"{name}=VALUE")]
-        command = shlex.join(["planrun", "approve", new.path, *words, *given])
-    return Approvals(
-        policy=in_force(layers), gates=gates, whole=whole, command=command, digest=digest, missing=missing
+    ceilings = (ceiling_in(read_given(terms.policy, "policy")),) if terms.policy else ()
+    layers = Layers(plan=plan.policy, file=new.name, option=terms.auto_approve, ceilings=ceilings)
+    found = _foreseen(plan, new, terms)
+    known = ApprovalsOfRuns(read_approvals(terms.approvals), os.path.join(current_folder(), HOME), run="")
+    gates = tuple([_with_approval(gate, known, found.digest) for gate in _gates(old.plan, plan, layers)])
+    asks = any(policy and policy.ask_for == "plan" for policy in (plan.policy, *_policies(layers)))
+    others = {step.id for step in plan.steps if step.kind == "decide" or _typed(step)}
+    waiting = [gate for gate in gates if gate.answer in ("ask", "answer") and not gate.approved]
+    asked = tuple([gate.step for gate in waiting if gate.step not in others])
+    whole = asks and not known.covers("", found.digest)
+    return found.but(
+        policy=in_force(layers),
+        gates=gates,
+        whole=whole,
+        asked=asked,
+        command=_command(new, found, () if whole else asked, terms) if whole or asked else "",
+        ignored=without_effect(terms.approvals),
     )
 
 
-def _digest(plan: Plan, new: Side) -> tuple[tuple[str, ...], str]:
+def _foreseen(plan: Plan, new: Side, terms: Terms) -> Approvals:
     """Return the parameters that somebody has to give, and the digest of what a run would be bound to without more."""
     try:
-        found = foresee(plan, (), current_folder())
-    except InvalidInput:  # whoever approves the plan is told what it is
-        return (), ""
+        found = foresee(plan, terms.params, current_folder())
+    except InvalidInput as error:  # whoever approves the plan is told, too
+        return Approvals(policy="", unknown=str(error))
     known = not found.missing and not new.commit
-    return found.missing, found.reviewed.digest if known else ""
+    return Approvals(policy="", missing=found.missing, digest=found.reviewed.digest if known else "")
 
 
-def _ceilings(name: str) -> Iterator[Ceiling]:
-    if name:
-        yield ceiling_in(read_given(name, "policy"))
+def _command(new: Side, found: Approvals, steps: Iterable[str], terms: Terms) -> str:
+    """Return the command that writes the approval, into the folder where approvals are looked for."""
+    words = [word for name in steps for word in ("--step", name)]
+    given = [*terms.params, *[f"{name}=VALUE" for name in found.missing]]
+    words += [word for text in given for word in ("--param", text)]
+    if terms.approvals:
+        words += ["-o", _place(new.path, path_of(terms.approvals[0]), found.digest)]
+    plan = f"./{new.path}" if new.path.startswith("-") else new.path
+    return shlex.join(["planrun", "approve", plan, *words])
+
+
+def _place(plan: str, pattern: str, digest: str) -> str:
+    """Return a name for an approval that fits where approvals are looked for, and that nothing has yet."""
+    folder, last = os.path.split(pattern)
+    if not is_pattern(last):
+        return pattern
+    stem = os.path.splitext(os.path.basename(plan))[0]
+    plain = os.path.join(folder, f"{stem}.json")
+    return os.path.join(folder, f"{stem}-{digest[:8] or 'new'}.json") if os.path.lexists(plain) else plain
+
+
+def _with_approval(gate: Gate, known: ApprovalsOfRuns, digest: str) -> Gate:
+    """Return a gate with who approved it."""
+    found = known.find(gate.step, digest) if gate.answer in ("ask", "answer") else None
+    return gate.but(approved=f"by {found.approver} until {found.expires}") if found else gate
 
 
 def _policies(layers: Layers) -> list[Policy]:

@@ -49,11 +49,14 @@ def _approvals(found: Approvals) -> dict[str, Any]:
         "command": found.command or None,
         "digest": found.digest or None,
         "missing_params": list(found.missing),
+        "asked": list(found.asked),
+        "unknown": found.unknown or None,
+        "ignored": list(found.ignored),
     }
 
 
 def _gate(gate: Gate) -> dict[str, Any]:
-    return {**vars(gate), "before": gate.before or None}
+    return {**vars(gate), "before": gate.before or None, "approved": gate.approved or None}
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -87,8 +87,12 @@ def _approvals(found: Approvals) -> list[str]:
         cut = found.command if len(found.command) < 4_000 else f"{found.command[:4_000]} …"
         parts.append(f"\n{fence(plain(visible(cut)), 'sh')}")
         if found.digest:
-            what = "the plan, its parameters as their defaults say, its scripts"
-            parts.append(f"\nThis approves {code(found.digest[:12])}: {what}.\n")
+            parts.append(f"\nThis approves {code(found.digest[:12])}: {phrases.approves(found)}.\n")
+    if found.unknown:
+        parts.append(f"\nWhat would be approved is not known: {inline(found.unknown, 600)}\n")
+    if found.ignored:
+        notes = fitting([f"> {inline(text)}\n" for text in found.ignored], 2_000, "> and {} more\n")
+        parts.append(f"\n{notes}")
     if lifted := [_gate(gate) for gate in found.lifted]:
         title = "Asked for or denied until now, and not any more"
         parts.append(f"\n**{title}**\n\n{fitting(lifted, _SHARES['gates'], _MORE)}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from planrun.app.comparing.approvals import Gate
+    from planrun.app.comparing.approvals import Approvals, Gate
     from planrun.app.comparing.records import Difference, StepChange
     from planrun.app.comparing.report import Report, Script
     from planrun.model.plan import Plan, Step
@@ -53,12 +53,18 @@ def script(found: Script) -> str:
 def gate(found: Gate) -> str:
     """Return what becomes of a step that does not run unasked, or did not under the old policy, and why."""
     before = f"; under the old policy: {found.before}" if found.before else ""
+    before = f"; approved {found.approved}{before}" if found.approved else before
     if found.answer == "answer":
         return f"{found.reason}{before}"
     if found.answer == "allow":
         return f"allowed by {found.rule}{before}"
     word = "denied" if found.answer == "deny" else "asked for"
     return f"{word} by {found.rule}: {found.reason}{before}"
+
+
+def approves(found: Approvals) -> str:
+    """Return what the command of an approval covers; empty where it names no digest yet."""
+    return "the plan, its parameters as given or else their defaults, its scripts" if found.digest else ""
 
 
 def highest(steps: Iterable[Step]) -> str:

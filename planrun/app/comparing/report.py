@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Literal
 
+    from planrun.app.comparing.approvals import Terms
     from planrun.app.revisions import Side
     from planrun.source.problems import Problem
 
@@ -45,10 +46,9 @@ class Report(Record):
         return bool(self.difference) or bool(self.scripts)
 
 
-def read_report(old: str, new: str, policy: str = "") -> Report:
+def read_report(old: str, new: str, terms: Terms) -> Report:
     """Read and compare what two words of the command line name: see `revisions.read_side`.
 
-    `policy` names a policy file that no plan can lift, or one in a commit; empty: there is none.
     Raises InvalidPlan with the problems of both sides, InvalidInput for what cannot be read.
     """
     if old == new == "-":
@@ -67,15 +67,15 @@ def read_report(old: str, new: str, policy: str = "") -> Report:
     if all(side.plan is None for side in sides):
         raise InvalidInput(f"there is no plan on either side: {old}, {new}")
     first, second = sides
-    return report(first, second, policy)
+    return report(first, second, terms)
 
 
-def report(old: Side, new: Side, policy: str = "") -> Report:
-    """Compare two sides, at least one of which has a plan; `policy` as for `read_report`."""
+def report(old: Side, new: Side, terms: Terms) -> Report:
+    """Compare two sides, at least one of which has a plan; `terms`: under what the new one would run."""
     was = renamed(old.plan, new.plan) if old.plan and new.plan else {}
     found = compare(old.plan, new.plan, was)
     scripts = tuple(_scripts(old, new))
-    needed = approvals(old, new, policy)
+    needed = approvals(old, new, terms)
     return Report(old=old, new=new, difference=found, scripts=scripts, approvals=needed)
 
 

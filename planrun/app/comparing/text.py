@@ -133,10 +133,10 @@ def _approvals(found: Approvals) -> Iterator[Row]:
     if found.command:
         yield "", f"  $ {found.command}"
         if found.digest:
-            yield (
-                "",
-                f"  approves {found.digest[:12]}: the plan, its parameters as their defaults say, its scripts",
-            )
+            yield "", f"  approves {found.digest[:12]}: {phrases.approves(found)}"
+    if found.unknown:
+        yield "warning", f"  what would be approved is not known: {found.unknown}"
+    yield from [("warning", f"  {text}") for text in found.ignored]
     if found.lifted:
         yield "head", "Asked for or denied until now, and not any more"
         yield from [("warning", f"  {gate.step}: {phrases.gate(gate)}") for gate in found.lifted]
