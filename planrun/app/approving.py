@@ -32,7 +32,7 @@ class Grant(Record):
     steps: tuple[str, ...] = ()
     expires: str = "168h"
     uses: int = 1
-    approver: str = ""
+    approver: str | None = None  # None: whom the CI system or the system names
 
 
 def approval_file(plan: str) -> str:
@@ -49,7 +49,7 @@ def approval_of(plan: Plan, reviewed: Reviewed, grant: Grant) -> dict[str, Any]:
             raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
     if not 0 < grant.uses <= MOST_USES:
         raise InvalidInput(f"an approval has from 1 to {MOST_USES} uses, not {grant.uses}")
-    approver = grant.approver or default_approver()
+    approver = default_approver() if grant.approver is None else grant.approver
     if not approver.strip() or len(approver) > 200 or not approver.isprintable():
         raise InvalidInput("the approver is a line of 1 to 200 characters")
     return {
@@ -122,8 +122,9 @@ def told(plan: Plan, reviewed: Reviewed, approval: Mapping[str, Any]) -> Iterato
 
 
 def write_approval(path: str, approval: Mapping[str, Any]) -> None:
-    """Write an approval file; raises InvalidInput, also when the file exists: one is never overwritten."""
+    """Write an approval file, and the folders on its way; raises InvalidInput. A file is never overwritten."""
     try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(path, "x", encoding="utf-8") as file:
             file.write(as_text(approval))
     except FileExistsError:

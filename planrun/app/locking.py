@@ -66,9 +66,10 @@ def as_text(lock: Mapping[str, Any]) -> str:
 
 
 def write_lock(path: str, lock: Mapping[str, Any]) -> None:
-    """Write a lock, whole or not at all; raises InvalidInput."""
+    """Write a lock, whole or not at all, and the folders on its way; raises InvalidInput."""
     part = f"{path}.{os.getpid()}.part"
     try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(part, "x", encoding="utf-8") as file:
             file.write(as_text(lock))
         os.replace(part, path)

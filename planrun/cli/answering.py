@@ -74,9 +74,12 @@ def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **give
         # A variable that is set for a whole job says nothing about this plan.
         asked = click.get_current_context().get_parameter_source
         if skip or any(asked(name) is ParameterSource.COMMANDLINE for name in given):
-            raise InvalidInput(f"{run} is a plan: --skip, --digest, --by, --reason, --resume are for runs")
+            raise InvalidInput(
+                f"{run} is a plan: --skip, --digest, --by, --reason, --resume, --report-dir and --json are for runs; "
+                "who approves a plan is told by --approver"
+            )
         return approve_plan(run, {"steps": steps, **for_plan})
-    if any(for_plan.values()):
+    if any(value not in (None, ()) for value in for_plan.values()):
         raise InvalidInput(
             f'"{run}" is no plan file: --param, --expires, --uses, --approver, -o are for plans'
         )

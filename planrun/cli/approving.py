@@ -44,7 +44,11 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
     from planrun.app.approving import Grant, approval_file, approval_of, as_text, told, write_approval
 
     grant = Grant(
-        **{name: given[name] for name in ("steps", "expires", "uses", "approver") if given.get(name)}
+        **{
+            name: given[name]
+            for name in ("steps", "expires", "uses", "approver")
+            if given.get(name) not in (None, ())
+        }
     )
     plan, _, reviewed = review_plan(file, given["params"])
     approval = approval_of(plan, reviewed, grant)

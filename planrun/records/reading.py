@@ -128,9 +128,13 @@ def _event(line: bytes, number: int, previous: str) -> Event:
     if kind is None:
         raise ValueError("an event that this version of planrun does not know")
     _check_fields(kind, record)
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-    event: Event = kind(**fields)
+    event: Event = kind(**{name: _field(kind.__annotations__[name], value) for name, value in record.items()})
     return event
+
+
+def _field(annotation: str, value: Any) -> Any:
+    """Return a field as the event has it: an answer, which may be anything, stays the list that was given."""
+    return tuple(value) if isinstance(value, list) and annotation.startswith("tuple") else value
 
 
 def _check_fields(kind: Any, record: dict[str, Any]) -> None:

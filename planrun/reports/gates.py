@@ -124,22 +124,30 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
     step = _word(opened.step)
     if opened.kind in _CHOICES:
         values = [_word(spoken(option.get("value"))) for option in opened.options]
-        many = f"  (several: {step}={','.join(values[:2])})" if opened.multi and len(values) > 1 else ""
-        return [f"planrun decide {run} {step}={value}" for value in values[:9]] + (
-            [many.strip()] if many else []
-        )
+        several = [",".join(values[:9])] if opened.multi and len(values) > 1 else []
+        return [f"planrun decide {run} {step}={value}" for value in [*values[:9], *several]]
     if opened.kind == "ask":
         if opened.schema is not None:
             return [f"planrun decide {run} {step}=VALUE"]
         return [f"planrun decide {run} {step}={word}" for word in ("yes", "no")]
-    if not opened.step:
-        return [f"planrun approve {run}", f"planrun reject {run}"]
-    file = f"planrun approve {_word(state.plan.file)} --step {step} -o {APPROVAL_FILE}"
+    here = f"{run} {step}" if opened.step else run
+    there = _word(state.plan.file) + (f" --step {step}" if opened.step else "") + _given(state)
     return [
-        f"planrun approve {run} {step}",
-        f"planrun reject {run} {step}",
-        f"{file}  (a file to be committed, for execute --approval {APPROVAL_FILE})",
+        f"planrun approve {here}",
+        f"planrun reject {here}",
+        # A comment of the shell, so that the line can be copied as it stands.
+        f"planrun approve {there} -o {APPROVAL_FILE}  # a file to be committed, for execute --approval {APPROVAL_FILE}",
     ]
+
+
+def _given(state: RunState) -> str:
+    """Return the options for parameters that are not their defaults: without them another digest is approved."""
+    found = ""
+    for param in state.plan.params:
+        value = state.params.get(param.name)
+        if value is not None and value != param.schema.get("default"):
+            found += f" -p {_word(f'{param.name}={_spelled(value)}')}"
+    return found
 
 
 def going_on(state: RunState) -> str:
@@ -170,6 +178,15 @@ def spoken(value: Any) -> str:
     from planrun.model.jsontext import dumps
 
     return line(dumps(value), 200)
+
+
+def _spelled(value: Any) -> str:
+    """Return the value of a parameter as `--param` takes it."""
+    if isinstance(value, str):
+        return value
+    from planrun.model.jsontext import dumps
+
+    return dumps(value)
 
 
 def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:

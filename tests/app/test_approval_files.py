@@ -234,6 +234,19 @@ def test_times_are_spans_or_moments() -> None:
     assert expiry("1d12h")[-1] == "Z"
 
 
+def test_what_is_given_counts_also_when_it_is_nothing(planrun: Run, tmp_path: Path) -> None:
+    """No use and no approver are refused, and not taken for what is left out; the folder of the file is made."""
+    (tmp_path / "plan.yml").write_text('version: 1\nsteps: [{id: a, run: "true"}]\n')
+    done = planrun("approve", "plan.yml", "--uses", "0", "-o", "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "an approval has from 1 to " in done.stderr
+    assert planrun("approve", "plan.yml", "--approver", "", "-o", "-").returncode == 2
+    done = planrun("approve", "plan.yml", "--by", "Ann", "-o", "-")
+    assert (done.returncode, "by --approver" in done.stderr) == (2, True)
+    assert planrun("approve", "plan.yml", "-o", "approvals/of/plan.json").returncode == 0
+    assert planrun("lock", "plan.yml", "-o", "locks/plan.json").returncode == 0
+
+
 def test_the_schema_can_be_printed(planrun: Run) -> None:
     """`planrun schema approval` is the file in schemas/."""
     assert json.loads(planrun("schema", "approval").stdout) == SCHEMA

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,3 +181,41 @@ def test_a_failure_that_is_asked_about_waits_like_any_gate(say: Say, tmp_path: P
     assert say("decide", run, "bad=skip").code == 0
     assert "    it was answered skip by " in say("status").out
     assert say("resume", run).code == 0
+
+
+def test_several_options_that_were_chosen_hold_when_the_run_goes_on(say: Say, tmp_path: Path) -> None:
+    """What is advised for several answers as it stands, and resume reads the answer back as it was given."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nsteps:\n"
+        "  - {id: all, decide: {question: Which?, multi_select: true, options: [{label: a}, {label: b}]}}\n"
+        "  - {id: list, ask: {question: Whom?, type: array}}\n"
+        '  - {id: after, depends_on: [all, list], run: "test ${{ steps.all.outputs.answer[1] }} = b"}\n'
+    )
+    said = say("execute", "plan.yml")
+    run = next((tmp_path / ".planrun" / "runs").iterdir()).name
+    assert f"    $ planrun decide {run} all=b\n    $ planrun decide {run} all=a,b\n" in said.err
+    assert say("decide", run, "all=a,b", 'list=["x"]').code == 0
+    assert say("resume", run).code == 0
+
+
+def test_the_advice_to_write_an_approval_names_the_parameters(say: Say, tmp_path: Path) -> None:
+    """The line can be copied into a shell as it stands, and what it approves is what the run asked about."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\npolicy: {auto_approve: low}\nparams:\n"
+        "  to: {type: string, default: here}\n  n: {type: integer, default: 1}\n"
+        "  big: {type: boolean, default: false}\n"
+        'steps:\n  - {id: go, run: "true", risk: high}\n'
+    )
+    given = ("-p", "to=out there", "-p", "big=true")
+    said = say("execute", "plan.yml", *given)
+    assert said.code == 5
+    (command,) = [
+        command
+        for gate in json.loads(say("status", "--json").out)["waiting"]
+        for command in gate["commands"]
+        if " -o " in command
+    ]
+    words = shlex.split(command, comments=True)
+    assert words[0] == "planrun"
+    assert say(*words[1:]).code == 0
+    assert say("execute", "plan.yml", *given, "--approval", words[-1]).code == 0
