@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.policy.deciding import Decision, Layers
+    from planrun.risk.classify import Risk
     from planrun.steps.runner import Place
 
     class Approvals(Protocol):
@@ -59,6 +60,7 @@ class PolicyGates:
         self._judges = judges
         self._clock = clock
         self._place = place
+        self._known: dict[tuple[object, ...], Risk] = {}
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Say whether a step may start as `job` says; None: it starts no process."""
@@ -70,11 +72,14 @@ class PolicyGates:
             return Passage(answer="skip", reason=f"left out{by}")
         if job is None:
             found = as_written(step)
+            decision = self._decide(step, found)
         else:
-            found, risk = as_started(step, job, self._place)
-            if self._is_for_class(step, found):
-                found, job = as_surrounded(found, risk, job, self._place.workspace)
-        decision = self._decide(step, found)
+            found, risk = as_started(step, job, self._place, self._known)
+            decision = self._decide(step, found)
+            if self._is_for_class(step, found, decision):
+                around, job = as_surrounded(found, risk, job, self._place.workspace)
+                decision = decision if around is found else self._decide(step, around)
+                found = around
         level = str(found["risk"])
         if step.kind in ("ask", "decide") and decision.answer == "ask":  # it asks somebody anyway
             decision = decision.but(answer="allow")
@@ -90,10 +95,9 @@ class PolicyGates:
     def _decide(self, step: Step, found: dict[str, Any]) -> Decision:
         return decide(facts_of(step, self._judges.context, found), self._judges.layers)
 
-    def _is_for_class(self, step: Step, found: dict[str, Any]) -> bool:
+    def _is_for_class(self, step: Step, found: dict[str, Any], decision: Decision) -> bool:
         """Whether a step may start, and might not if its class were the highest."""
-        answers = [self._decide(step, facts).answer for facts in (found, {**found, "risk": "high"})]
-        return answers[0] == "allow" != answers[1]
+        return decision.answer == "allow" and self._decide(step, {**found, "risk": "high"}).answer != "allow"
 
     def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
         """Look for an approval, or ask for one."""
@@ -184,7 +188,7 @@ class PolicyGates:
         judges = self._judges
         if step.kind in ("ask", "decide"):
             return None
-        decision = decide(facts_of(step, judges.context, as_written(step)), judges.layers)
+        decision = decide(facts_of(step, judges.context, as_written(step, judges.layers)), judges.layers)
         if decision.answer != "ask":
             return None
         covered = judges.approvals is not None and judges.approvals.covers(step.id, judges.digest)

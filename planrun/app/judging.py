@@ -6,6 +6,7 @@ import os
 
 from planrun.app.describing import action
 from planrun.model.plan import Exec, Run
+from planrun.policy.deciding import asks_for_commands
 from planrun.risk.actions import of_argv, of_script
 from planrun.risk.classify import Risk, Setting
 from planrun.risk.levels import HIGH, rank
@@ -19,14 +20,18 @@ if TYPE_CHECKING:
 
     from planrun.model.job import Job
     from planrun.model.plan import Step
+    from planrun.policy.deciding import Layers
     from planrun.steps.runner import Place
 
 _OWN = ("PLANRUN_OUTPUT", "PLANRUN_WORKSPACE", "PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT")
 
 
-def as_written(step: Step) -> dict[str, Any]:
-    """Return what the text of a plan tells of a step, as fields of Facts."""
-    found = commands_of(step)
+def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
+    """Return what the text of a plan tells of a step, as fields of Facts.
+
+    Its commands are left out where no rule of `layers` asks for them: finding them takes as long as all the rest.
+    """
+    found = commands_of(step) if layers is None or asks_for_commands(layers) else None
     return {
         "risk": step.risk,
         "reason": step.risk_reason,
@@ -36,9 +41,14 @@ def as_written(step: Step) -> dict[str, Any]:
     }
 
 
-def as_started(step: Step, job: Job, place: Place) -> tuple[dict[str, Any], Risk]:
-    """Return what is about to start, as fields of Facts, and its class with the commands in it."""
-    found = _classified(step, job, place)
+def as_started(
+    step: Step, job: Job, place: Place, known: dict[tuple[object, ...], Risk]
+) -> tuple[dict[str, Any], Risk]:
+    """Return what is about to start, as fields of Facts, and its class with the commands in it.
+
+    `known`: classes that were found in the same run, and where new ones are kept.
+    """
+    found = _classified(step, job, place, known)
     level = step.declared_risk
     declared = bool(level) and rank(level) > rank(found.level)
     fields = {
@@ -79,11 +89,13 @@ def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -
     """Return the same facts with a higher risk where the text is not all that decides, and the job as it is let in."""
     # Only steps that are let in for their class pay for it.
     from planrun.steps.classified import cleaned, raised
+    from planrun.steps.surroundings.lookup import Ground
 
-    above = raised(risk.commands, job, workspace)
+    ground = Ground(workspace)
+    above = raised(risk.commands, job, workspace, ground)
     if above is not None and rank(above[0]) > rank(found["risk"]):
         found = {**found, "risk": above[0], "reason": above[1]}
-    return found, cleaned(job, found["risk"])
+    return found, cleaned(job, found["risk"], ground)
 
 
 def facts_of_commands(found: Risk) -> dict[str, Any]:
@@ -95,7 +107,7 @@ def facts_of_commands(found: Risk) -> dict[str, Any]:
     }
 
 
-def _classified(step: Step, job: Job, place: Place) -> Risk:
+def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ...], Risk]) -> Risk:
     # What the plan adds: its env files, which are read by now, included.
     inherited = place.env
     env: dict[str, str | None] = {
@@ -103,6 +115,18 @@ def _classified(step: Step, job: Job, place: Place) -> Risk:
         for name, value in job.env.items()
         if inherited.get(name) != value and name not in _OWN and name not in step.secrets
     }
+    # What uses no variable and names no path in a folder does not depend on where the step's own files are.
+    key = (step.action.__class__, job.argv, job.cwd, *env.items())
+    is_free = "$" not in job.argv[-1] and not any(["/" in word for word in (*job.argv, *env.values())])  # type: ignore[operator]  # noqa: C419 - half the time
+    if is_free and key in known:
+        return known[key]
+    found = _found(step, job, place, env)
+    if is_free:
+        known[key] = found
+    return found
+
+
+def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Risk:
     output = job.env.get("PLANRUN_OUTPUT", "")
     setting = Setting(
         cwd=_below(job.cwd, place.workspace),
@@ -118,5 +142,5 @@ def _classified(step: Step, job: Job, place: Place) -> Risk:
 
 
 def _below(folder: str, workspace: str) -> str:
-    path = os.path.relpath(folder, workspace)
+    path = "." if folder == workspace else os.path.relpath(folder, workspace)
     return "" if path == "." else path

@@ -96,7 +96,7 @@ def static_decision(step: Step, layers: Layers, context: Mapping[str, Any]) -> D
     """Return what a step would be told as far as the plan's text tells; values that come later may change it."""
     from planrun.app.judging import as_written
 
-    return decide(facts_of(step, context, as_written(step)), layers)
+    return decide(facts_of(step, context, as_written(step, layers)), layers)
 
 
 def facts_of(step: Step, context: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:

@@ -182,6 +182,12 @@ def _command_fits(rule: Rule, facts: Facts) -> bool:
     return any(in_text(pattern, facts.text) for pattern in patterns)
 
 
+def asks_for_commands(layers: Layers) -> bool:
+    """Say whether a rule of any policy in force is about commands."""
+    policies = [*[ceiling.policy for ceiling in layers.ceilings], layers.plan or Policy()]
+    return any(rule.match.command for policy in policies for rule in policy.rules)
+
+
 def in_force(layers: Layers) -> str:
     """Return in one line which policy holds."""
     policy = layers.plan or Policy()

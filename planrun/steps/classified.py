@@ -39,8 +39,10 @@ _ORDER = {"none": -1, "read-only": 0, "low": 1, "medium": 2, "high": 3}
 _FILES = GitFiles()  # what was read in this run
 
 
-def cleaned(job: Job, level: str) -> Job:
+def cleaned(job: Job, level: str, ground: Ground | None = None) -> Job:
     """Return the job with an environment in which its text means what it says, for a class up to `level`.
+
+    `ground`: what was found out about the workspace and the machine's folders in the same look.
 
     Read-only and low: nothing that changes what code runs is left, and PATH has only folders that are the machine's.
     Medium: project code runs anyway, so only what changes the meaning of the text itself goes. High: the job as it is.
@@ -53,7 +55,7 @@ def cleaned(job: Job, level: str) -> Job:
     if level == "medium":
         folders = [folder for folder in _path(job).split(":") if folder]
         return job.but(env={**env, "PATH": ":".join(folders) or os.defpath})
-    ground = _ground(job)
+    ground = ground or _ground(job)
     trusted = [
         name
         for name, path in variables.config_files(env)
@@ -66,13 +68,15 @@ def cleaned(job: Job, level: str) -> Job:
     return job.but(env={**kept, **variables.configured(env, trusted), **variables.PLACED})
 
 
-def raised(commands: Sequence[Command], job: Job, workspace: str) -> tuple[str, str] | None:
+def raised(
+    commands: Sequence[Command], job: Job, workspace: str, ground: Ground | None = None
+) -> tuple[str, str] | None:
     """Return a higher level and the reason when what stands around the text makes its class untrue; None otherwise.
 
     To be asked right before the start. It reads no more of the workspace than the names of programs and the files
-    that configure the ones in `commands`.
+    that configure the ones in `commands`. `ground` as for `cleaned`.
     """
-    look = _Look(job, workspace)
+    look = _Look(job, workspace, ground or Ground(workspace))
     found = [reason for reason in (look.at_program(job.argv[0]), *map(look.at, commands)) if reason]
     return max(found, key=lambda one: _ORDER[one[0]]) if found else None
 
@@ -80,10 +84,10 @@ def raised(commands: Sequence[Command], job: Job, workspace: str) -> tuple[str, 
 class _Look:
     """One look at the surroundings of a job."""
 
-    def __init__(self, job: Job, workspace: str) -> None:
+    def __init__(self, job: Job, workspace: str, ground: Ground) -> None:
         self._job = job
         self._workspace = workspace
-        self._ground = Ground(workspace)
+        self._ground = ground
         self._home = job.env.get("HOME", "")
 
     def at(self, command: Command) -> tuple[str, str] | None:

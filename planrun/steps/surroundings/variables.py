@@ -53,6 +53,7 @@ _KEPT = names_in(
 _KEPT_CONFIG = ("safe.directory", "user.name", "user.email", "init.defaultbranch", "core.quotepath")
 _FILES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")  # kept when nobody else could have written them
 _MAX_PAIRS = 100
+_CHANGE: dict[str, bool] = {}  # names that were asked about: the environments of steps are much the same
 
 GIT_OFF = (
     ("core.fsmonitor", ""),  # empty is off in every version; before 2.36 `false` was the name of a program
@@ -92,6 +93,13 @@ def means_more(name: str, value: str) -> bool:
 
 def changes_code(name: str) -> bool:
     """Whether a variable changes which code a program runs, or may do so by the family it is of."""
+    known = _CHANGE.get(name)
+    if known is None:
+        known = _CHANGE[name] = _changes_code(name)
+    return known
+
+
+def _changes_code(name: str) -> bool:
     if name in _KEPT or name.endswith("_VERSION"):  # images of languages say so what they hold
         return False
     return name in _NAMES or name.startswith(_STARTS) or name.endswith(_ENDS)
