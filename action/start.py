@@ -142,9 +142,19 @@ def _running(inputs: Inputs, _origin: Origin) -> list[str]:
 
 
 def _reviewing(inputs: Inputs, origin: Origin) -> list[str]:
-    named = inputs.text("base") or origin.base
-    base = commits.ensure(named) if named else commits.parent()
+    named = inputs.text("base")
+    base = commits.ensure(named or origin.base) if named or origin.proposed else _before(origin)
     return [f"--base={base}"] if base else []
+
+
+def _before(origin: Origin) -> str:
+    """Return what a push, or any other event on a merged commit, is compared with; empty for a first commit."""
+    if origin.base:
+        try:
+            return commits.ensure(origin.base)
+        except UnusableInputError:  # a forced push took it away
+            return commits.parent()
+    return commits.parent()
 
 
 def tell_upload(environment: dict[str, str], folder: Path, reports: str) -> None:

@@ -139,7 +139,7 @@ def outputs(proposal: Proposal, path: str) -> dict[str, str]:
         "result": "valid" if proposal.valid else "invalid",
         "digest": needed.digest if needed else "",
         "changed": "true" if found is None or found.differs else "false",
-        "approvals-needed": dumps((["*"] if needed.whole else []) + list(needed.asked)) if needed else "[]",
+        "approvals-needed": dumps(["*"] if needed.whole else list(needed.asked)) if needed else "[]",
         "denied-steps": dumps(
             [gate.step for gate in needed.needed if gate.answer == "deny"] if needed else []
         ),

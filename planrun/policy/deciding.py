@@ -83,12 +83,19 @@ def decide(facts: Facts, layers: Layers) -> Decision:
 
 def decisions(facts: Facts, layers: Layers) -> list[Decision]:
     """Return what each policy says, ceilings first."""
-    found = [_of_policy(facts, ceiling.policy, f"{ceiling.file}:", "ceiling") for ceiling in layers.ceilings]
+    found = [_of_policy(facts, ceiling.policy, _place(ceiling), "ceiling") for ceiling in layers.ceilings]
     policy = layers.plan or Policy()
     name = "plan" if layers.plan else "default"
     if layers.option:
         policy = policy.but(auto_approve=layers.option)
     return [*found, _of_policy(facts, policy, f"{layers.file}:", name, option=layers.option)]
+
+
+def _place(ceiling: Ceiling) -> str:
+    """Return what stands before a line of a ceiling; of a full name of a commit its beginning."""
+    ref, _, path = ceiling.file.partition(":")
+    is_full = bool(ceiling.commit) and ref == ceiling.commit
+    return f"{ref[:12]}:{path}:" if is_full else f"{ceiling.file}:"
 
 
 def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str = "") -> Decision:

@@ -54,6 +54,7 @@ def test_a_review_tells_all_and_runs_nothing(project: Project) -> None:
     assert git(place, "rev-parse", "--is-shallow-repository") == "true"
 
 
+@pytest.mark.shows("GP-53")
 def test_the_command_of_the_review_opens_the_gate_once_it_is_merged(project: Project) -> None:
     """As it stands in the summary it writes the file; in the pull request that is none yet, on main it is used once."""
     head = project.commit("feature", {"plan.yml": PLAN + PUBLISH})
@@ -81,6 +82,7 @@ def test_the_command_of_the_review_opens_the_gate_once_it_is_merged(project: Pro
     assert "used up" in did.out + did.err
 
 
+@pytest.mark.shows("N-02")
 def test_a_pull_request_cannot_change_policy_or_approvals(project: Project) -> None:
     """A lax policy, an approval of its own, and no policy at all change nothing, and the summary says so."""
     project.commit("feature", {"plan.yml": PLAN + PUBLISH, "ci/policy.yml": LAX})
@@ -202,12 +204,17 @@ def test_a_plan_that_is_not_valid_is_annotated(project: Project) -> None:
 
 
 def test_a_push_is_compared_with_what_was_before(project: Project) -> None:
-    """Else with the parent, which a shallow checkout lacks; a first commit has nothing to be compared with."""
+    """Else, or when that was taken away, with the parent; a first commit has nothing to be compared with."""
     first = project.main
     second = project.commit("main", {"plan.yml": PLAN + PUBLISH})
     third = project.commit("main", {"README": "x"})
     place = project.checkout(third)
-    for payload, base in (({"before": first}, first), ({"before": "0" * 40}, second), ({}, second)):
+    for payload, base in (
+        ({"before": first}, first),
+        ({"before": "0" * 40}, second),
+        ({"before": "b" * 40}, second),
+        ({}, second),
+    ):
         did = act(place, "push", payload, mode="review")
         assert (did.code, base[:12] in did.summary) == (0, True), did.out + did.err
     did = act(place, "push", {}, mode="review", base=first)

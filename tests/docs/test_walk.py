@@ -1,0 +1,92 @@
+"""docs/walk.sh plays the way of a change from pull request to release, and docs/walk.md shows what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LIMIT
+from tests.docs.pages import DOCS
+
+PAGE = DOCS / "walk.md"
+BLOCK = re.compile(r"^<!-- walk: (\w+) -->\n````text\n(.*?)^````$", re.MULTILINE | re.DOTALL)
+# What is another in each play: what it became, and what stands in its place.
+VOLATILE = (
+    (r"/\S*/walk\.\w+", "FOLDER"),
+    (r"\b\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
+    (r"\ba-[0-9a-f]{16}\b", "APPROVAL"),
+    (r"\b[0-9a-f]{64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{12}\b", "HASH"),
+    (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
+    (r"\b\d+(\.\d+)?s\b", "SECONDS"),
+    (r"\b\d+ at a time\b", "N at a time"),
+)
+
+
+def steady(text: str) -> str:
+    """Return what a play prints without what is another each time."""
+    for pattern, name in VOLATILE:
+        text = re.sub(pattern, name, text)
+    return text
+
+
+@pytest.fixture(scope="module")
+def parts() -> dict[str, str]:
+    """Play the walk once, and return what each part of it printed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", DOCS / "walk.sh"],
+        env=os.environ | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT * 4,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    _, *found = re.split(r"^=== (\w+)\n", done.stdout, flags=re.MULTILINE)
+    return {name: f"{text.strip()}\n" for name, text in zip(found[::2], found[1::2], strict=True)}
+
+
+@pytest.mark.shows("GP-53", "N-02")
+def test_the_page_shows_what_the_walk_prints(parts: dict[str, str], pytestconfig: pytest.Config) -> None:
+    """Each part is on the page, in order and word for word but for hashes, times and ids."""
+    text = PAGE.read_text("utf-8")
+    if pytestconfig.getoption("update_goldens"):
+        text = BLOCK.sub(lambda block: f"<!-- walk: {block[1]} -->\n````text\n{parts[block[1]]}````", text)
+        PAGE.write_text(text, "utf-8")
+    shown = dict(BLOCK.findall(text))
+    assert list(shown) == list(parts)
+    for name, part in parts.items():
+        assert steady(shown[name]) == steady(part), name
+
+
+@pytest.mark.shows("GP-53")
+def test_the_walk_ends_each_job_as_the_page_tells(parts: dict[str, str]) -> None:
+    """A review passes, what is not approved waits or is rejected, and only what was approved has an effect."""
+    codes = {name: re.findall(r"^exit code (\d+)$", text, re.MULTILINE) for name, text in parts.items()}
+    assert codes == {
+        "main": [],
+        "proposal": ["0"],
+        "waits": ["5"],
+        "cheat": ["0", "5"],
+        "approval": [],
+        "release": ["0"],
+        "again": ["5"],
+        "drift": ["5"],
+        "rejected": ["3"],
+    }
+    effects = {name: re.findall(r"^built: .*", text, re.MULTILINE) for name, text in parts.items()}
+    nothing = ["built: no, published: no"]
+    assert (effects["waits"], effects["cheat"]) == (nothing, nothing)
+    assert effects["release"] == ["built: yes, published: yes"]
+    assert "approved by Ann Reviewer" in parts["release"]
+    assert "used up" in parts["again"]
+    (approved,) = re.findall(r"This approves `([0-9a-f]{12})`", parts["proposal"])
+    assert f'"digest": "{approved}' in parts["approval"]
+    assert f"it approves {approved}, and this is " in parts["drift"]
