@@ -18,6 +18,7 @@ for name in $(compgen -e); do
 done
 export HOME=$walk/home GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=Dev GIT_AUTHOR_EMAIL=dev@localhost
 export GIT_COMMITTER_NAME=Dev GIT_COMMITTER_EMAIL=dev@localhost
+export GIT_AUTHOR_DATE=2026-01-31T09:30:00Z GIT_COMMITTER_DATE=2026-01-31T09:30:00Z # the same commits in each play
 mkdir "$HOME"
 
 part() { printf '\n=== %s\n' "$1"; }
