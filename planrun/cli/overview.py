@@ -57,7 +57,7 @@ Runs:
   resume RUN          go on with a run that failed or was killed
   retry RUN STEP...   run steps again, and what depends on them
   approve RUN|PLAN    approve what a run waits for, or write an approval
-  reject RUN [STEP]   reject it: exit code 3
+  reject RUN [STEP]   reject it: the run ends with exit code 3
   decide RUN STEP=X   answer what a run asks
   pause RUN           have a run start nothing more, until it is resumed
   cancel RUN          end a run from another shell

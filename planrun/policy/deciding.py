@@ -145,10 +145,10 @@ def matches(rule: Rule, facts: Facts) -> bool:
         (match.ref, (facts.ref,)),
         (match.event, (facts.event,)),
         (match.secret, step.secrets if rule.verb == "allow" else (*step.secrets, *facts.inherited)),
-        (match.effect, facts.effects),
     )
     return (
         all(any_fits(patterns, found) for patterns, found in named if patterns)
+        and (not match.effect or _effects_fit(rule, facts.effects))
         and (not match.risk or _risk_fits(rule, facts.risk))
         and (not match.words or _words_fit(match, facts))
         and (not match.command or _command_fits(rule, facts))
@@ -158,6 +158,12 @@ def matches(rule: Rule, facts: Facts) -> bool:
 def _tools(rule: Rule, step: Step) -> tuple[str, ...]:
     """Return what a step is called by rules: a `run` is a `shell`, too, where that takes something away."""
     return (step.kind, "shell") if step.kind == "run" and rule.verb != "allow" else (step.kind,)
+
+
+def _effects_fit(rule: Rule, effects: tuple[str, ...]) -> bool:
+    """Whether one effect fits or, where a rule allows, all of them: what fetches and publishes does not only fetch."""
+    fits = [any_fits(rule.match.effect, (effect,)) for effect in effects]
+    return bool(fits) and (all(fits) if rule.verb == "allow" else any(fits))
 
 
 def _risk_fits(rule: Rule, risk: str) -> bool:

@@ -275,7 +275,7 @@ class Console:
             reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
             self._say(f"  {reports}; ledger head {head}\n")
             if state.started and not waits and state.status in ("failed", "cancelled", "paused"):
-                self._say(f"  planrun resume {state.started.run} goes on from here\n")
+                self._say(f"  planrun resume {state.started.run} goes on from here{_but_denied(state)}\n")
         self._flush()
 
     def _icon(self, status: str) -> str:
@@ -373,3 +373,9 @@ def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str
     finally:  # a step that reads the outputs has a right to them, whatever became of the summary
         if results:
             github.write_outputs(github.outputs(state, paths), results)
+
+
+def _but_denied(state: RunState) -> str:
+    """What no `resume` changes, said where one is advised."""
+    denied = any(step.status == "failed" and step.reason == "denied" for step in state.steps.values())
+    return "; what was denied stays so, but for what changes with --plan FILE" if denied else ""

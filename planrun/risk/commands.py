@@ -156,24 +156,38 @@ def of_words(words: list[Arg], site: Site, *, builtins: bool) -> Finding:
                 break
         rules = programs.rules(f"python:{name}" if module else name)
         if rules is None or (_builtin(rules) and not (builtins and rest is words)):
-            return high(_unknown(name, module=module))
+            return _unknown(name, rest, module=module)
         if len(rest) == 2 and rest[1].value in ("--version", "--help") and not module:
             break
         site.trace.programs += [name, *(f"{name} {arg.value}" for arg in rest[1:3])]
         use = use_of(rules, rest, site.cwd, site.ground, site.trace)
-        findings += use.findings
+        findings += _published(name, rest, use.findings)
         site.trace.folders.append(use.cwd or "")
         site.trace.operands += [paths.locate(operand, site.cwd, site.ground)[1] for operand in use.operands]
         rest, module, site.cwd = use.rest, use.module, use.cwd
     return together(findings)
 
 
-def _unknown(name: str, *, module: bool) -> str:
+def _unknown(name: str, words: list[Arg], *, module: bool) -> Finding:
     from planrun.risk.programs import dangerous  # most commands are none of these
 
     if module:
-        return f"{name}: a module that nothing is known of"
-    return dangerous.REASONS.get(name) or f"{name}: a program that nothing is known of"
+        return high(f"{name}: a module that nothing is known of")
+    reason = dangerous.REASONS.get(name) or f"{name}: a program that nothing is known of"
+    return high(reason, *dangerous.effects(name, [arg.value for arg in words[1:]]))
+
+
+def _published(name: str, words: list[Arg], findings: list[Finding]) -> list[Finding]:
+    """Say of a command that is high whether it publishes: its table only tells that it does not know such a use."""
+    if together(findings).level != HIGH:
+        return findings
+    from planrun.risk.programs import dangerous  # as above
+
+    values = [arg.value for arg in words[1:]]
+    verb = dangerous.verb(name, values)
+    return (
+        [high(f"{name} {verb}: publishes", *dangerous.effects(name, values)), *findings] if verb else findings
+    )
 
 
 def _builtin(rules: Rules) -> bool:

@@ -77,7 +77,7 @@ def test_show_has_the_class_of_each_step_and_what_they_come_to(say: Say, plan: s
     assert "\nPolicy: auto-approve medium, model-written low, 3 rules (plan.yml:6)\n" in said.out
     assert "\nAsked for: publish (plan:rules.2)\nAsks: really, known\n" in said.out
     assert "Denied" not in said.out
-    assert "\n  publish: high (unknown), `sudo make install`: " in said.out
+    assert "\n  publish: high (privilege, unknown), `sudo make install`: " in said.out
 
 
 def test_values_that_are_not_known_count_as_the_worst(say: Say, plan: str) -> None:

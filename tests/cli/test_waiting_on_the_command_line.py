@@ -219,3 +219,13 @@ def test_the_advice_to_write_an_approval_names_the_parameters(say: Say, tmp_path
     assert words[0] == "planrun"
     assert say(*words[1:]).code == 0
     assert say("execute", "plan.yml", *given, "--approval", words[-1]).code == 0
+
+
+def test_nobody_is_told_that_resume_mends_what_was_denied(say: Say, tmp_path: Path) -> None:
+    """After a denial the advice says what resume does not change; after another failure it says no more than before."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: sure, ask: {question: Sure?}}]\n")
+    said = say("execute", "plan.yml", "--decide", "sure=no")
+    assert said.code == 3
+    assert " goes on from here; what was denied stays so, but for what changes with --plan FILE\n" in said.err
+    (tmp_path / "plan.yml").write_text('version: 1\nsteps: [{id: sure, run: "false"}]\n')
+    assert " goes on from here\n" in say("execute", "plan.yml").err

@@ -210,6 +210,15 @@ def test_deny_finds_a_command_in_a_text_that_was_not_understood() -> None:
     assert answer(hidden, rule)[0] == "deny"
 
 
+def test_allow_wants_every_effect_where_deny_and_require_want_one() -> None:
+    """What fetches may be let in by its effect; what fetches and publishes is not let in by half of what it does."""
+    fetches, publishes = facts("high", effects=("network",)), facts("high", effects=("network", "publishes"))
+    lets_in = policy("low", ("allow", {"effect": ("network",)}))
+    assert (answer(fetches, lets_in)[0], answer(publishes, lets_in)[0]) == ("allow", "ask")
+    assert answer(facts("high"), lets_in)[0] == "ask"
+    assert answer(publishes, policy("high", ("deny", {"effect": ("network",)})))[0] == "deny"
+
+
 def test_allow_wants_every_command_and_only_what_is_known() -> None:
     """One more command, a wrapper, an unknown word or a text that was not understood is no allowed command."""
     rule = policy("none", ("allow", {"command": ("git push origin *",)}))

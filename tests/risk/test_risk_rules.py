@@ -328,6 +328,23 @@ def test_effects_say_what_may_happen() -> None:
     assert classify("frobnicate").effects == ("unknown",)
 
 
+def test_what_publishes_and_what_takes_rights_is_told_besides_that_it_is_not_known() -> None:
+    """A rule about an effect fits commands that are high in any use, however they are wrapped; others gain nothing."""
+    for text in (
+        "git push",
+        "git -C sub push origin",
+        "timeout 5 npm publish",
+        "cargo publish",
+        "docker push x",
+        "twine upload x",
+    ):
+        assert classify(text).effects == ("network", "publishes", "unknown"), text
+    assert classify("git push").reason == "`git push`: git push: publishes"
+    assert classify("sudo ls").effects == ("privilege", "unknown")
+    assert classify("docker build .").effects == ("unknown",)
+    assert classify("git commit -m push").effects == ("writes",)
+
+
 def test_a_text_with_too_many_words_is_high() -> None:
     """There is an end to what is followed, so that an answer never takes long."""
     assert classify("ls" + " a" * 1499).level == "read-only"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _REASONS = {
     "runs a command as somebody else": "sudo su doas pkexec runuser setpriv",
     "runs a text as code": "eval",
@@ -26,3 +30,34 @@ _REASONS = {
 }
 REASONS = {name: f"{name}: {reason}" for reason, names in _REASONS.items() for name in names.split()}
 """Name of a program -> why it is high."""
+
+# What these do is known, besides that it may be anything.
+_EFFECTS = {
+    "runs a command as somebody else": ("privilege",),
+    "prints the environment, secrets and all": ("secrets",),
+    "talks to another machine": ("network",),
+    "publishes": ("network", "publishes"),
+    "changes remote state": ("network", "publishes"),
+    "installs into the system": ("network", "privilege"),
+    "changes the system": ("privilege",),
+    "destroys data for good": ("destroys",),
+    "changes owners": ("privilege",),
+}
+_PUBLISHING = (
+    "bundle release; cargo publish; docker push; dotnet push; flit publish; gem push; git push; gradle publish;"
+    " hatch publish; helm push; lerna publish; mvn deploy; npm publish; nuget push; pdm publish; pnpm publish;"
+    " podman push; poetry publish; uv publish; yarn publish"
+)
+_VERBS = {tuple(pair.split()) for pair in _PUBLISHING.split(";")}
+_FIRST = 4  # words behind the program among which its verb is looked for
+
+
+def effects(name: str, words: Sequence[str | None]) -> tuple[str, ...]:
+    """Return what a high command does as far as that is known, `unknown` included: a rule may be about any of it."""
+    known = next((_EFFECTS.get(why, ()) for why, names in _REASONS.items() if name in names.split()), ())
+    return tuple(sorted({"unknown", *known, *(("network", "publishes") if verb(name, words) else ())}))
+
+
+def verb(name: str, words: Sequence[str | None]) -> str:
+    """Return the word by which a program publishes; "" where there is none."""
+    return next((word for word in words[:_FIRST] if word and (name, word) in _VERBS), "")
