@@ -6,15 +6,11 @@ The rule for reading values of other steps stands in `planrun.source.availabilit
 
 from __future__ import annotations
 
-from planrun.source.availability import Availability
 from planrun.source.edges import add_condition_links, check_cycles, check_links
 from planrun.source.formulas import OPEN, Formulas
-from planrun.source.fragments import check_fragments
 from planrun.source.node import MAPPING, SCALAR, Node
 from planrun.source.outline import Draft, Outline, members, scalar
 from planrun.source.problems import in_order
-from planrun.source.quoting import check_quoting
-from planrun.source.references import References
 from planrun.source.secrecy import RESERVED, check_secrets, declared_secrets
 
 TYPE_CHECKING = False
@@ -55,21 +51,15 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
     check_links(outline)
     add_condition_links(outline, formulas)
     check_cycles(outline)
-    params = check_fragments(outline, root.get("params"), "parameter")
+    params = _fragments(outline, root.get("params"), "parameter")
     outputs = {
-        draft.id: check_fragments(outline, draft.keys["outputs"], "output")
+        draft.id: _fragments(outline, draft.keys["outputs"], "output")
         for draft in outline.drafts
         if "outputs" in draft.keys
     }
     gates = _gates(outline, outputs)
     if formulas.listed:
-        available = Availability(outline, _questions(formulas))
-        references = References(outline, params, outputs, declared_secrets(outline.root))
-        for formula in formulas.listed:
-            if outline.is_full:
-                break
-            references.check(formula, available)
-        check_quoting(outline, formulas.listed)
+        _check_formulas(formulas, params, outputs)
     if gates:
         from planrun.source.gates import check_gates
 
@@ -85,6 +75,31 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
     checked.gates = gates
     checked.problems = in_order(outline.problems)
     return checked
+
+
+def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict[str, Any]]:
+    if node is None:
+        return {}
+    from planrun.source.fragments import check_fragments  # small plans have none, and start the sooner
+
+    return check_fragments(outline, node, what)
+
+
+def _check_formulas(
+    formulas: Formulas, params: dict[str, dict[str, Any]], outputs: dict[str, dict[str, dict[str, Any]]]
+) -> None:
+    from planrun.source.availability import Availability  # small plans have no formulas
+    from planrun.source.quoting import check_quoting
+    from planrun.source.references import References
+
+    outline = formulas.outline
+    available = Availability(outline, _questions(formulas))
+    references = References(outline, params, outputs, declared_secrets(outline.root))
+    for formula in formulas.listed:
+        if outline.is_full:
+            break
+        references.check(formula, available)
+    check_quoting(outline, formulas.listed)
 
 
 def _gates(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> dict[str, Gate]:
