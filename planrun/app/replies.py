@@ -80,10 +80,11 @@ def _approved(reply: Reply, state: RunState) -> dict[str, Any]:
         found[name] = LEFT_OUT
     if reply.steps:
         return found
-    kinds = {gate.kind for gate in open_gates(state)}
-    if "approval" not in kinds and not reply.skip:
+    asked = [gate.step for gate in open_gates(state) if gate.kind == "approval"]
+    if not asked and not reply.skip:
         raise InvalidInput(f"no approval is asked for in the run {_run(state)}: {waiting(state)}")
-    return {"": "approved", **found} if "approval" in kinds else found
+    # The steps that wait have it on record, too: nobody is told that they wait still.
+    return {**dict.fromkeys(["", *asked], "approved"), **found} if asked else found
 
 
 def _rejected(reply: Reply, state: RunState) -> dict[str, Any]:

@@ -229,3 +229,15 @@ def test_nobody_is_told_that_resume_mends_what_was_denied(say: Say, tmp_path: Pa
     assert " goes on from here; what was denied stays so, but for what changes with --plan FILE\n" in said.err
     (tmp_path / "plan.yml").write_text('version: 1\nsteps: [{id: sure, run: "false"}]\n')
     assert " goes on from here\n" in say("execute", "plan.yml").err
+
+
+def test_a_step_does_not_wait_any_more_when_the_plan_is_approved(say: Say, waiting: str) -> None:
+    """`approve RUN` lets in what waits now as well as what comes later; only the questions are left."""
+    said = say("approve", waiting)
+    assert f"run {waiting}: the plan is approved\nrun {waiting}: publish is approved\n" in said.out
+    assert "still waits: publish" not in said.out
+    assert "still waits: really (ask)" in said.out
+    assert [gate["step"] for gate in json.loads(say("status", "--json").out)["waiting"]] == [
+        "really",
+        "where",
+    ]
