@@ -8,6 +8,7 @@ from planrun.app.repeating import LEFT_OUT
 from planrun.model import events as ev
 from planrun.model.job import Passage
 from planrun.policy.deciding import decide
+from planrun.steps.environment import looks_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class PolicyGates:
         self._clock = clock
         self._place = place
         self._known: dict[tuple[object, ...], Risk] = {}
+        self._inherited = tuple(filter(looks_secret, place.env))
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Say whether a step may start as `job` says; None: it starts no process."""
@@ -93,7 +95,8 @@ class PolicyGates:
         return passage if job is None else passage.but(job=job)
 
     def _decide(self, step: Step, found: dict[str, Any]) -> Decision:
-        return decide(facts_of(step, self._judges.context, found), self._judges.layers)
+        facts = facts_of(step, self._judges.context, {**found, "inherited": self._inherited})
+        return decide(facts, self._judges.layers)
 
     def _is_for_class(self, step: Step, found: dict[str, Any], decision: Decision) -> bool:
         """Whether a step may start, and might not if its class were the highest."""

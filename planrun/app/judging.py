@@ -11,7 +11,6 @@ from planrun.risk.actions import of_argv, of_script
 from planrun.risk.classify import Risk, Setting
 from planrun.risk.levels import HIGH, rank
 from planrun.source.risks import commands_of
-from planrun.steps.environment import looks_secret
 from planrun.steps.outputs import SCRIPT
 
 TYPE_CHECKING = False
@@ -57,10 +56,9 @@ def as_started(
         "effects": found.effects,
         "text": _text(step, job),
         **facts_of_commands(found),
-        "inherited": tuple(filter(looks_secret, place.env)),
     }
     # What a rule allows by its words it allows here: elsewhere they may name other programs and files.
-    if not _is_inside(job.cwd, place.workspace):
+    if _folder_of(job, place).startswith(("..", "/")):
         fields["is_bare"] = False
     return fields, found
 
@@ -71,18 +69,15 @@ def _text(step: Step, job: Job) -> str:
         return " ".join(job.argv)
     if not _is_in_file(job):
         return job.argv[-1]
-    with open(job.argv[-1], encoding="utf-8", errors="replace", newline="") as file:
-        return file.read()
+    try:
+        with open(job.argv[-1], encoding="utf-8", errors="replace", newline="") as file:
+            return file.read()
+    except OSError:  # another step took it away, and so nothing can be run
+        return ""
 
 
 def _is_in_file(job: Job) -> bool:
     return job.argv[-1] == f"{job.env.get('PLANRUN_OUTPUT', '')}{SCRIPT}"
-
-
-def _is_inside(folder: str, workspace: str) -> bool:
-    """Whether a folder, links followed, is one of the workspace."""
-    root = os.path.realpath(workspace)
-    return os.path.realpath(folder) == root or os.path.realpath(folder).startswith(root.rstrip("/") + "/")
 
 
 def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
@@ -116,7 +111,7 @@ def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ..
         if inherited.get(name) != value and name not in _OWN and name not in step.secrets
     }
     # What uses no variable and names no path in a folder does not depend on where the step's own files are.
-    key = (step.action.__class__, job.argv, job.cwd, *env.items())
+    key = (step.action.__class__, job.argv, _folder_of(job, place), *env.items())
     is_free = "$" not in job.argv[-1] and not any(["/" in word for word in (*job.argv, *env.values())])  # type: ignore[operator]  # noqa: C419 - half the time
     if is_free and key in known:
         return known[key]
@@ -129,7 +124,7 @@ def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ..
 def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Risk:
     output = job.env.get("PLANRUN_OUTPUT", "")
     setting = Setting(
-        cwd=_below(job.cwd, place.workspace),
+        cwd=_folder_of(job, place),
         variables={name: value for name, value in job.env.items() if name in env or name in _OWN},
         places=(output, f"{place.rundir}/work/{step.id}/"),
         workspace=place.workspace,
@@ -141,6 +136,9 @@ def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Ri
     return of_script(job.argv[-1], job.argv[:-1], env, setting)
 
 
-def _below(folder: str, workspace: str) -> str:
-    path = "." if folder == workspace else os.path.relpath(folder, workspace)
+def _folder_of(job: Job, place: Place) -> str:
+    """Return the folder of a job as seen from the workspace, links followed: an earlier step may have made one."""
+    if job.cwd == place.workspace:
+        return ""
+    path = os.path.relpath(os.path.realpath(job.cwd), os.path.realpath(place.workspace))
     return "" if path == "." else path

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 _GLOBS = frozenset("*?[")
 _ADDERS = frozenset(("xargs", "parallel"))  # programs that run another one with words from elsewhere
-_OPTIONS = 32  # that are looked behind
+_MOST = 64  # places of a command that are looked at, and options that are looked behind
+_PARTED: dict[str, tuple[list[str], list[tuple[str, list[str]]]]] = {}  # of the last text
 _QUOTING = str.maketrans("", "", "'\"\\")
 _PARTING = str.maketrans(dict.fromkeys(";&|(){}`", "\n"))
 
@@ -45,13 +46,13 @@ def in_command(pattern: str, words: Sequence[str | None]) -> bool:
     runs (None, or what a shell may take for names of files, or what `xargs` adds) its first one is enough.
     """
     pattern = one_blank(pattern)
-    words = [None if word is not None and _GLOBS.intersection(word) else word for word in words]
-    adds = next((at for at, word in enumerate(words) if word and _name(word) in _ADDERS), len(words))
-    return any(
-        _from_here(pattern, _added_to(words[at:]) if at > adds else words[at:])
-        for at, word in enumerate(words)
-        if word is not None or not at
-    )
+    head = pattern.partition(" ")[0].partition("*")[0]
+    known = [None if word is not None and _GLOBS.intersection(word) else word for word in words]
+    places = [at for at, word in enumerate(known) if (head in word if word is not None else not at)]
+    if len(places) > _MOST:
+        return True  # nobody writes a program so often, but who wants it not to be found
+    adds = next((at for at, word in enumerate(known) if word and _name(word) in _ADDERS), len(known))
+    return any(_from_here(pattern, _added_to(known[at:]) if at > adds else known[at:]) for at in places)
 
 
 def _added_to(words: list[str | None]) -> list[str | None]:
@@ -82,8 +83,8 @@ def _behind_options(pattern: str, words: Sequence[str]) -> bool:
     for at in range(1, len(words)):
         if at in starts and words[at][:1] == "-":
             starts |= {at + 1, at + 2}
-        if at > _OPTIONS:
-            return True  # nobody writes so many
+        if at > _MOST:
+            return True
     name = _name(words[0])
     return any(_is_text(pattern, [name, *words[at:]]) for at in starts if 1 < at <= len(words))
 
@@ -94,12 +95,21 @@ def in_text(pattern: str, text: str) -> bool:
     Quotes count for nothing here, so that it is found in `bash -c '…'`, behind `eval`, and in what another shell reads.
     """
     pattern = one_blank(pattern)
-    lines = _plain(text)
-    if any(fits(f"*{pattern}*", one_blank(line)) for line in lines.split("\n")):
-        return True
-    return any(
-        in_command(pattern, words) for words in map(str.split, lines.translate(_PARTING).split("\n")) if words
+    head = pattern.partition(" ")[0].partition("*")[0]
+    lines, commands = _parted(text)
+    return any(fits(f"*{pattern}*", line) for line in lines if head in line) or any(
+        in_command(pattern, words) for line, words in commands if head in line
     )
+
+
+def _parted(text: str) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Return the lines of a text and what may be commands in it, without quotes; for the text before at once."""
+    if text not in _PARTED:
+        plain = _plain(text)
+        pieces = [(piece, piece.split()) for piece in plain.translate(_PARTING).split("\n")]
+        _PARTED.clear()
+        _PARTED[text] = ([one_blank(line) for line in plain.split("\n")], [one for one in pieces if one[1]])
+    return _PARTED[text]
 
 
 def _plain(text: str) -> str:
@@ -133,7 +143,9 @@ def has_words(wanted: str, text: str) -> bool:
     length = len(sought)
     return any(
         found[at : at + length] == sought
-        for found in (_words(text), _words(_plain(text)))
+        for plain in dict.fromkeys((text, _plain(text)))
+        if sought[0] in plain.lower()
+        for found in (_words(plain),)
         for at in range(len(found) - length + 1)
     )
 

@@ -105,10 +105,10 @@ def locate(path: str, cwd: str | None, ground: Ground) -> tuple[str, str]:
         return "outside", path.replace(HOME, "~")
     if path.startswith("/"):
         whole = _absolute(path)
+        if any(_below(whole, place) for place in ground.places):  # which may be in the workspace
+            return "place", whole
         if ground.workspace and _below(whole, ground.workspace):
             return "inside", whole[len(ground.workspace) + 1 :]
-        if any(_below(whole, place) for place in ground.places):
-            return "place", whole
         return "outside", whole
     if cwd is None:
         return "outside", path

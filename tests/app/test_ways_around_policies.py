@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def attempt(planrun: Run, tmp_path: Path) -> Attempt:
-    """Run one step under a ceiling; returns the exit code, and whether it made a file `ran`."""
+    """Run one step, and `more`, under a ceiling; returns the exit code, and whether it made a file `ran`."""
 
     def attempted(policy: dict[str, Any], step: dict[str, Any], **top: Any) -> tuple[int, bool]:
-        plan = {"version": 1, **top, "steps": [{"id": "a", **step}]}
+        more = top.pop("more", [])
+        plan = {"version": 1, **top, "steps": [{"id": "a", **step}, *more]}
         (tmp_path / "plan.yml").write_text(json.dumps(plan))
         (tmp_path / "ceiling.yml").write_text(json.dumps(policy))
         done = planrun("execute", "plan.yml", "--policy", "ceiling.yml")
@@ -76,3 +77,34 @@ def test_an_option_without_a_value_is_no_option_left_out(planrun: Run, tmp_path:
     assert done.returncode == 2
     assert f"{option} takes" in done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_link_in_the_place_of_a_folder_is_no_folder_of_the_workspace(
+    attempt: Attempt, tmp_path: Path
+) -> None:
+    """What is of class medium in the workspace is not where an earlier step let its folder lead."""
+    elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere"
+    (elsewhere / "data").mkdir(parents=True)
+    (tmp_path / "ln.sh").write_text(f"#!/bin/sh\nln -s {elsewhere} link\n")
+    (tmp_path / "ln.sh").chmod(0o755)
+    step = {"id": "b", "depends_on": ["a"], "run": "rm -rf data", "workdir": "link"}
+    assert attempt({"auto_approve": "medium"}, {"run": "./ln.sh"}, more=[step])[0] == 5
+    assert (elsewhere / "data").exists()
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").mkdir()
+    assert attempt({"auto_approve": "medium"}, {"run": "ls"}, more=[step]) == (0, False)
+
+
+def test_a_step_may_write_where_planrun_tells_it_to(attempt: Attempt) -> None:
+    """Its outputs and its own folder are ordinary files though they stand among planrun's; others there are not."""
+    rules = {"auto_approve": "low"}
+    step: dict[str, Any] = {"run": 'echo x=1 >> "$PLANRUN_OUTPUT"', "outputs": {"x": "integer"}}
+    assert attempt(rules, step)[0] == 0
+    assert attempt(rules, {"run": "echo x > ${{ step.dir }}/y"})[0] == 0
+    for beside in (
+        "$PLANRUN_OUTPUT.x",
+        "$PLANRUN_OUTPUT/../../ledger.jsonl",
+        "$PLANRUN_WORKSPACE/.planrun/x",
+    ):
+        assert attempt(rules, {"run": f'echo x >> "{beside}"'})[0] == 5, beside
+    assert attempt({"auto_approve": "medium"}, {"run": 'bash "$PLANRUN_OUTPUT"'})[0] == 5
