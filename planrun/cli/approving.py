@@ -42,6 +42,8 @@ def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any
 def approve_plan(file: str, given: dict[str, Any]) -> int:
     """Write an approval of a plan; `given` are the options of `approve`."""
     from planrun.app.approving import Grant, approval_file, approval_of, as_text, told, write_approval
+    from planrun.app.outlook import Outlook
+    from planrun.app.settings import Settings
 
     grant = Grant(
         **{
@@ -52,7 +54,10 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
     )
     plan, _, reviewed = review_plan(file, given["params"])
     approval = approval_of(plan, reviewed, grant)
-    lines = [printable(line) for line in told(plan, reviewed, approval)]
+    # Whoever approves reads the risk of what runs: with these parameters, and not with the worst that there could be.
+    ahead = Outlook(plan, Settings(params=given["params"]))
+    known = plan.but(steps=tuple([prospect.step for prospect in ahead.steps()]))
+    lines = [printable(line) for line in told(known, reviewed, approval)]
     path = given["out"] or approval_file(file)
     if path == "-":
         sys.stderr.write("".join([f"{line}\n" for line in lines]))

@@ -247,6 +247,16 @@ def test_what_is_given_counts_also_when_it_is_nothing(planrun: Run, tmp_path: Pa
     assert planrun("lock", "plan.yml", "-o", "locks/plan.json").returncode == 0
 
 
+def test_what_is_approved_is_told_with_its_parameters(planrun: Run, tmp_path: Path) -> None:
+    """The risk is that of the command as it will run, not the worst that a parameter could make of it."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nparams: {to: {type: string, default: out}}\n"
+        'steps: [{id: a, run: "mkdir -p ${{ params.to }}"}]\n'
+    )
+    assert "\n  a: low, `mkdir -p out`: " in planrun("approve", "plan.yml", "-o", "a.json").stdout
+    assert "\n  a: high, `mkdir -p /" in planrun("approve", "plan.yml", "-o", "b.json", "-p", "to=/x").stdout
+
+
 def test_the_schema_can_be_printed(planrun: Run) -> None:
     """`planrun schema approval` is the file in schemas/."""
     assert json.loads(planrun("schema", "approval").stdout) == SCHEMA
