@@ -114,7 +114,14 @@ def commit_of(ref: str) -> str:
     searches = "^{" in ref or any(char in ref for char in " ?*[\\")
     if not ref or ref.startswith("-") or not ref.isprintable() or searches:
         raise InvalidInput(f'"{ref}" is no name of a commit; a file with a colon in its name is ./{ref}:…')
-    code, out, why = _git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    # Told to be quiet, git would not say that a tag has the name of a branch, and take the tag: many may push one.
+    code, out, why = _git("-c", "core.warnAmbiguousRefs=true", "rev-parse", "--verify", f"{ref}^{{commit}}")
+    if not code and "ambiguous" in why:
+        raise InvalidInput(
+            f'"{ref}" names more than one thing; write refs/heads/…, refs/remotes/… or refs/tags/…'
+        )
+    if code:
+        code, out, why = _git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     commit = out.decode("ascii", "replace").strip()
     if code or not commit.isalnum():
         hint = "fetch it first; a shallow checkout has one commit only"

@@ -47,13 +47,8 @@ class Approval(Record):
         return "*" in self.steps or (step != "" and step in self.steps)
 
 
-def load_approval(path: str) -> Approval:
-    """Return the approval in a file; raises InvalidInput when it cannot be read, InvalidPlan with every problem."""
-    return approval_in(read_json(path, "an approval"), path)
-
-
 def approval_in(data: bytes, path: str) -> Approval:
-    """Return the approval in bytes that were read before; `path` names them in problems."""
+    """Return the approval in the bytes of a file, called `path` in problems; raises InvalidPlan with all."""
     root, problems = _tree(data, path)
     if root is not None:
         problems += _check(root, path)

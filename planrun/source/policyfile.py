@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from planrun.errors import InvalidPlan
 from planrun.source import shape
-from planrun.source.file import read_source
 from planrun.source.node import MAPPING, Node
 from planrun.source.outline import Outline
 from planrun.source.problems import in_order, limited
@@ -16,18 +15,12 @@ if TYPE_CHECKING:
     from planrun.source.problems import Problem
 
 
-def load_policy(path: str, *, warnings: list[Problem] | None = None) -> tuple[Policy, bytes]:
-    """Return the policy in a file, and the bytes of the file; raises InvalidPlan with every problem.
+def policy_in(data: bytes, file: str, warnings: list[Problem] | None = None) -> Policy:
+    """Return the policy in the bytes of a file, which names them in problems; raises InvalidPlan with every problem.
 
     The file holds the mapping itself, or a mapping whose only key is `policy`. Steps that a rule or an answer names
     are not looked for, since a policy file is about many plans. Findings of severity `warning` go to `warnings`.
     """
-    data = read_source(path, "policy")
-    return policy_in(data, path, warnings), data
-
-
-def policy_in(data: bytes, file: str, warnings: list[Problem] | None = None) -> Policy:
-    """Return the policy in bytes that were read before; `file` names them in problems."""
     root, problems = shape.read(data, file, "Policy")
     if root is not None and not problems:
         outline = Outline(Node(MAPPING, {}, 1, 1), file, data)

@@ -13,7 +13,7 @@ import pytest
 from planrun.app.approvals import USES, Approvals, read_approvals
 from planrun.app.approving import expiry
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.source.approvalfile import Approval, load_approval
+from planrun.source.approvalfile import Approval
 
 if TYPE_CHECKING:
     import subprocess
@@ -84,7 +84,7 @@ def test_a_bad_approval_is_refused_at_its_place(planrun: Run, tmp_path: Path, na
     changes, message = BAD[name]
     path = write(tmp_path, **changes)
     with pytest.raises(InvalidPlan):
-        load_approval(str(path))
+        read_approvals([str(path)])
     if name not in LOOSE:
         assert not jsonschema.Draft7Validator(SCHEMA).is_valid(json.loads(path.read_bytes()))
     (tmp_path / "plan.yml").write_text("version: 1\nsteps:\n  - run: touch ran\n")
@@ -102,23 +102,23 @@ def test_what_is_no_approval_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "approval.json"
     path.write_text(text)
     with pytest.raises(InvalidInput):
-        load_approval(str(path))
+        read_approvals([str(path)])
 
 
 def test_a_pipe_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     """At once, and with their names."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="it is a pipe"):
-        load_approval(str(tmp_path / "pipe"))
+        read_approvals([str(tmp_path / "pipe")])
     with pytest.raises(InvalidInput, match="No such file"):
-        load_approval(str(tmp_path / "missing"))
+        read_approvals([str(tmp_path / "missing")])
 
 
 def test_the_good_one_is_taken_and_the_schema_agrees(tmp_path: Path) -> None:
     """With every form of a time that has a zone."""
     for text in ("2026-01-31T09:30:00Z", "2026-01-31t09:30:00.5+02:00", "2026-01-31T09:30:00-00:00"):
         path = write(tmp_path, expires=text)
-        assert load_approval(str(path)).expires == text
+        assert read_approvals([str(path)])[0].expires == text
         jsonschema.validate(json.loads(path.read_bytes()), SCHEMA)
 
 
@@ -197,7 +197,7 @@ def test_approve_writes_what_it_shows(planrun: Run, tmp_path: Path) -> None:
     env = {"GITHUB_ACTOR": "ann"}
     done = planrun("approve", "plan.yml", "--step", "publish", "--expires", "7d", "--uses", "2", env=env)
     assert done.returncode == 0, done.stderr
-    found = load_approval(str(tmp_path / "plan.approval.json"))
+    (found,) = read_approvals([str(tmp_path / "plan.approval.json")])
     assert isinstance(found, Approval)
     assert (found.steps, found.approver, found.uses) == (("publish",), "ann", 2)
     for told in (

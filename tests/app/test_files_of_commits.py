@@ -173,6 +173,19 @@ def test_what_is_not_in_the_commit_is_an_error(repository: Path, name: str, reas
     assert not (repository / "built").exists()
 
 
+def test_a_tag_with_the_name_of_a_branch_is_not_taken_for_it(repository: Path) -> None:
+    """Git would take the tag, which many may push; a name that is both is refused, and its full form is not."""
+    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert read_given("origin/main:ci/policy.yml", "policy").data == STRICT.encode()
+    (repository / "ci" / "policy.yml").write_text("auto_approve: high\n")
+    git(repository, "commit", "-qam", "weaker")
+    git(repository, "tag", "origin/main")
+    git(repository, "config", "core.warnAmbiguousRefs", "false")
+    with pytest.raises(InvalidInput, match='"origin/main" names more than one thing'):
+        read_given("origin/main:ci/policy.yml", "policy")
+    assert read_given("refs/remotes/origin/main:ci/policy.yml", "policy").data == STRICT.encode()
+
+
 def test_a_lock_names_a_policy_of_a_commit_like_one_of_the_workspace(repository: Path) -> None:
     """A lock that was made with a file holds for a run under the same bytes in a commit."""
     assert planrun(repository, "lock", "plan.yml", "--policy", "ci/policy.yml").returncode == 0

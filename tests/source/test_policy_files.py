@@ -9,7 +9,8 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.model.policy import Match, Policy, Rule
-from planrun.source.policyfile import load_policy
+from planrun.source.file import read_source
+from planrun.source.policyfile import policy_in
 from planrun.source.problems import render_text
 
 if TYPE_CHECKING:
@@ -27,14 +28,13 @@ def written(folder: Path, text: str) -> str:
 
 @pytest.mark.parametrize("head", ["", "policy:\n"])
 def test_both_forms_are_read(tmp_path: Path, head: str) -> None:
-    """The mapping stands at the top, or under the only key `policy`; the bytes are those of the file."""
+    """The mapping stands at the top, or under the only key `policy`."""
     indent = "  " if head else ""
     text = head + f"{indent}auto_approve: low\n{indent}rules: [{{deny: {{step: [publish, 'a-*']}}}}]\n"
-    policy, data = load_policy(written(tmp_path, text))
+    policy = policy_in(text.encode(), written(tmp_path, text))
     line = 2 if head else 1
     rule = Rule(verb="deny", match=Match(step=("publish", "a-*")), number=1, line=line + 1)
     assert policy == Policy(auto_approve="low", rules=(rule,), line=line)
-    assert data == text.encode()
 
 
 WRONG = {
@@ -71,7 +71,7 @@ def test_whatever_is_wrong_is_told_with_its_place(tmp_path: Path, name: str) -> 
     text, code, line, col, part = WRONG[name]
     path = written(tmp_path, text)
     with pytest.raises(InvalidPlan) as caught:
-        load_policy(path)
+        policy_in(read_source(path, "policy"), path)
     first = caught.value.problems[0]
     assert (first.code, first.line, first.col) == (code, line, col), first.text
     assert part in first.text
@@ -87,16 +87,15 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"#" * (8 << 20) + b"\n")
     for name, code in (("pipe", "E002"), ("", "E002"), ("large", "E003"), ("absent", "E001")):
         with pytest.raises(InvalidPlan) as caught:
-            load_policy(str(tmp_path / name))
+            read_source(str(tmp_path / name), "policy")
         assert [each.code for each in caught.value.problems] == [code]
         assert "policy" in caught.value.problems[0].message
 
 
-def test_steps_of_plans_are_not_looked_for(tmp_path: Path) -> None:
+def test_steps_of_plans_are_not_looked_for() -> None:
     """A policy file is about many plans: whatever step and answer it names is for the one that has it."""
     warnings: list[Problem] = []
-    policy, _data = load_policy(
-        written(tmp_path, "rules: [{allow: {step: x}}]\ndecisions: {sure: true, n: 3}\n"), warnings=warnings
-    )
+    text = b"rules: [{allow: {step: x}}]\ndecisions: {sure: true, n: 3}\n"
+    policy = policy_in(text, "policy.yml", warnings)
     assert policy.decisions == {"sure": True, "n": 3}
     assert [each.code for each in warnings] == ["W303"]
