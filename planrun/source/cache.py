@@ -25,6 +25,7 @@ MAX_ENTRIES = 200
 MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
 _FORM = b"planrun compiled plan 3\n"
 _ENDING = ".plan"
+_MODE = 0o600
 # What decides what a file is compiled to.
 _COMPILERS = (
     "source/compile",
@@ -120,13 +121,18 @@ def _is_ours(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
+def _is_own_entry(status: os.stat_result) -> bool:
+    """Whether a file has the mode of those written here: what a checkout brings along is readable for others, too."""
+    return _is_ours(status) and status.st_mode == stat.S_IFREG | _MODE
+
+
 def _read_entry(where: int, key: str) -> bytes | None:
     """Return the payload of an entry that is ours and whole."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(key + _ENDING, flags, dir_fd=where)
     try:
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or not _is_ours(status) or status.st_size > MAX_BYTES:
+        if not _is_own_entry(status) or status.st_size > MAX_BYTES:
             return None
         data = b""
         while block := os.read(fd, status.st_size + 1):
@@ -145,7 +151,7 @@ def _write_entry(where: int, key: str, data: bytes) -> None:
         return
     draft = f"{key}.{os.getpid()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(draft, flags, 0o600, dir_fd=where)
+    fd = os.open(draft, flags, _MODE, dir_fd=where)
     try:
         rest = memoryview(data)
         while rest:

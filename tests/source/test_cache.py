@@ -132,6 +132,17 @@ def test_a_broken_entry_is_no_entry(folder: Path, name: str) -> None:
         assert cache.read(found.stem)["plan"] == pack(plan)
 
 
+def test_an_entry_that_a_checkout_brought_along_is_none(folder: Path) -> None:
+    """A cache that somebody committed, for a folder in the workspace, has other modes than what is written here."""
+    load_bytes(PLAN, "plan.yml")
+    found = entry(folder)
+    for mode in (0o644, 0o755, 0o640, 0o700):
+        found.chmod(mode)
+        assert cache.read(found.stem) is None, oct(mode)
+    found.chmod(0o600)
+    assert cache.read(found.stem) is not None
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_an_entry_or_folder_of_somebody_else_is_never_read(folder: Path) -> None:
     """Marshal data of another user could do anything."""
