@@ -10,6 +10,7 @@ import click
 from planrun.cli.completing import complete_params
 from planrun.cli.failure import complain, printable
 from planrun.cli.printing import say
+from planrun.records.rundir import HOME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ PARAM_HELP = "Give a parameter of the plan its value, as the run gets it; repeat
 
 
 def is_plan(operand: str) -> bool:
-    """Whether an operand is a plan file, and not the id of a run."""
-    return operand.endswith(_ENDINGS) or os.path.isfile(operand)
+    """Whether an operand is a plan file, and not the id of a run; no file that a step made takes a run's name."""
+    is_run = operand == "last" or os.path.isdir(os.path.join(HOME, "runs", operand))
+    return operand.endswith(_ENDINGS) or (os.path.isfile(operand) and not is_run)
 
 
 def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any], Reviewed]:

@@ -108,3 +108,21 @@ def test_a_step_may_write_where_planrun_tells_it_to(attempt: Attempt) -> None:
     ):
         assert attempt(rules, {"run": f'echo x >> "{beside}"'})[0] == 5, beside
     assert attempt({"auto_approve": "medium"}, {"run": 'bash "$PLANRUN_OUTPUT"'})[0] == 5
+
+
+def test_a_file_does_not_take_the_name_of_a_run(planrun: Run, tmp_path: Path) -> None:
+    """`approve last` is about the run, also where a step left a plan of that name, and one of the run's."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\npolicy: {auto_approve: none}\nsteps: [{id: a, run: ls}]\n"
+    )
+    for name in ("last", "run"):
+        assert planrun("execute", "plan.yml").returncode == 5
+        (run,) = [
+            path.name for path in tmp_path.glob(".planrun/runs/*") if not (tmp_path / path.name).exists()
+        ]
+        operand = "last" if name == "last" else run
+        (tmp_path / run).write_bytes((tmp_path / "plan.yml").read_bytes())
+        (tmp_path / "last").write_bytes((tmp_path / "plan.yml").read_bytes())
+        done = planrun("approve", operand)
+        assert (done.returncode, f"run {run}" in done.stdout) == (0, True), done.stdout + done.stderr
+        assert planrun("resume", run).returncode == 0
