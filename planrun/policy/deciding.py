@@ -205,8 +205,7 @@ def in_force(layers: Layers) -> str:
     """Return in one line which policy holds."""
     policy = layers.plan or Policy()
     level = layers.option or policy.auto_approve
-    rules = f", {len(policy.rules)} rule{'' if len(policy.rules) == 1 else 's'}" if policy.rules else ""
-    told = f"auto-approve {level}, model-written {policy.llm_auto_approve}{rules}"
+    told = f"auto-approve {level}, model-written {policy.llm_auto_approve}{_more(policy)}"
     if layers.option:
         told += " (--auto-approve)"
     elif layers.plan is None:
@@ -215,10 +214,16 @@ def in_force(layers: Layers) -> str:
         told += f" ({layers.file}:{policy.line})" if policy.line else ""
     for ceiling in layers.ceilings:
         found = ceiling.policy
-        rules = f", {len(found.rules)} rule{'' if len(found.rules) == 1 else 's'}" if found.rules else ""
-        told += f"; at most {found.auto_approve}, model-written {found.llm_auto_approve}{rules}"
+        told += f"; at most {found.auto_approve}, model-written {found.llm_auto_approve}{_more(found)}"
         told += f" ({_named(ceiling)})" + (f"; {ceiling.ignored}" if ceiling.ignored else "")
     return told
+
+
+def _more(policy: Policy) -> str:
+    """What a policy says besides its levels."""
+    count = len(policy.rules)
+    rules = f", {count} rule{'' if count == 1 else 's'}" if count else ""
+    return rules + (", one approval for the plan" if policy.ask_for == "plan" else "")
 
 
 def _named(ceiling: Ceiling) -> str:
