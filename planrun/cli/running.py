@@ -72,7 +72,9 @@ def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
     from planrun.source.load import load
 
     warnings: list[Problem] = []
-    return load(file, cache=settings.cache, warnings=warnings), warnings
+    # What is bound to a digest is compiled from the file itself: a cache tells the digest of its own plans.
+    cache = settings.cache and not (settings.locked or settings.approvals)
+    return load(file, cache=cache, warnings=warnings), warnings
 
 
 def _warn(plan: Plan, warnings: list[Problem], vault: Vault | None) -> None:

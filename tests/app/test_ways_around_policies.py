@@ -126,3 +126,20 @@ def test_a_file_does_not_take_the_name_of_a_run(planrun: Run, tmp_path: Path) ->
         done = planrun("approve", operand)
         assert (done.returncode, f"run {run}" in done.stdout) == (0, True), done.stdout + done.stderr
         assert planrun("resume", run).returncode == 0
+
+
+def test_a_lock_is_not_compared_with_what_a_cache_tells(planrun: Run, tmp_path: Path) -> None:
+    """An entry that was put in the place of another one says what it likes about its digest."""
+    env = {"PLANRUN_CACHE_DIR": str(tmp_path / "cache")}
+    plan, entries = tmp_path / "plan.yml", tmp_path / "cache" / "plans"
+    plan.write_text("version: 1\nsteps: [{id: a, run: touch evil}]\n")
+    assert planrun("execute", "plan.yml", env=env).returncode == 0
+    (evil,) = entries.glob("*.plan")
+    plan.write_text("version: 1\nsteps: [{id: a, run: touch good}]\n")
+    assert planrun("lock", "plan.yml").returncode == 0
+    assert planrun("execute", "plan.yml", env=env).returncode == 0
+    (good,) = set(entries.glob("*.plan")) - {evil}
+    evil.replace(good)
+    (tmp_path / "evil").unlink()
+    assert planrun("execute", "plan.yml", "--locked", env=env).returncode == 0
+    assert not (tmp_path / "evil").exists()
