@@ -26,6 +26,7 @@ params:                                # planrun execute {file} --param greeting
   greeting: {{type: string, default: Hello}}
 
 defaults: {{timeout: 5m}}
+policy: {{auto_approve: medium}}         # what is riskier waits for somebody's approval; see planrun explain
 
 steps:
   - id: tools

@@ -6,7 +6,7 @@ EXIT_CODES = """\
   0    every step completed, or its failure is tolerated (--strict: 1)
   1    a step failed
   2    the plan or the command line is wrong; nothing ran
-  3    denied
+  3    denied by a policy, rejected, or not what was locked
   4    internal error
   5    paused, or waiting for an approval or an answer; planrun resume goes on
   74   the ledger or a report cannot be written

@@ -55,6 +55,18 @@ def test_no_value_of_the_example_is_code(planrun: Command) -> None:
     assert not (planrun.folder / "pwned").exists()
 
 
+def test_a_new_plan_asks_before_what_is_riskier_than_medium(planrun: Command) -> None:
+    """Who begins with `init` has a policy: a step of class high waits, the example's own steps run."""
+    assert planrun("init").returncode == 0
+    plan = planrun.folder / "plan.yml"
+    plan.write_text(
+        plan.read_text().replace('run: echo "this is CI"', "run: git push").replace("run.ci", "true")
+    )
+    done = planrun("execute", "plan.yml")
+    assert done.returncode == 5, done.stderr
+    assert "auto_approve is medium" in done.stderr
+
+
 def test_init_never_overwrites(say: Callable[..., Said], tmp_path: Path) -> None:
     """A file that exists stays as it is, even a dangling link, and so does a schema that is there."""
     (tmp_path / "plan.yml").write_text("mine")
