@@ -159,7 +159,7 @@ class Scheduler:
     def _leave_out(self, steps: Sequence[Step], selected: frozenset[str]) -> None:
         for step in steps:
             if step.id not in selected and not self.state.steps[step.id].ended:
-                self._move(step.id, "skipped", "not_selected")
+                self._move(step.id, "skipped", step.left_out)
 
     def _patience(self) -> float | None:
         """How many seconds the loop may sleep."""

@@ -74,8 +74,8 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
 
     `tolerance` is that of the ended step's failure: `continue` also stands for a recovered one.
     A fault upstream blocks; a tolerated fault and everything that it skipped is passed on as `tolerated`, a step that
-    was left out when the run was approved as `approval`; whatever else does not satisfy the edge is a benign
-    `upstream`.
+    whoever approved the run left out, or a question that whoever started it did, as `approval`; whatever else does not
+    satisfy the edge is a benign `upstream`.
     """
     if edge == "done":
         return "satisfied"

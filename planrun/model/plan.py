@@ -159,6 +159,11 @@ class Step(Record):
     col: int = 0
 
     @property
+    def left_out(self) -> str:
+        """The reason with which it is skipped when it is not selected: leaving a question out is no way past it."""
+        return "approval" if self.kind in ("ask", "decide") else "not_selected"
+
+    @property
     def label(self) -> str:
         """What people read: the title, else the id."""
         return self.title or self.id

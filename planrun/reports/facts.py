@@ -51,7 +51,7 @@ _SENTENCES = {
     "upstream": "a step it depends on went another way",
     "tolerated": "depends on a step whose failure is tolerated",
     "not_selected": "not selected",
-    "approval": "left out when the run was approved",
+    "approval": "left out by whoever started or approved the run",
     "empty": "there is nothing to do it for",
     "replaced_by_replan": "replaced by replan",
     "abort": "the failure of another step aborted the run",
