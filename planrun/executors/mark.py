@@ -136,11 +136,18 @@ def _written_mark(pid: int) -> int:
     """Read the mark from the text that everybody may read."""
     try:
         with open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
-            text = file.read()
+            return soft_limit(file.read())
     except OSError:
         return 0
-    soft = text.partition(b"\nMax file locks ")[2].split(maxsplit=1)[0]
-    return int(soft) if soft.isdigit() else 0
+
+
+def soft_limit(text: bytes) -> int:
+    """Return the limit that carries marks from the text of /proc/PID/limits; 0 where it names none.
+
+    The text is empty when the process is reaped between opening and reading.
+    """
+    words = text.partition(b"\nMax file locks ")[2].split(maxsplit=1)
+    return int(words[0]) if words and words[0].isdigit() else 0
 
 
 def _number(folder: str) -> int:

@@ -136,3 +136,20 @@ def test_births_are_unknown_when_ids_began_anew(births_now: Births) -> None:
     assert births_now.since(2**22, 0) is None
     births_now.ours(2**22)
     assert births_now._fd == -1
+
+
+def test_a_process_that_is_reaped_while_it_is_looked_at_has_no_mark() -> None:
+    """Its limits, opened before, read as nothing; so it is when somebody else's process ends beside a run."""
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is still to be reaped
+    with open(f"/proc/{process.pid}/limits", "rb", buffering=0) as file:
+        process.wait()
+        try:
+            text = file.read()
+        except ProcessLookupError:
+            text = b""
+    assert mark.soft_limit(text) == 0
+    assert (
+        mark.soft_limit(b"Limit\nMax file locks            77                   unlimited            locks\n")
+        == 77
+    )
