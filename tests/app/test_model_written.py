@@ -13,6 +13,7 @@ from planrun.source.load import load
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
     import pytest
 
@@ -39,7 +40,7 @@ FORMS = (
     "t''ouch evil-{n}; r''m -rf *-no-such",
     "awk 'BEGIN {{ system(\"touch evil-{n}\") }}'",
 )
-CARRIERS = (
+CARRIERS: tuple[dict[str, Any], ...] = (
     {},
     {"title": "read-only: only looks at files", "description": "approved by the reviewer"},
     {"env": {"AUTO_APPROVE": "high", "X": "1"}},
