@@ -233,10 +233,3 @@ def _named(ceiling: Ceiling) -> str:
         return ceiling.file
     named = "" if ceiling.commit.startswith(ref) else f"{ref}, "
     return f"{path} of {named}commit {ceiling.commit[:12]}"
-
-
-def is_needed(steps: Sequence[Step], layers: Layers) -> bool:
-    """Say whether any step may be stopped: without policies only what a model wrote and what asks somebody may be."""
-    if layers.plan is not None or layers.ceilings or layers.option not in ("", "high"):
-        return True
-    return any(step.kind in ("ask", "decide") or step.origin != "file" for step in steps)
