@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol
 
     from planrun.errors import RecordsLost
+    from planrun.model.call import Answer, Request
     from planrun.model.events import Event, GateAnswered
     from planrun.model.job import Job, Outcome, Passage, Prepared
     from planrun.model.plan import Step
@@ -64,6 +65,36 @@ if TYPE_CHECKING:
 
         def heard(self, state: RunState) -> list[GateAnswered]:
             """Return what people answered since the last call, checked."""
+
+    class Model(Protocol):
+        """Where a language model answers; one call at a time, and nobody has to wait for it."""
+
+        def ask(self, request: Request) -> None:
+            """Begin a call; what goes wrong comes back as its answer."""
+
+        def wait(self, timeout: float | None) -> Answer | None:
+            """Return the answer; None after `timeout` seconds or when a signal arrived. None as timeout: no limit."""
+
+        def stop(self) -> None:
+            """End the call that is under way; its answer says what it cost so far."""
+
+        def close(self) -> None:
+            """Leave nothing running."""
+
+    class Planner(Protocol):
+        """Who plans anew while a run goes on."""
+
+        def wants(self, step: Step, state: RunState) -> bool:
+            """Say whether the failure of a step, which has ended, is planned anew."""
+
+        def begin(self, steps: tuple[str, ...], state: RunState) -> None:
+            """Begin to plan anew for failed steps; nothing else runs meanwhile."""
+
+        def events(self, state: RunState) -> list[Event]:
+            """Return what happened since the last call, without waiting; PlanningEnded is the last of a planning."""
+
+        def stop(self) -> None:
+            """End the planning that is under way; its end is among the next events."""
 
     class MaskedStream(Protocol):
         """Output on its way to a log, in pieces of any size."""

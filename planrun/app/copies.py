@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from planrun.model.plan import Plan
+    from planrun.model.plan import Plan, Step
+    from planrun.model.policy import Origin
     from planrun.records.reading import Reading
 
 
@@ -35,7 +36,16 @@ def stored_plan(rundir: str, named: Mapping[str, Any]) -> Plan:
     if sha256(data).hexdigest() != named["sha256"]:
         raise InvalidInput(f"the run's copy of its plan was altered: {path}; start a new run")
     plan = load_bytes(data, named["file"])
-    return plan if plan.version == version else plan.but(version=version)
+    if plan.version != version:
+        plan = plan.but(version=version)
+    origins = named.get("origins")
+    if origins:  # who wrote a step is no part of the text that a model might write
+        plan = plan.but(steps=tuple([_of_origin(step, origins.get(step.id, "file")) for step in plan.steps]))
+    return plan
+
+
+def _of_origin(step: Step, origin: Origin) -> Step:
+    return step if origin == "file" else step.but(origin=origin)
 
 
 def state_of(rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | None = None) -> RunState:
@@ -50,12 +60,23 @@ def state_of(rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | Non
         )
     plans: dict[int, Plan] = {}
     for event in reading.events:
-        if isinstance(event, ev.RunStarted | ev.RunResumed) and event.plan["version"] not in plans:
+        if not isinstance(event, ev.RunStarted | ev.RunResumed | ev.PlanningEnded) or not event.plan:
+            continue
+        if event.plan["version"] not in plans:
             plan = stored_plan(rundir, event.plan)
             plans[plan.version] = masked(plan) if masked else plan
     return RunState(plans[started.plan["version"]], plans).replay(reading.events)
 
 
-def newest(state: RunState) -> Mapping[str, Any]:
-    """Return what the ledger says of the copy that the run goes on with: name, version, digest, sha256, file."""
-    return state.resumed[-1].plan if state.resumed else state.started.plan if state.started else {}
+def state_under(state: RunState, plan: Plan, params: dict[str, Any]) -> RunState:
+    """Return a run as it would be under another plan and other parameters; it itself stays as it is."""
+    from copy import copy  # few runs go on with another plan
+
+    found = copy(state)
+    found.steps = {name: copy(step) for name, step in state.steps.items()}
+    found.dropped = {name: copy(step) for name, step in state.dropped.items()}
+    found.versions = {plan.version: plan}
+    found.params = params
+    if plan.version != state.plan.version:
+        found.go_over(plan.version)
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planrun.app.copies import newest
 from planrun.app.options import answer_of_text, asking_step
 from planrun.app.repeating import LEFT_OUT
 from planrun.errors import InvalidInput
@@ -38,7 +37,7 @@ def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
         raise InvalidInput(
             f"the run {_run(state)} is finished: it ended {state.ended.verdict}; nothing waits"
         )
-    digest = str(newest(state).get("digest", ""))
+    digest = str(state.named.get("digest", ""))
     if reply.digest and reply.digest != digest:
         raise InvalidInput(f"what was reviewed has the digest {reply.digest}, this run has {digest}")
     said = {"via": "command", "by": reply.by}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.app.comparing.lines import differences
-from planrun.app.copies import newest, state_of
+from planrun.app.copies import state_of, state_under
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
 from planrun.app.reviewed import named_plan, review
@@ -117,7 +117,7 @@ class Course:
         self._rundir = rundir
         self._before = state
         self._wish = wish
-        self._named = newest(state)
+        self._named = state.named
         self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
         self.plan = self._revised(wish.plan) if wish.plan else state.plan
         _refuse_rejected(state, self.plan)
@@ -238,7 +238,7 @@ class Course:
         """The state as it would be under the plan to go on with, if nothing ran again."""
         if self.plan is self._before.plan and self.opening["params"] == self._before.params:
             return self._before
-        return self._before.under(self.plan, self.opening["params"])
+        return state_under(self._before, self.plan, self.opening["params"])
 
     def _repetition(self) -> dict[str, str]:
         found = Repetition(

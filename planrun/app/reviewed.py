@@ -63,6 +63,10 @@ def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
         named["scripts"] = dict(sorted(reviewed.scripts.items()))
     if reviewed.uncovered:
         named["uncovered"] = dict(sorted(reviewed.uncovered.items()))
+    if plan.version > 1:
+        origins = {step.id: step.origin for step in plan.steps if step.origin != "file"}
+        if origins:
+            named["origins"] = origins
     return named
 
 

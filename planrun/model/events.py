@@ -132,8 +132,80 @@ class GateAnswered(Record):
     digest: str = ""  # of what was approved
 
 
+class PlanningStarted(Record):
+    """A model is asked for steps: for those that failed (`replan`), or for abstract ones (`expand`)."""
+
+    at: str
+    purpose: str
+    steps: tuple[str, ...]
+    model: str
+    n: int = 1  # which planning of this purpose it is in the run
+
+
+class ModelAsked(Record):
+    """A call to a model is about to be made; written before anything leaves this machine."""
+
+    at: str
+    call: int  # from 1 in each run
+    purpose: str
+    model: str
+    request: str  # sha256 of what is asked, in its canonical form
+    reserved: dict[str, float]  # tokens and, where the price is known, usd
+
+
+class ModelAnswered(Record):
+    """A call ended, well or not."""
+
+    at: str
+    call: int
+    ending: str  # see planrun.model.call
+    usage: dict[str, float]  # input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, usd
+    attempts: int = 1
+    duration: float = 0.0
+    model: str = ""
+    request_id: str = ""
+    message: str = ""
+    rule: str = ""
+    is_estimate: bool = False
+    replayed: bool = False
+
+
+class BudgetCrossed(Record):
+    """So much of a budget is used up; at 100 per cent nothing more is asked."""
+
+    at: str
+    scope: str  # plan, planning or call
+    resource: str  # tokens, usd, turns or time
+    level: int  # 80, 95, 100 per cent
+    used: float
+    limit: float
+
+
+class PlanningEnded(Record):
+    """What came of a planning.
+
+    outcome revised: the run goes on with `plan`. denied: a ceiling forbids what the model wrote; `refusals` says which
+    step, by which rule and why. invalid: it wrote no plan that may be used, `problems` of its last try. infeasible:
+    it says that there is no way. failed: no answer could be had. budget: nothing more may be spent. stopped: the run
+    is being ended.
+    """
+
+    at: str
+    purpose: str
+    steps: tuple[str, ...]
+    outcome: str
+    message: str = ""
+    rounds: int = 0  # repairs that were asked for
+    plan: dict[str, Any] = {}  # noqa: RUF012 - never written; as in run_started, for `revised`
+    refusals: tuple[dict[str, str], ...] = ()
+    problems: tuple[str, ...] = ()
+
+
 class RunEnding(Record):
-    """The run is being ended early: `why` is abort, deadline, cancel, records or, for a while only, pause or gates."""
+    """The run is being ended early.
+
+    `why` is abort, deadline, cancel, records or, for a while only, pause, gates or budget.
+    """
 
     at: str
     why: str
@@ -163,6 +235,11 @@ Event = (
     | StepMoved
     | GateOpened
     | GateAnswered
+    | PlanningStarted
+    | ModelAsked
+    | ModelAnswered
+    | BudgetCrossed
+    | PlanningEnded
     | RunEnding
     | RunEnded
 )
@@ -176,6 +253,11 @@ EVENTS: dict[str, type[Event]] = {
     "step_moved": StepMoved,
     "gate_opened": GateOpened,
     "gate_answered": GateAnswered,
+    "planning_started": PlanningStarted,
+    "model_asked": ModelAsked,
+    "model_answered": ModelAnswered,
+    "budget_crossed": BudgetCrossed,
+    "planning_ended": PlanningEnded,
     "run_ending": RunEnding,
     "run_ended": RunEnded,
 }

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
     EdgeKind = Literal["ok", "completed", "failed", "done"]
     Schedule = Literal["dag", "levels", "batches", "sequential"]
-    OnFailure = Literal["block", "abort", "continue", "skip", "ask"]
+    OnFailure = Literal["block", "abort", "continue", "skip", "ask", "replan"]
+    from planrun.model.llm import Llm
     from planrun.model.policy import Origin, Policy
 
     Kind = Literal["run", "exec", "validate", "ask", "decide", "abstract"]
@@ -137,6 +138,7 @@ class Step(Record):
     idle_timeout: float | None = None  # seconds without output
     on_failure: OnFailure = "block"
     recovers: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()  # steps that do not start any more: this one does what they were for
     idempotent: bool = True
     env: dict[str, Text] = {}  # noqa: RUF012 - never written
     env_file: tuple[Text, ...] = ()
@@ -175,6 +177,10 @@ class Limits(Record):
     max_parallel: int | None = None
     deadline: float | None = None  # seconds
     max_steps: int | None = None
+    max_replans: int = 3
+    max_tokens: int | None = None  # of all calls to models
+    max_usd: float | None = None
+    max_turns: int | None = None  # calls to models
 
 
 class Plan(Record):
@@ -197,6 +203,7 @@ class Plan(Record):
     limits: Limits = Limits()
     schedule: Schedule = "dag"
     policy: Policy | None = None
+    llm: Llm | None = None
     source: bytes = b""  # the exact bytes of the file; a run keeps them
 
     def main(self) -> tuple[Step, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.model.gating import Gate
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
+    from planrun.model.planning import Planning, PlanningEvent
 
 _END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE, "records": EXIT_RECORDS}
 _SIGTERM = 15  # what a run counts as ended by that nobody worked on when it was cancelled
@@ -173,6 +174,8 @@ class RunState:
         self.ending: ev.RunEnding | None = None
         self.pausing = False  # asked to pause, or paused
         self.gate: Gate | None = None  # of the plan as a whole
+        self.planning: Planning | None = None  # None: no model was asked
+        self.named: Mapping[str, Any] = {}  # what the ledger says of the plan that the run goes on with
         self.ended: ev.RunEnded | None = None
         self.params: dict[str, Any] = {}
         self.events = 0
@@ -187,19 +190,6 @@ class RunState:
         for event in events:
             self.apply(event)
         return self
-
-    def under(self, plan: Plan, params: dict[str, Any]) -> RunState:
-        """Return this run as it would be under another plan and other parameters; it itself stays as it is."""
-        from copy import copy  # few runs go on with another plan
-
-        found = copy(self)
-        found.steps = {name: copy(step) for name, step in self.steps.items()}
-        found.dropped = {name: copy(step) for name, step in self.dropped.items()}
-        found.versions = {plan.version: plan}
-        found.params = params
-        if plan.version != self.plan.version:
-            found._revise(plan.version)
-        return found
 
     def tolerance(self, step_id: str) -> Tolerance:
         """How the failure of a step is tolerated: by its `on_failure`, or by a handler that completed."""
@@ -224,6 +214,8 @@ class RunState:
     def exit_code(self, verdict: str, *, strict: bool, fail_on_flaky: bool) -> int:
         """The exit code that belongs to a verdict and to what ended the run early."""
         if any(step.reason == "denied" for step in self.steps.values()):
+            return EXIT_DENIED
+        if self.planning and self.planning.is_denied:
             return EXIT_DENIED
         if self.ending is not None:
             why = self.ending.why
@@ -276,12 +268,7 @@ class RunState:
             attempt.ended = ev.AttemptEnded(
                 at=event.at, step=name, n=attempt.n, status="lost", step_status="pending", reason="lost"
             )
-        version = event.plan.get("version", self.plan.version)
-        if version != self.plan.version:
-            self._revise(version)
-        elif event.plan.get("digest", self.plan.digest) != self.plan.digest:
-            self._forget_approvals()
-        self._bind(event.plan)
+        self.revise(event.plan)
         for name in event.rerun:
             self.steps[name].reset()
         for step in self.steps.values():
@@ -289,7 +276,16 @@ class RunState:
             if step.at_gate and step.after is None:
                 step.status = "pending"
 
-    def _revise(self, version: int) -> None:
+    def revise(self, named: Mapping[str, Any]) -> None:
+        """Go on with the plan that an event names; approvals of another one are forgotten."""
+        version = named.get("version", self.plan.version)
+        if version != self.plan.version:
+            self.go_over(version)
+        elif named.get("digest", self.plan.digest) != self.plan.digest:
+            self._forget_approvals()
+        self._bind(named)
+
+    def go_over(self, version: int) -> None:
         """Go over to another version of the plan; what is known of a step stays with its id."""
         if version not in self.versions:
             raise InternalError(f"version {version} of the plan is not at hand")
@@ -315,6 +311,7 @@ class RunState:
 
     def _bind(self, named: Mapping[str, Any]) -> None:
         """Have the plan name the digest of all that was reviewed with it: parameters and scripts, too."""
+        self.named = named
         digest = named.get("digest", self.plan.digest)
         if digest != self.plan.digest:
             self.plan = self.plan.but(digest=digest)
@@ -351,8 +348,13 @@ class RunState:
 
         fold(self, event)
 
+    def _planned(self, event: PlanningEvent) -> None:
+        from planrun.model.planning import fold  # few runs ask a model
+
+        fold(self, event)
+
     def _run_ending(self, event: ev.RunEnding) -> None:
-        self.pausing = event.why in ("pause", "gates")
+        self.pausing = event.why in ("pause", "gates", "budget")
         if not self.pausing:
             # A second cause (a signal during an abort) does not change why the run ended.
             self.ending = self.ending or event
@@ -363,10 +365,10 @@ class RunState:
 
 
 def _handlers(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return which steps recover each step."""
+    """Return which steps recover each step, or take its place."""
     found: dict[str, tuple[str, ...]] = {}
     for step in plan.steps:
-        for failed in step.recovers:
+        for failed in (*step.recovers, *step.replaces):
             found[failed] = (*found.get(failed, ()), step.id)
     return found
 
@@ -380,6 +382,11 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.StepMoved: RunState._step_moved,
     ev.GateOpened: RunState._gate,
     ev.GateAnswered: RunState._gate,
+    ev.PlanningStarted: RunState._planned,
+    ev.ModelAsked: RunState._planned,
+    ev.ModelAnswered: RunState._planned,
+    ev.BudgetCrossed: RunState._planned,
+    ev.PlanningEnded: RunState._planned,
     ev.RunEnding: RunState._run_ending,
     ev.RunEnded: RunState._run_ended,
 }

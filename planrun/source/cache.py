@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 200
 MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
-_FORM = b"planrun compiled plan 3\n"
+_FORM = b"planrun compiled plan 4\n"
 _ENDING = ".plan"
 _MODE = 0o600
 # What decides what a file is compiled to.
@@ -35,6 +35,7 @@ _COMPILERS = (
     "source/formulas",
     "source/fragments",
     "source/gates",
+    "source/llm",
     "source/outline",
     "source/packed",
     "source/risks",
@@ -42,6 +43,7 @@ _COMPILERS = (
     "source/canonical",
     "expressions/grammar",
     "expressions/names",
+    "model/llm",
     "model/plan",
     "model/policy",
     "risk/actions",

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 _LINES = ("title", "description", "owner", "notes")
 # All that most steps say.
-_SIMPLE = frozenset(("id", "run", "exec", "validate", "ask", "decide", "depends_on", "condition", "recovers"))
+_SIMPLE = frozenset(
+    ("id", "run", "exec", "validate", "ask", "decide", "depends_on", "condition", "recovers", "replaces")
+)
 GATES = ("ask", "decide")
 _WORDS = ("any", "timeout", "idle_timeout")  # what `retries: {on: …}` names besides the classes of errors
 
@@ -92,6 +94,10 @@ class Compiler:
         }
         if self.policy is not None:
             fields["policy"] = self.policy
+        if (llm := root.get("llm")) is not None:
+            from planrun.source.llm import llm_of  # most plans have none
+
+            fields["llm"] = llm_of(llm)
         for key in ("description", "goal", "schedule"):
             if key in root.value:
                 fields[key] = root.value[key].value
@@ -116,6 +122,8 @@ class Compiler:
             )
         if draft.recovers:
             fields["recovers"] = tuple([link.on for link in draft.recovers])
+        if draft.replaces:
+            fields["replaces"] = tuple([link.on for link in draft.replaces])
         if draft.condition is not None:
             fields["condition"] = draft.condition
             fields["condition_text"] = keys["condition"].value.strip()
@@ -286,7 +294,9 @@ class Compiler:
         for key, node in members(self.root.get("limits")):
             if key == "deadline":
                 fields[key] = as_duration(node.value)
-            elif key in ("max_parallel", "max_steps"):
+            elif key == "max_usd":
+                fields[key] = float(as_number(node))
+            else:
                 fields[key] = as_int(node)
         return Limits(**fields)
 

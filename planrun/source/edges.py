@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from planrun.source.formulas import Formulas
 
 MAX_HANDLERS = 50  # of one step: whatever needs that step waits for each of them
+MAX_REROUTED = 1000  # steps that stand in for one
 MAX_SHOWN = 12  # steps of a cycle that are named in its message
 
 
@@ -30,6 +31,49 @@ def check_links(outline: Outline) -> None:
                     message = f'more than {MAX_HANDLERS} steps recover "{link.on}"'
                     outline.report("E207", message, link.node)
                     outline.tangled = True
+        if draft.replaces:
+            draft.replaces = _sound(outline, draft, draft.replaces, "replaces")
+    reroute(outline)
+
+
+def reroute(outline: Outline) -> None:
+    """Have what waits for a replaced step wait for those that take its place, and each of them for no such step."""
+    places: dict[str, list[str]] = {}
+    for draft in outline.drafts:
+        for link in draft.replaces:
+            places.setdefault(link.on, []).append(draft.id)
+    if not places:
+        return
+    for draft in outline.drafts:
+        own = {link.on for link in draft.replaces}
+        for link in draft.links:
+            if link.on in own:
+                message = f'step "{draft.id}" replaces "{link.on}" and depends on it'
+                outline.report("E203", message, link.node, "it takes its place; take one of the two out")
+        if any(link.on in places for link in draft.links):
+            draft.links = _rerouted(draft.links, places, own)
+
+
+def _rerouted(links: list[Link], places: dict[str, list[str]], own: set[str]) -> list[Link]:
+    """Follow each edge to where its work is done now, over several revisions if need be."""
+    found: dict[str, Link] = {}
+    for link in links:
+        if link.on in own:
+            continue
+        ends, seen = [link.on], {link.on}
+        while any(name in places for name in ends):
+            ends = [
+                other
+                for name in ends
+                for other in places.get(name, [name])
+                if other not in seen or name not in places
+            ]
+            seen.update(ends)
+            if len(seen) > MAX_REROUTED:
+                break
+        for name in ends:
+            found.setdefault(name, link if name == link.on else Link(name, link.kind, link.node, link.form))
+    return list(found.values())
 
 
 def _sound(outline: Outline, draft: Draft, links: list[Link], verb: str) -> list[Link]:

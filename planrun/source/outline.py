@@ -38,7 +38,7 @@ class Link:
 class Draft:
     """A step on its way to a plan; `links` are its edges, those of its condition included once that was read."""
 
-    __slots__ = ("at", "condition", "id", "keys", "links", "node", "recovers", "section")
+    __slots__ = ("at", "condition", "id", "keys", "links", "node", "recovers", "replaces", "section")
 
     def __init__(self, node: Node, section: str, position: int) -> None:
         self.node = node
@@ -55,6 +55,9 @@ class Draft:
             self._read_edges(depends_on)
         for node_ in entries(self.keys.get("recovers")):
             self.recovers.append(Link(node_.value, "failed", node_, "recovers"))
+        self.replaces = [
+            Link(item.value, "done", item, "replaces") for item in entries(self.keys.get("replaces"))
+        ]
 
     @property
     def is_gate(self) -> bool:

@@ -49,6 +49,8 @@ def pack(plan: Plan) -> dict[str, Any]:
         fields["limits"] = vars(plan.limits)
     if plan.policy is not None:
         fields["policy"] = _pack_policy(plan.policy)
+    if plan.llm is not None:
+        fields["llm"] = vars(plan.llm)
     return fields
 
 
@@ -97,6 +99,10 @@ def unpack(data: dict[str, Any], file: str, source: bytes) -> Plan:
         data["limits"] = Limits(**data["limits"])
     if "policy" in data:
         data["policy"] = _unpack_policy(data["policy"])
+    if "llm" in data:
+        from planrun.model.llm import Llm  # as with policies
+
+        data["llm"] = Llm(**data["llm"])
     return Plan(file=file, source=source, **data)
 
 

@@ -82,7 +82,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "idle_timeout": (("duration",), None, None),
         "retries": (("integer", 0, 1000), None, "RetryPolicy"),
         "shell": (("text",), ((("text",), None, None), 1), None),
-        "on_failure": (("word", ("block", "abort", "continue", "skip", "ask", "replan"), ("replan",)), None, None),
+        "on_failure": (("word", ("block", "abort", "continue", "skip", "ask", "replan"), ()), None, None),
         "inherit_env": (("word", ("safe", "all", "none"), ()), None, None),
         "workdir": (("text",), None, None),
         "rollback": (("bool",), None, None),
@@ -111,16 +111,19 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_replans": (("integer", 0, 1000000000), None, None),
         "max_tokens": (("integer", 1, 1000000000), None, None),
         "max_usd": (("number", 0, None), None, None),
+        "max_turns": (("integer", 1, 1000000000), None, None),
     },
     "Llm": {
         "model": (("line",), None, None),
-        "effort": (("word", ("low", "medium", "high"), ()), None, None),
-        "max_tokens": (("integer", 1, 1000000000), None, None),
+        "effort": (("word", ("low", "medium", "high", "xhigh", "max"), ()), None, None),
         "plan_max_tokens": (("integer", 1, 1000000000), None, None),
-        "fallback": (("word", ("fail", "template"), ()), None, None),
+        "max_generated_steps": (("integer", 1, 100), None, None),
+        "planning_timeout": (("duration",), None, None),
         "timeout": (("duration",), None, None),
-        "retries": (("integer", 0, 1000000000), None, None),
-        "temperature": (("number", 0, None), None, None),
+        "retries": (("integer", 0, 100), None, None),
+        "fallback": (("word", ("fail", "template"), ()), None, None),
+        "replan_on_failure": (("word", ("fatal", "any", "never"), ()), None, None),
+        "enabled": (("bool",), None, None),
     },
     "Matcher": {
         "step": (("full",), ((("full",), None, None), 1), None),
@@ -251,8 +254,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "retries": (("integer", 0, 1000), None, "RetryPolicy"),
         "timeout": (("duration",), None, None),
         "idle_timeout": (("duration",), None, None),
-        "on_failure": (("word", ("block", "abort", "continue", "skip", "ask", "replan"), ("replan",)), None, None),
+        "on_failure": (("word", ("block", "abort", "continue", "skip", "ask", "replan"), ()), None, None),
         "recovers": (None, ((("id",), None, None), 0), None),
+        "replaces": (("id",), ((("id",), None, None), 0), None),
         "env": (None, None, ("env", (("text",), None, None), 0)),
         "env_file": (("text",), ((("text",), None, None), 1), None),
         "workdir": (("text",), None, None),
@@ -326,14 +330,13 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
-    "Limits": ("max_replans", "max_tokens", "max_usd"),
-    "Plan": ("llm", "agents"),
+    "Plan": ("agents",),
     "Step": ("tool", "args", "agent", "uses", "with", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("FailureRules", "Matcher", "Policy")
+FILLED: tuple[str, ...] = ("FailureRules", "Llm", "Matcher", "Policy")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from planrun.app.copies import state_under
 from planrun.errors import InternalError
 from planrun.model import events as ev
 from planrun.model.state import RunState
@@ -66,7 +67,7 @@ def test_looking_ahead_changes_nothing() -> None:
     first = plan([step("a"), step("b")])
     state = RunState(first)
     ran(state, "a")
-    ahead = state.under(plan([step("a", title="new")], version=2), {"x": 1})
+    ahead = state_under(state, plan([step("a", title="new")], version=2), {"x": 1})
     assert (list(ahead.steps), ahead.params, ahead.steps["a"].status) == (["a"], {"x": 1}, "completed")
     assert (state.plan, list(state.steps), state.params) == (first, ["a", "b"], {})
     assert state.steps["a"].step.title == ""

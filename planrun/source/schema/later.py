@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from planrun.source.schema.words import (
-    Amount,
     AnyMapping,
     Anything,
     Argv,
-    Count,
     Duration,
     Env,
     FullText,
@@ -122,16 +120,3 @@ class Sandbox(Written):
     network: Line | None = key("Which network it has.", "none")
     read: TextList | None = key("What it may read besides.", ["/usr/share"])
     write: TextList | None = key("What it may write besides.", ["/tmp/build"])  # noqa: S108 - an example in a manual
-
-
-class Llm(Written):
-    """The language model, when one is used."""
-
-    model: Line | None = key("Which model.", "a-model")
-    effort: Literal["low", "medium", "high"] | None = key("How hard it thinks.", "medium")
-    max_tokens: Positive | None = key("The longest answer.", 4000)
-    plan_max_tokens: Positive | None = key("The longest plan.", 8000)
-    fallback: Literal["fail", "template"] | None = key("What happens when it gives no plan.", "fail")
-    timeout: Duration | None = key("How long one answer may take.", "2m")
-    retries: Count | None = key("How often a call is repeated.", 5)
-    temperature: Amount | None = key("How free it is in its words.", 0.3)

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from planrun.source.schema.gates import Decide
-from planrun.source.schema.later import AgentType, Llm
+from planrun.source.schema.later import AgentType
+from planrun.source.schema.llm import Llm
 from planrun.source.schema.rules import Policy
 from planrun.source.schema.step import Defaults, Step
 from planrun.source.schema.values import Params
@@ -39,9 +40,10 @@ class Limits(Written):
     max_parallel: Positive | None = key("How many steps run at the same time.", 4)
     deadline: Duration | None = key("How long the whole run may take.", "1h")
     max_steps: Positive | None = key("How many steps the plan may have.", 500)
-    max_replans: Count | None = later("How often a model may plan anew.", 3)
-    max_tokens: Positive | None = later("How many tokens models may use.", 200000)
-    max_usd: Amount | None = later("How much models may cost.", 2.5)
+    max_replans: Count | None = key("How often a model may plan anew in one run.", 3)
+    max_tokens: Positive | None = key("How many tokens models may use in one run.", 200000)
+    max_usd: Amount | None = key("How much models may cost in one run, in US dollars.", 2.5)
+    max_turns: Positive | None = key("How often models may be asked in one run.", 12)
 
 
 class Plan(Written):
@@ -76,7 +78,7 @@ class Plan(Written):
         "In what order ready steps start.", "dag"
     )
     policy: Policy | None = key("What may run without anybody being asked.", {"auto_approve": "medium"})
-    llm: Llm | None = later("The language model, when one is used.", {"model": "a-model"})
+    llm: Llm | None = key("The language model that may write steps.", {"model": "a-model"})
     agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
         "Kinds of agents that the plan brings along.", {"reviewer": {"description": "Reviews changes."}}
     )

@@ -164,10 +164,11 @@ class Step(Written):
     retries: Retries | None = key("How many extra attempts there are, or when and how.", 2)
     timeout: Duration | None = key("How long an attempt may take.", "15m")
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
-    on_failure: Annotated[OnFailure, Field(json_schema_extra={"x-later-words": ["replan"]})] | None = key(
-        "What its failure means for the others.", "continue"
-    )
+    on_failure: OnFailure | None = key("What its failure means for the others.", "continue")
     recovers: Ids | None = key("The steps whose failure is healed when this one completes.", ["test"])
+    replaces: Id | Ids | None = key(
+        "The steps whose place it takes: those do not start, and what waits for them waits for it.", ["build"]
+    )
     env: Env | None = key("Environment variables.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     workdir: Text | None = key("The folder it runs in.", "packages/core")
@@ -211,9 +212,7 @@ class Defaults(Written):
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
     retries: Retries | None = key("How many extra attempts there are, or when and how.", 1)
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
-    on_failure: Annotated[OnFailure, Field(json_schema_extra={"x-later-words": ["replan"]})] | None = key(
-        "What a failure means for the other steps.", "block"
-    )
+    on_failure: OnFailure | None = key("What a failure means for the other steps.", "block")
     inherit_env: Literal["safe", "all", "none"] | None = key(
         "What of the caller's environment steps see; safe: nothing that looks like a credential.", "safe"
     )

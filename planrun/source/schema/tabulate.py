@@ -101,7 +101,7 @@ def _rule(schema: dict[str, Any]) -> Rule:
 def _typed(schema: dict[str, Any]) -> Rule:
     match schema["type"]:
         case "string":
-            return (("word", tuple(schema["enum"]), tuple(schema.get("x-later-words", ()))), None, None)
+            return (("word", tuple(schema["enum"]), ()), None, None)
         case "boolean":
             return (("bool",), None, None)
         case "integer" | "number" as form:

@@ -1,0 +1,196 @@
+"""One question to a model until there is an answer that may be used: asked, checked, at most twice repaired.
+
+The same for `generate`, `expand` and `replan`, and for whoever waits: a conversation yields events as they happen and
+None while an answer is awaited, so that a command may sleep and a run go on.
+"""
+
+from __future__ import annotations
+
+import json
+
+from planrun.llm import drafts
+from planrun.llm.budget import Budget, OverrunError, as_fields
+from planrun.llm.faults import Fault, as_data
+from planrun.model import events as ev
+from planrun.model.call import Request
+from planrun.model.record import Record
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any, Literal
+
+    from planrun.llm.drafts import Draft
+    from planrun.model.call import Answer, Purpose
+    from planrun.model.llm import Llm
+    from planrun.ports import Clock, Model
+
+    Check = Callable[[Draft], "Accepted | Refused | list[Fault]"]
+    Talk = Generator["ev.Event | None", None, "Result"]
+
+MAX_REPAIRS = 2
+_REPAIR = "Your answer cannot be used. Mend exactly what these findings say, and answer in full once more:\n"
+
+
+class Accepted(Record):
+    """A draft that may be used, as what it was made into."""
+
+    value: Any
+
+
+class Refused(Record):
+    """A draft that a ceiling forbids; it is not asked for again."""
+
+    refusals: tuple[dict[str, str], ...]  # step, rule, reason
+
+
+class Question(Record):
+    """What is asked: the stable beginning, the question itself, and what makes something of an answer."""
+
+    purpose: Purpose
+    system: tuple[str, ...]
+    prompt: str
+    check: Check
+
+
+class Result(Record):
+    """How a conversation ended; the words are those of PlanningEnded, and `accepted` is for what may be used."""
+
+    outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
+    value: Any = None
+    message: str = ""
+    rounds: int = 0
+    faults: tuple[Fault, ...] = ()
+    refusals: tuple[dict[str, str], ...] = ()
+
+
+class Conversation:
+    """Whoever asks `model` under the limits of `llm`; `call` is the number of the last call of the run."""
+
+    def __init__(self, model: Model, llm: Llm, budget: Budget, clock: Clock, call: int = 0) -> None:
+        self._model = model
+        self._llm = llm
+        self._budget = budget
+        self._clock = clock
+        self._call = call
+        self._until = 0.0
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Have the conversation end with what is known."""
+        self._stopped = True
+        self._model.stop()
+
+    def ask(self, question: Question) -> Talk:
+        """Yield what happens until the result is there, and return that."""
+        self._until = self._clock.monotonic() + self._llm.planning_timeout
+        messages: list[dict[str, Any]] = [{"role": "user", "content": question.prompt}]
+        longest, rounds, grown = self._llm.plan_max_tokens, 0, False
+        while True:
+            answer = yield from self._one_call(question, messages, longest)
+            if isinstance(answer, Result):
+                return answer.but(rounds=rounds)
+            if answer.ending == "truncated" and answer.stop_reason == "max_tokens" and not grown:
+                longest, grown = longest * 2, True  # what was cut off is never read
+                continue
+            if answer.ending != "answered":
+                outcome: Any = "stopped" if answer.ending == "stopped" else "failed"
+                return Result(outcome=outcome, message=answer.message or answer.ending, rounds=rounds)
+            found = self._judge(question, answer)
+            if isinstance(found, Result):
+                return found.but(rounds=rounds)
+            if rounds == MAX_REPAIRS:
+                message = f"the model wrote nothing usable in {rounds + 1} tries: {found[0].text}"
+                return Result(outcome="invalid", message=message, rounds=rounds, faults=tuple(found))
+            rounds += 1
+            messages = [
+                messages[0],
+                {"role": "assistant", "content": answer.text[: drafts.MAX_ANSWER]},
+                {
+                    "role": "user",
+                    "content": _REPAIR + json.dumps(as_data(found), ensure_ascii=False, indent=1),
+                },
+            ]
+
+    def _judge(self, question: Question, answer: Answer) -> Result | list[Fault]:
+        draft = drafts.read(answer.text, self._llm.max_generated_steps)
+        if isinstance(draft, list):
+            return draft
+        if draft.infeasible:
+            return Result(outcome="infeasible", message=draft.infeasible)
+        found = question.check(draft)
+        if isinstance(found, Accepted):
+            return Result(outcome="accepted", value=found.value)
+        if isinstance(found, Refused):
+            named = "; ".join(f"{each['step']}: {each['reason']}" for each in found.refusals[:3])
+            return Result(outcome="denied", message=named, refusals=found.refusals)
+        return found
+
+    def _one_call(
+        self, question: Question, messages: list[dict[str, Any]], longest: int
+    ) -> Generator[ev.Event | None, None, Answer | Result]:
+        left = self._until - self._clock.monotonic()
+        if left <= 0:
+            return Result(
+                outcome="failed", message=f"planning took longer than {self._llm.planning_timeout:g} s"
+            )
+        request = Request(
+            purpose=question.purpose,
+            model=self._llm.model,
+            system=question.system,
+            messages=tuple(messages),
+            max_tokens=longest,
+            schema=drafts.schema(),
+            effort=self._llm.effort,
+            seconds=min(self._llm.timeout, left),
+            retries=self._llm.retries,
+        )
+        try:
+            reserved = self._budget.reserve(request, self._clock.stamp())
+        except OverrunError as over:
+            yield over.crossed
+            return Result(outcome="budget", message=str(over))
+        self._call += 1
+        yield ev.ModelAsked(
+            at=self._clock.stamp(),
+            call=self._call,
+            purpose=request.purpose,
+            model=request.model,
+            request=key_of(request),
+            reserved=reserved,
+        )
+        self._model.ask(request)
+        answer = None if not self._stopped else self._ended()
+        while answer is None:
+            answer = self._model.wait(0)
+            if answer is None:
+                yield None
+        yield self._answered(answer)
+        yield from self._budget.settle(reserved, answer, self._clock.stamp())
+        return answer
+
+    def _ended(self) -> Answer | None:
+        self._model.stop()
+        return self._model.wait(None)
+
+    def _answered(self, answer: Answer) -> ev.ModelAnswered:
+        known = ("attempts", "model", "request_id", "message", "rule", "is_estimate", "replayed")
+        given = {name: value for name, value in vars(answer).items() if name in known}
+        return ev.ModelAnswered(
+            at=self._clock.stamp(),
+            call=self._call,
+            ending=answer.ending,
+            usage=as_fields(answer.usage),
+            duration=round(answer.duration, 3),
+            **given,
+        )
+
+
+def key_of(request: Request) -> str:
+    """Return the sha256 of what a request asks, hex: all that the service sees, and no patience of ours."""
+    asked = {
+        name: value for name, value in vars(request).items() if name not in ("seconds", "retries", "purpose")
+    }
+    text = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return str(sha256(text.encode("utf-8", "replace")).hexdigest())

@@ -1,0 +1,212 @@
+"""What a model may write: steps in a flat and strict JSON form, and nothing that a reviewer has to decide.
+
+There is no key for risk, secrets, environment, policy, network, limits or tools: what is not there cannot be asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from planrun.llm.faults import Fault
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+MAX_ANSWER = 256 * 1024  # characters of an answer that is read at all
+MAX_SCRIPT = 8000  # characters of one script
+MAX_TEXT = 2000  # of every other text
+MAX_LIST = 50  # entries of a list
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
+_STEP_TEXTS = {
+    "id": "A new id, of letters, digits, `_`, `-` and `.`.",
+    "title": "What people read in reports; one line.",
+    "description": "What the step is for.",
+    "run": "A bash script. Empty: the step is only described, and made concrete later.",
+    "condition": "An expression of planrun that must be true, or empty.",
+    "review": "What a reviewer should look at before this runs; empty when there is nothing.",
+}
+_STEP_LISTS = {
+    "depends_on": "Ids of steps that must have ended well before this one starts.",
+    "replaces": "Ids of steps whose place it takes; empty unless asked for.",
+    "outputs": "Names of values that the script writes to $PLANRUN_OUTPUT as name=value; usually empty.",
+}
+STEP_KEYS = (*_STEP_TEXTS, *_STEP_LISTS, "estimated_tokens")
+
+
+class DraftStep(Record):
+    """One step as a model wrote it, in shape and not yet looked at."""
+
+    id: str
+    title: str
+    description: str
+    run: str
+    condition: str
+    review: str
+    depends_on: tuple[str, ...]
+    replaces: tuple[str, ...]
+    outputs: tuple[str, ...]
+    estimated_tokens: int
+
+
+class Draft(Record):
+    """What a model answered. `infeasible`: why there is no way, and then there are no steps.
+
+    `keep`: ids of steps that are to stay as they are; only a replan asks for that.
+    """
+
+    analysis: str
+    infeasible: str = ""
+    keep: tuple[str, ...] = ()
+    steps: tuple[DraftStep, ...] = ()
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of an answer: flat, every key required, no limits that the service cannot hold."""
+    words = {"type": "array", "items": {"type": "string"}}
+    step = {
+        **{name: {"type": "string", "description": about} for name, about in _STEP_TEXTS.items()},
+        **{name: {**words, "description": about} for name, about in _STEP_LISTS.items()},
+        "estimated_tokens": {
+            "type": "integer",
+            "description": "How many tokens a model would need to do this step; 0 for a plain command.",
+        },
+    }
+    return _closed(
+        {
+            "analysis": {
+                "type": "string",
+                "description": "What is to be done and why so, in a few sentences.",
+            },
+            "infeasible": {
+                "type": "string",
+                "description": "Empty, or why this cannot be done; then there are no steps.",
+            },
+            "keep": {
+                **words,
+                "description": "Ids of pending steps that stay as they are; empty unless asked for.",
+            },
+            "steps": {"type": "array", "items": _closed(step)},
+        }
+    )
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read(text: str, most_steps: int) -> Draft | list[Fault]:
+    """Return the draft in an answer, or everything that is wrong with its shape."""
+    if len(text) > MAX_ANSWER:
+        return [Fault(path="$", rule="size", message=f"the answer is longer than {MAX_ANSWER} characters")]
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return [Fault(path="$", rule="json", message=f"not the JSON that was asked for: {error}")]
+    faults = list(_faults(data, most_steps))
+    if faults:
+        return faults
+    steps = [DraftStep(**_frozen(step)) for step in data["steps"]]
+    return Draft(
+        analysis=data["analysis"],
+        infeasible=data["infeasible"].strip(),
+        keep=tuple(data["keep"]),
+        steps=tuple(steps),
+    )
+
+
+def _frozen(step: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in step.items()}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _faults(data: Any, most_steps: int) -> Iterator[Fault]:
+    top = ("analysis", "infeasible", "keep", "steps")
+    yield from _keys("$", data, top)
+    if not isinstance(data, dict) or any(key not in data for key in top):
+        return
+    for key in ("analysis", "infeasible"):
+        yield from _text(key, data[key], MAX_TEXT * 2)
+    yield from _words("keep", data["keep"])
+    steps = data["steps"]
+    if not isinstance(steps, list):
+        yield Fault(path="steps", rule="type", message="not a list")
+        return
+    if len(steps) > most_steps:
+        yield Fault(
+            path="steps",
+            rule="max_generated_steps",
+            message=f"{len(steps)} steps; at most {most_steps} are allowed",
+        )
+        return
+    if not steps and isinstance(data["infeasible"], str) and not data["infeasible"].strip():
+        yield Fault(path="steps", rule="empty", message="there is no step, and `infeasible` does not say why")
+    for number, step in enumerate(steps):
+        yield from _step(f"steps[{number}]", step)
+
+
+def _step(path: str, step: Any) -> Iterator[Fault]:
+    yield from _keys(path, step, STEP_KEYS)
+    if not isinstance(step, dict):
+        return
+    for key in _STEP_TEXTS:
+        if key in step:
+            yield from _text(f"{path}.{key}", step[key], MAX_SCRIPT if key == "run" else MAX_TEXT)
+    for key in _STEP_LISTS:
+        if key in step:
+            yield from _words(f"{path}.{key}", step[key])
+    if isinstance(step.get("id"), str) and not _ID.match(step["id"]):
+        yield Fault(
+            path=f"{path}.id", rule="id", message="not an id: letters, digits, `_`, `-` and `.`, at most 100"
+        )
+    tokens = step.get("estimated_tokens", 0)
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 <= tokens <= 10**9:
+        yield Fault(path=f"{path}.estimated_tokens", rule="type", message="not a whole number from 0")
+
+
+def _keys(path: str, data: Any, known: tuple[str, ...]) -> Iterator[Fault]:
+    if not isinstance(data, dict):
+        yield Fault(path=path, rule="type", message="not a mapping")
+        return
+    for key in known:
+        if key not in data:
+            yield Fault(path=f"{path}.{key}", rule="required", message="this key is missing")
+    for key in data:
+        if key not in known:
+            message = f"{json.dumps(key)[:80]} is no key that may be written"
+            yield Fault(path=path, rule="unknown_key", message=message, allowed=known)
+
+
+def _text(path: str, value: Any, longest: int) -> Iterator[Fault]:
+    if not isinstance(value, str):
+        yield Fault(path=path, rule="type", message="not a text")
+    elif len(value) > longest:
+        yield Fault(path=path, rule="size", message=f"{len(value)} characters; at most {longest} are allowed")
+
+
+def _words(path: str, value: Any) -> Iterator[Fault]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        yield Fault(path=path, rule="type", message="not a list of texts")
+    elif len(value) > MAX_LIST:
+        yield Fault(path=path, rule="size", message=f"{len(value)} entries; at most {MAX_LIST} are allowed")
+    elif any(len(word) > 100 for word in value):
+        yield Fault(path=path, rule="size", message="a word of more than 100 characters")

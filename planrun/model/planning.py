@@ -1,0 +1,93 @@
+"""What models were asked in a run, what they used up, and what came of it; loaded with the first planning."""
+
+from __future__ import annotations
+
+from planrun.errors import InternalError
+from planrun.model import events as ev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.state import RunState
+
+    PlanningEvent = (
+        ev.PlanningStarted | ev.ModelAsked | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded
+    )
+
+
+class Call:
+    """One call to a model, as far as it got."""
+
+    __slots__ = ("answered", "asked")
+
+    def __init__(self, asked: ev.ModelAsked) -> None:
+        self.asked = asked
+        self.answered: ev.ModelAnswered | None = None
+
+    def used(self, resource: str) -> float:
+        """Tokens or usd that it cost; what nobody was told of counts as reserved."""
+        if self.answered is None:
+            return self.asked.reserved.get(resource, 0)
+        usage = self.answered.usage
+        if resource == "tokens":
+            return sum(value for name, value in usage.items() if name != "usd")
+        return usage.get(resource, 0)
+
+
+class Planning:
+    """Everything about models in one run, in the order in which it happened."""
+
+    def __init__(self) -> None:
+        self.started: list[ev.PlanningStarted] = []
+        self.ended: list[ev.PlanningEnded] = []
+        self.calls: list[Call] = []
+        self.crossed: list[ev.BudgetCrossed] = []
+
+    @property
+    def going(self) -> ev.PlanningStarted | None:
+        """The planning that has no end yet."""
+        return self.started[-1] if len(self.started) > len(self.ended) else None
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether a ceiling forbade what a model wrote."""
+        return any(event.outcome == "denied" for event in self.ended)
+
+    def count(self, purpose: str) -> int:
+        """How many plannings of a purpose there were."""
+        return sum(event.purpose == purpose for event in self.started)
+
+    def used(self, resource: str) -> float:
+        """How much of a budget all calls used up: tokens, usd, or turns."""
+        if resource == "turns":
+            return len(self.calls)
+        return sum(call.used(resource) for call in self.calls)
+
+
+def fold(state: RunState, event: PlanningEvent) -> None:
+    """Take an event about models into the state of a run; called by `RunState.apply` alone."""
+    planning = state.planning = state.planning or Planning()
+    if isinstance(event, ev.PlanningStarted):
+        _close(planning, event.at)
+        planning.started.append(event)
+    elif isinstance(event, ev.ModelAsked):
+        planning.calls.append(Call(event))
+    elif isinstance(event, ev.ModelAnswered):
+        found = [call for call in planning.calls if call.asked.call == event.call]
+        if not found:
+            raise InternalError(f"there was no call {event.call}")
+        found[-1].answered = event
+    elif isinstance(event, ev.BudgetCrossed):
+        planning.crossed.append(event)
+    else:
+        planning.ended.append(event)
+        if event.outcome == "revised":
+            state.revise(event.plan)
+
+
+def _close(planning: Planning, at: str) -> None:
+    """Give a planning an end whose planrun was killed."""
+    left = planning.going
+    if left:
+        planning.ended.append(
+            ev.PlanningEnded(at=at, purpose=left.purpose, steps=left.steps, outcome="stopped", message="lost")
+        )
