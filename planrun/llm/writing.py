@@ -1,0 +1,182 @@
+"""Plan text from what a model wrote, or planrun's own patterns: every value is written so that it is read as it was.
+
+What a text could be mistaken for decides its form: plain only where YAML 1.1, YAML 1.2 and planrun read the same text,
+scripts as they are in block scalars, everything else in double quotes with what cannot be seen written as escapes. No
+text ends the value it stands in, opens a key, or begins a comment.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from planrun.llm.drafts import DraftStep
+
+WIDTH = 100  # columns: lists that are longer stand one entry a line
+MAX_COMMENT = 500  # characters of one comment
+
+# An id, or another word without blanks; it may stand in a flow list, too.
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*\Z")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
+# A line of text that no reader takes for anything else where a key has a block to itself.
+_PLAIN = re.compile(r"(?:[A-Za-z_]|\./)[!-~]*(?: [!-~]+)*\Z")
+# What YAML 1.1 reads as true, false or nothing.
+_TAKEN = frozenset(("y", "yes", "n", "no", "true", "false", "on", "off", "null"))
+_ESCAPES = {"\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_TEXTS = ("title", "description")
+
+
+def step_text(step: DraftStep, indent: int, extra: Mapping[str, Any], notes: Sequence[str] = ()) -> str:
+    """Return one step as an entry of a list of steps; its `-` stands `indent` columns from the left.
+
+    `extra` are more keys of the step as plain data (texts, numbers, booleans, None, lists, mappings); they win over
+    what the draft says under the same key. `notes` become comments above the step, and so does what the draft asks a
+    reviewer to look at. An empty `run` gives an abstract step. The text ends with a line end.
+    """
+    keys: dict[str, Any] = {"id": step.id}
+    keys |= {name: getattr(step, name) for name in _TEXTS if getattr(step, name)}
+    keys |= {name: list(getattr(step, name)) for name in ("depends_on", "replaces") if getattr(step, name)}
+    if step.condition:
+        keys["condition"] = step.condition
+    if step.run:
+        keys["run"] = step.run
+    if step.outputs:
+        keys["outputs"] = dict.fromkeys(step.outputs, "string")
+    if step.estimated_tokens:
+        keys["estimated_tokens"] = step.estimated_tokens
+    keys |= extra
+    said = [*notes, *([f"review: {step.review}"] if step.review.strip() else [])]
+    margin = " " * indent
+    above = "".join([f"{margin}{comment(note)}\n" for note in said])
+    text = "".join(_pairs(keys, indent + 2))
+    return f"{above}{margin}- {text[indent + 2 :]}"
+
+
+def plan_text(heading: Sequence[str], keys: Mapping[str, Any], steps: Sequence[str]) -> str:
+    """Return a whole plan: comments, the keys above the steps as plain data, and the texts of its steps."""
+    top = "".join([f"{comment(line)}\n" for line in heading])
+    return f"{top}{''.join(_pairs(keys, 0))}\nsteps:\n{chr(10).join(steps)}"
+
+
+def comment(text: str) -> str:
+    """Return a text as one line of comment: blanks and line ends become one blank, what cannot be seen an escape."""
+    line = " ".join(text.split())
+    line = "".join([char if char.isprintable() else _escape(char) for char in line])
+    if len(line) > MAX_COMMENT:
+        line = f"{line[: MAX_COMMENT - 1]}…"
+    return f"# {line}" if line else "#"
+
+
+def _pairs(keys: Mapping[str, Any], indent: int) -> Iterator[str]:
+    for name, value in keys.items():
+        yield f"{' ' * indent}{_word(name)}:{_value(value, indent)}"
+
+
+def _value(value: Any, indent: int) -> str:
+    """Return what stands behind the colon of a key that is `indent` columns from the left, its line end included."""
+    if isinstance(value, str):
+        return f" {_text(value, indent)}\n"
+    if isinstance(value, list | tuple):
+        return _list(list(value), indent)
+    if isinstance(value, dict):
+        small = "{" + ", ".join([f"{_word(name)}: {_flow(each)}" for name, each in value.items()]) + "}"
+        if not any([isinstance(each, dict | list | tuple) for each in value.values()]) and _fits(small):  # noqa: C419
+            return f" {small}\n"
+        return "\n" + "".join(_pairs(value, indent + 2))
+    return f" {_flow(value)}\n"
+
+
+def _list(items: list[Any], indent: int) -> str:
+    if all(not isinstance(item, dict | list | tuple) for item in items):
+        small = "[" + ", ".join(map(_flow, items)) + "]"
+        if _fits(small):
+            return f" {small}\n"
+    margin = " " * (indent + 2)
+    rows = []
+    for item in items:
+        if isinstance(item, dict) and item:
+            rows.append(f"{margin}- {''.join(_pairs(item, indent + 4))[indent + 4 :]}")
+        else:
+            rows.append(f"{margin}-{_value(item, indent + 2)}")
+    return "\n" + "".join(rows)
+
+
+def _fits(text: str) -> bool:
+    return len(text) <= WIDTH or text in ("[]", "{}")
+
+
+def _flow(value: Any) -> str:
+    """Return a value as it can stand on any line, in a flow list too."""
+    if isinstance(value, str):
+        return _word(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value)
+
+
+def _word(text: str) -> str:
+    """Return a text as it can stand as a key or in a flow list."""
+    if _WORD.match(text) and text.lower() not in _TAKEN:
+        return text
+    return text if _NUMBER.match(text) else f'"{"".join(map(_escape, text))}"'
+
+
+def _text(text: str, indent: int) -> str:
+    """Return a text as the value of a key: plain, as a block, or in double quotes."""
+    if _is_plain(text):
+        return text
+    if not all(char.isprintable() or char in "\n\t" for char in text) or not text.strip("\n"):
+        return _quoted(text, indent)
+    if "\n" in text or len(text) > WIDTH:
+        return _block(text, indent)
+    if "\t" in text or not set(text) & {'"', "\\"}:
+        return _quoted(text, indent)
+    return _block(text, indent) if "'" in text else f"'{text}'"
+
+
+def _is_plain(text: str) -> bool:
+    if not _PLAIN.match(text) or len(text) > WIDTH or text.lower() in _TAKEN:
+        return False
+    return ": " not in text and " #" not in text and not text.endswith(":")
+
+
+def _block(text: str, indent: int) -> str:
+    """Return a literal block scalar, which holds the text as it is."""
+    body = text.rstrip("\n")
+    ends = len(text) - len(body)
+    # Where the text begins with a blank, how far it is indented has to be said.
+    head = "|" + ("2" if text[0] in " \t\n" else "") + ("-", "", "+")[min(ends, 2)]
+    margin = " " * (indent + 2)
+    rows = [f"{margin}{row}" if row else "" for row in text.split("\n")]
+    return "\n".join([head, *rows[: len(rows) - ends], *[""] * (ends - 1)])
+
+
+def _quoted(text: str, indent: int) -> str:
+    """Return a text in double quotes; each of its lines begins one, so that none is out of sight."""
+    rows = text.split("\n")
+    margin = " " * (indent + 2)
+    parts = ["".join(map(_escape, row)) for row in rows]
+    # Blanks at the beginning of a line are dropped unless the first of them is an escape.
+    parts[1:] = [f"\\{part}" if part.startswith(" ") else part for part in parts[1:]]
+    end = ""
+    if len(parts) > 1 and not parts[-1]:
+        parts.pop()
+        end = "\\n"
+    fold = f"\\n\\\n{margin}"
+    return f'"{fold.join(parts)}{end}"'
+
+
+def _escape(char: str) -> str:
+    """Return a character as it is written in double quotes: itself when it can be seen and means nothing there."""
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
