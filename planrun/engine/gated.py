@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from planrun.engine.scheduler import Options, Rooms
     from planrun.model.job import Outcome, Passage, Prepared
     from planrun.model.plan import Step
-    from planrun.model.state import RunState
+    from planrun.model.state import RunState, StepState
     from planrun.ports import Gates
 
 LISTEN = 0.25
@@ -125,6 +125,9 @@ class GatedScheduler(Scheduler):
 
     # Those who wait.
 
+    def _goes_on(self, found: StepState) -> bool:
+        return super()._goes_on(found) and found.step.id not in self._held
+
     def _heed(self) -> None:
         if self._at_gates():  # before the time of one is over: who answers in the last moment is heard
             for event in self._gates.heard(self.state):
@@ -157,11 +160,20 @@ class GatedScheduler(Scheduler):
         return LISTEN if patience is None else min(LISTEN, patience)
 
     def _over(self) -> bool:
-        idle = not self.rooms.executor.running and not self._waiting
-        if idle and self._at_gates() and not self.state.pausing and self.lost is None:
-            ended = self.rooms.executor.wait(0)
-            for job, outcome in ended:  # what could not be started
-                self._finish(job, outcome)
+        while self._waits_for_people:
+            ended = self.rooms.executor.wait(0)  # what could not be started
             if not ended:
                 self._emit(ev.RunEnding(at=self._clock.stamp(), why="gates"))
+                break
+            for job, outcome in ended:
+                self._finish(job, outcome)
+            self._look()
+            self._start()
         return super()._over()
+
+    @property
+    def _waits_for_people(self) -> bool:
+        """Whether nothing goes on without an answer."""
+        if self.state.pausing or self.lost is not None or not self._is_idle:
+            return False
+        return bool(self._at_gates())

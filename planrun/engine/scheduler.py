@@ -7,7 +7,7 @@ from _signal import SIGUSR1 as PAUSE
 
 from planrun.engine.frontier import Frontier
 from planrun.engine.queue import Queue, pop, push
-from planrun.errors import EXIT_RECORDS, EXIT_WAITING, EvaluationError, InternalError
+from planrun.errors import EXIT_RECORDS, EvaluationError, InternalError
 from planrun.model import events as ev
 from planrun.model.job import Outcome, as_fields
 from planrun.model.record import Record
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
     from planrun.errors import RecordsLost
     from planrun.model.job import Job, Prepared
     from planrun.model.plan import Schedule, Step
-    from planrun.model.state import RunState
+    from planrun.model.state import RunState, StepState
     from planrun.ports import Clock, Executor, Inbox, Journal, Masks, Sink, StepRunner
 
-# Seconds from the first signal to the last cleanup step; with reports written it has to be under 7, since CI systems
-# kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
-CANCEL_BUDGET = 6.2
 # A sync takes as long as a short step. So steps that end one right after the other share one: it waits until nothing
 # has ended for LULL seconds, while steps go on ending for at most UNSYNCED seconds since the last one.
 LULL = 0.005
@@ -80,11 +77,18 @@ class Scheduler:
             self._emit(ev.PlanMoved(at=self._clock.stamp(), status="executing"))
             for section in ("steps", "finally"):
                 self._drive(section)
-                if self.state.pausing and not all(step.ended for step in self.state.steps.values()):
-                    return self._rest()
+                if self.state.pausing and self._is_unfinished:
+                    from planrun.engine.stopping import rest
+
+                    return rest(self)
             return self._end()
         finally:
             self.rooms.executor.close()
+
+    @property
+    def _is_unfinished(self) -> bool:
+        """Whether something is left for whoever goes on with the run when it is paused."""
+        return not all(step.ended for step in self.state.steps.values())
 
     @property
     def lost(self) -> RecordsLost | None:
@@ -106,28 +110,41 @@ class Scheduler:
         if not steps or self.lost is not None:
             return
         self._section = section
-        self._frontier = Frontier(steps, self.state)
-        self._queue = Queue(steps, self.options.schedule, self.options.jobs, self.options.seconds)
-        for step in steps:
-            found = self.state.steps[step.id]
-            if found.ended:
-                self._queue.settle(step.id)
-            elif found.status in ("paused", "waiting"):  # between two attempts, or after the last one
-                self._queue.put_back(step.id)
-        if self.options.selected is not None:
-            self._leave_out(steps, self.options.selected)
+        self._enter(steps)
         while True:
             self._heed()
             self._look()
             self._start()
             if self._over():
                 return  # what comes next in any case, cleanup or the end, is synced together with this
-            idle = not self.rooms.executor.running and not self._waiting
+            idle = self._is_idle
             ended = self._await()
             if idle and not ended:  # what could not be started ends without ever having run
                 raise InternalError(f"{self._frontier.open} steps can neither start nor end")
             for job, outcome in ended:
                 self._finish(job, outcome)
+
+    def _enter(self, steps: Sequence[Step]) -> None:
+        """Make frontier and queue of a section from the state, whatever has happened in it before."""
+        self._frontier = Frontier(steps, self.state)
+        self._queue = Queue(steps, self.options.schedule, self.options.jobs, self.options.seconds)
+        for step in steps:
+            found = self.state.steps[step.id]
+            if found.ended:
+                self._queue.settle(step.id)
+            elif self._goes_on(found) and step.id not in self.state.replaced:
+                self._queue.put_back(step.id)
+        if self.state.replaced or self.options.selected is not None:
+            self._leave_out(steps)
+
+    def _goes_on(self, found: StepState) -> bool:
+        """Whether a step is between two attempts, or after the last one."""
+        return found.status in ("paused", "waiting")
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing goes on that could have a step start or end."""
+        return not self.rooms.executor.running and not self._waiting
 
     def _over(self) -> bool:
         """Whether this section has come to its end or, when the run is to pause, to rest."""
@@ -156,9 +173,16 @@ class Scheduler:
         self._synced = self.rooms.journal.records
         self._synced_at = self._clock.monotonic()
 
-    def _leave_out(self, steps: Sequence[Step], selected: frozenset[str]) -> None:
+    def _leave_out(self, steps: Sequence[Step]) -> None:
+        """Skip what others take the place of, and what nobody selected."""
+        replaced, selected = self.state.replaced, self.options.selected
         for step in steps:
-            if step.id not in selected and not self.state.steps[step.id].ended:
+            if self.state.steps[step.id].ended:
+                continue
+            if step.id in replaced:
+                others = ", ".join([other.id for other in steps if step.id in other.replaces])
+                self._move(step.id, "skipped", "replaced_by_replan", others)
+            elif selected is not None and step.id not in selected:
                 self._move(step.id, "skipped", step.left_out)
 
     def _patience(self) -> float | None:
@@ -186,10 +210,9 @@ class Scheduler:
     def _heed(self) -> None:
         """React to signals, to a passed deadline and to the end of the time for cleanup."""
         for signum in self.rooms.inbox.take():
-            if signum == PAUSE:
-                self._pause(signum)
-            else:
-                self._interrupt(signum)
+            from planrun.engine.stopping import interrupt, pause
+
+            (pause if signum == PAUSE else interrupt)(self, signum)
         if self._given_up:
             return
         now = self._clock.monotonic()
@@ -316,27 +339,23 @@ class Scheduler:
         self._queue.settle(name)
         self._frontier.settle(name)
 
-    # Ending early.
+    # Ending early: what happens then is in a module of its own, which few runs load.
 
-    def _interrupt(self, signum: int) -> None:
-        """The first signal cancels with grace, a second one at once."""
-        if self._given_up:
-            self.rooms.executor.kill_all()
-            return
-        if self._cleanup_until is not None or (self.state.ending and self.state.ending.why == "cancel"):
-            self.rooms.executor.kill_all()
-            self._cleanup_until = self._clock.monotonic()
-            return
-        self._cleanup_until = self._clock.monotonic() + CANCEL_BUDGET
-        self._emit(ev.RunEnding(at=self._clock.stamp(), why="cancel", signal=signum))
-        if self._section == "steps":
-            self.rooms.executor.signal_all(signum)
-            self._cancel_pending("cancelled")
+    def _stop_all(self, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
+        from planrun.engine.stopping import stop_all
+
+        stop_all(self, why, reason, step)
+
+    def _cancel_pending(self, reason: str) -> None:
+        from planrun.engine.stopping import cancel_pending
+
+        cancel_pending(self, reason)
 
     def _give_up(self, lost: RecordsLost) -> None:
         """Have the run end because it cannot be recorded.
 
-        What has not started stays as it is, for a resume: to say so of each step takes room that is not there.
+        What has not started stays as it is, for a resume: to say so of each step takes room that is not there. It is
+        here because a disk that cannot be written may be one that cannot be read.
         """
         if self._given_up:
             return
@@ -346,35 +365,6 @@ class Scheduler:
         self._waiting.clear()
         for name in self.rooms.executor.running:
             self.rooms.executor.stop(name, "cancelled")
-
-    def _stop_all(self, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
-        self._emit(ev.RunEnding(at=self._clock.stamp(), why=why, step=step))
-        for name, state in self.state.steps.items():
-            if state.status == "running":
-                self.rooms.executor.stop(name, reason)
-        self._cancel_pending(why)
-
-    def _cancel_pending(self, reason: str) -> None:
-        """End every step of this section that has not started or waits for its next attempt."""
-        self._queue.clear()
-        self._waiting.clear()
-        for name, state in self.state.steps.items():
-            if state.step.section == self._section and state.status in ("pending", "waiting", "paused"):
-                self._move(name, "cancelled", reason)
-
-    def _pause(self, signum: int) -> None:
-        """Start nothing more and come to rest when what runs has ended, unless the run is being ended anyway."""
-        if self.state.ending is None and not self.state.pausing and not self._given_up:
-            self._emit(ev.RunEnding(at=self._clock.stamp(), why="pause", signal=signum))
-
-    def _rest(self) -> int:
-        """Record that the run is paused; steps between two attempts keep their place."""
-        for name, state in self.state.steps.items():
-            if state.status == "waiting" and not state.at_gate:
-                self._emit(ev.StepMoved(at=self._clock.stamp(), step=name, status="paused", reason="paused"))
-        self._emit(ev.PlanMoved(at=self._clock.stamp(), status="paused"))
-        self._sync()
-        return EXIT_WAITING if self.lost is None else EXIT_RECORDS
 
     def _end(self) -> int:
         if self.lost is not None:

@@ -49,8 +49,17 @@ class Planning:
 
     @property
     def is_denied(self) -> bool:
-        """Whether a ceiling forbade what a model wrote."""
+        """Whether a ceiling ever forbade what a model wrote."""
         return any(event.outcome == "denied" for event in self.ended)
+
+    def denies(self, state: RunState) -> bool:
+        """Whether a ceiling forbade what a model wrote for a step that nothing else has come to the help of since."""
+        names = {name for event in self.ended if event.outcome == "denied" for name in event.steps}
+        left = [state.steps[name] for name in names if name in state.steps]
+        return any(
+            found.status not in ("completed", "skipped") and state.tolerance(found.step.id) is None
+            for found in left
+        )
 
     def count(self, purpose: str) -> int:
         """How many plannings of a purpose there were."""
@@ -82,6 +91,7 @@ def fold(state: RunState, event: PlanningEvent) -> None:
         planning.ended.append(event)
         if event.outcome == "revised":
             state.revise(event.plan)
+            state.ask_anew()
 
 
 def _close(planning: Planning, at: str) -> None:

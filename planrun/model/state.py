@@ -167,7 +167,7 @@ class RunState:
         self.versions = versions or {}  # every plan that an event may go on with
         self.steps = {step.id: StepState(step) for step in plan.steps}
         self.dropped: dict[str, StepState] = {}  # of steps that earlier versions of the plan had
-        self.handlers = _handlers(plan)
+        self.handlers, self.replaced = _handlers(plan)
         self.status = "draft"
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
@@ -215,7 +215,7 @@ class RunState:
         """The exit code that belongs to a verdict and to what ended the run early."""
         if any(step.reason == "denied" for step in self.steps.values()):
             return EXIT_DENIED
-        if self.planning and self.planning.is_denied:
+        if self.planning and self.planning.denies(self):
             return EXIT_DENIED
         if self.ending is not None:
             why = self.ending.why
@@ -271,8 +271,11 @@ class RunState:
         self.revise(event.plan)
         for name in event.rerun:
             self.steps[name].reset()
+        self.ask_anew()
+
+    def ask_anew(self) -> None:
+        """Have what waits for somebody come to its gate once more; what was asked stands if it still counts."""
         for step in self.steps.values():
-            # What was asked stands; whether it is answered is seen when its turn comes.
             if step.at_gate and step.after is None:
                 step.status = "pending"
 
@@ -299,7 +302,7 @@ class RunState:
                 found.reset()  # what it was about may have changed since
             self.steps[step.id] = found
         self.dropped = known
-        self.handlers = _handlers(self.plan)
+        self.handlers, self.replaced = _handlers(self.plan)
         self._forget_approvals()
 
     def _forget_approvals(self) -> None:
@@ -364,13 +367,16 @@ class RunState:
         self.ended = event
 
 
-def _handlers(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return which steps recover each step, or take its place."""
+def _handlers(plan: Plan) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
+    """Return which steps recover each step, or take its place; and those whose place is taken."""
     found: dict[str, tuple[str, ...]] = {}
+    replaced: set[str] = set()
     for step in plan.steps:
         for failed in (*step.recovers, *step.replaces):
             found[failed] = (*found.get(failed, ()), step.id)
-    return found
+        if step.replaces:
+            replaced.update(step.replaces)
+    return found, frozenset(replaced)
 
 
 _FOLDS: dict[type[ev.Event], Any] = {

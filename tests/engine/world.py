@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planrun.engine.gated import GatedScheduler
+from planrun.engine.replanning import ReplanningScheduler
 from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Prepared
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.errors import RecordsLost
-    from planrun.ports import Gates
+    from planrun.ports import Gates, Planner
 
 PASS = Outcome(status="completed", reason="ran", exit_code=0)
 FAIL = Outcome(status="failed", reason="exit", exit_code=1, message="exit code 1")
@@ -64,6 +65,7 @@ class World:
         self.stopped: dict[str, str] = {}
         self._live: dict[str, tuple[Job, float, Outcome]] = {}
         self.gates: Gates | None = None
+        self.planner: Planner | None = None
         self.closed = False
         self.lost: RecordsLost | None = None
 
@@ -160,7 +162,9 @@ class World:
         )
         if self.gates is None:
             return Scheduler(state, rooms, Options(**fields)).run()
-        return GatedScheduler(state, rooms, Options(**fields), self.gates).run()
+        if self.planner is None:
+            return GatedScheduler(state, rooms, Options(**fields), self.gates).run()
+        return ReplanningScheduler(state, rooms, Options(**fields), self.gates, self.planner).run()
 
     def replay_into(self, state: RunState) -> None:
         """Bring a new run to `approved`."""

@@ -1,0 +1,68 @@
+"""How a run ends early, or comes to rest: signals, deadlines, aborts and the wish to pause; loaded with the first."""
+
+from __future__ import annotations
+
+from planrun.errors import EXIT_RECORDS, EXIT_WAITING
+from planrun.model import events as ev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from planrun.engine.scheduler import Scheduler
+
+# Seconds from the first signal to the last cleanup step; with reports written it has to be under 7, since CI systems
+# kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
+CANCEL_BUDGET = 6.2
+
+
+def interrupt(run: Scheduler, signum: int) -> None:
+    """Cancel a run with grace at the first signal, at once at a second one."""
+    executor = run.rooms.executor
+    if run._given_up:
+        executor.kill_all()
+        return
+    ending = run.state.ending
+    if run._cleanup_until is not None or (ending and ending.why == "cancel"):
+        executor.kill_all()
+        run._cleanup_until = run._clock.monotonic()
+        return
+    run._cleanup_until = run._clock.monotonic() + CANCEL_BUDGET
+    run._emit(ev.RunEnding(at=run._clock.stamp(), why="cancel", signal=signum))
+    if run._section == "steps":
+        executor.signal_all(signum)
+        cancel_pending(run, "cancelled")
+
+
+def stop_all(run: Scheduler, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
+    """Stop what runs and start nothing more; `step` is the one whose failure does that."""
+    run._emit(ev.RunEnding(at=run._clock.stamp(), why=why, step=step))
+    for name, state in run.state.steps.items():
+        if state.status == "running":
+            run.rooms.executor.stop(name, reason)
+    cancel_pending(run, why)
+
+
+def cancel_pending(run: Scheduler, reason: str) -> None:
+    """End every step of this section that has not started or waits for its next attempt."""
+    run._queue.clear()
+    run._waiting.clear()
+    for name, state in run.state.steps.items():
+        if state.step.section == run._section and state.status in ("pending", "waiting", "paused"):
+            run._move(name, "cancelled", reason)
+
+
+def pause(run: Scheduler, signum: int) -> None:
+    """Start nothing more and come to rest when what runs has ended, unless the run is being ended anyway."""
+    if run.state.ending is None and not run.state.pausing and not run._given_up:
+        run._emit(ev.RunEnding(at=run._clock.stamp(), why="pause", signal=signum))
+
+
+def rest(run: Scheduler) -> int:
+    """Record that the run is paused; steps between two attempts keep their place. Returns the exit code."""
+    for name, state in run.state.steps.items():
+        if state.status == "waiting" and not state.at_gate:
+            run._emit(ev.StepMoved(at=run._clock.stamp(), step=name, status="paused", reason="paused"))
+    run._emit(ev.PlanMoved(at=run._clock.stamp(), status="paused"))
+    run._sync()
+    return EXIT_WAITING if run.lost is None else EXIT_RECORDS
