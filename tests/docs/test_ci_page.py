@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from planrun.engine.scheduler import CANCEL_BUDGET
+from planrun.engine.stopping import CANCEL_BUDGET
 from planrun.executors.local import Manner
 from planrun.reports.console import MAX_PROBLEMS
 from tests.docs.pages import ROOT, keys_of, text_of
