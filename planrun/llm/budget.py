@@ -1,79 +1,252 @@
-"""What models may use up: reserved before a call, settled after it, told at 80, 95 and 100 per cent."""
+"""What models may use up: reserved before a call, settled after it, told at 80, 95 and 100 per cent.
+
+Accounts are nested: a run has one, each planning or step a part of it. Tokens, turns (calls) and US dollars are added
+up, seconds are measured. A call is made only when every account that pays for it has room for the most it can take,
+beside all calls that are under way; so calls in parallel never spend more together than what was reserved for them.
+"""
 
 from __future__ import annotations
 
+import json
+from threading import Lock
+
+from planrun.errors import InternalError
 from planrun.model import events as ev
-from planrun.model.call import Usage
+from planrun.model.planning import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from planrun.llm.prices import PriceTable
     from planrun.model.call import Answer, Request
 
 LEVELS = (80, 95, 100)  # per cent
-_BYTES_A_TOKEN = 4  # the service counts anew; an estimate is needed before anything is sent
+UNITS = {"tokens": "tokens", "usd": "USD", "turns": "turns", "time": "seconds"}
+_BYTES_A_TOKEN = (
+    2  # of English and of code a token has three or more; the service says afterwards how many they were
+)
+_FRAME = 200  # tokens that a service may add to any request, such as what it makes of a schema
+_SLACK = 1e-9  # of sums of dollars, which are in steps of a billionth
 
 
 class OverrunError(Exception):
-    """A budget does not allow the next call; `crossed` says which."""
+    """A budget has no room for the next call.
 
-    def __init__(self, message: str, crossed: ev.BudgetCrossed) -> None:
+    `crossed` is the event that says so, None when it was recorded before. `waits`: there may be room once calls that
+    are under way have ended.
+    """
+
+    def __init__(self, message: str, crossed: ev.BudgetCrossed | None, *, waits: bool = False) -> None:
         super().__init__(message)
         self.crossed = crossed
+        self.waits = waits
+
+
+class Held:
+    """What is reserved for one call, until it is settled."""
+
+    __slots__ = ("amounts", "is_open", "longest")
+
+    def __init__(self, amounts: Mapping[str, float], longest: int = 0) -> None:
+        self.amounts = dict(amounts)
+        self.longest = longest  # tokens of an answer
+        self.is_open = True
+
+    @property
+    def recorded(self) -> dict[str, float]:
+        """What the ledger says of it."""
+        return {name: value for name, value in self.amounts.items() if name != "turns"}
+
+
+class Account:
+    """Limits and what is used of them; what is spent from a part is spent from the whole, too.
+
+    `told`: levels that are on record, by resource and limit; a limit that somebody changed is told of anew. All
+    accounts that belong together share one lock, and may be used by many threads.
+    """
+
+    def __init__(
+        self,
+        scope: str,
+        limits: Mapping[str, float],
+        used: Mapping[str, float] | None = None,
+        whole: Account | None = None,
+        step: str = "",
+    ) -> None:
+        self.scope = scope
+        self.step = step  # whose it is, where it is that of a step
+        self.limits = dict(limits)
+        self.told: dict[tuple[str, float], int] = {}
+        self._used = dict(used or {})
+        self._held: dict[str, float] = {}
+        self._whole = whole
+        self._lock: Lock = whole._lock if whole else Lock()
+
+    def used(self, name: str) -> float:
+        """How much of a resource is used up by what has ended."""
+        return self._used.get(name, 0.0)
+
+    def held(self, name: str) -> float:
+        """How much of a resource is reserved for calls under way."""
+        return self._held.get(name, 0.0)
+
+    def reserve(self, wanted: Mapping[str, float], at: str, longest: int = 0) -> Held:
+        """Hold what a call takes at most, in every account that pays for it; raises OverrunError."""
+        with self._lock:
+            for account in self._chain():
+                account._refuse(wanted, at)
+            for account in self._chain():
+                for name, value in wanted.items():
+                    account._held[name] = account.held(name) + value
+        return Held(wanted, longest)
+
+    def settle(self, held: Held, spent: Mapping[str, float], at: str) -> list[ev.BudgetCrossed]:
+        """Give back what was held and count what was spent instead; returns which levels that crosses."""
+        with self._lock:
+            if not held.is_open:
+                raise InternalError("a reservation was settled twice")
+            held.is_open = False
+            for account in self._chain():
+                for name, value in held.amounts.items():
+                    account._held[name] = account.held(name) - value
+                for name, value in spent.items():
+                    account._used[name] = account.used(name) + value
+            return [event for account in self._chain() for event in account._crossed(at)]
+
+    def measure(self, name: str, value: float, at: str) -> list[ev.BudgetCrossed]:
+        """Say how much is used of what is measured and not added up; returns which levels that crosses."""
+        with self._lock:
+            self._used[name] = max(value, self.used(name))
+            return self._crossed(at)
+
+    def due(self, at: str) -> list[ev.BudgetCrossed]:
+        """Return what is crossed and on no record, as when planrun was killed before it was written."""
+        with self._lock:
+            return [event for account in self._chain() for event in account._crossed(at)]
+
+    def _chain(self) -> Iterator[Account]:
+        account: Account | None = self
+        while account is not None:
+            yield account
+            account = account._whole
+
+    def _refuse(self, wanted: Mapping[str, float], at: str) -> None:
+        for name, limit in self.limits.items():
+            value, used = wanted.get(name, 0.0), self.used(name)
+            if not value or used + self.held(name) + value <= limit + _SLACK:
+                continue
+            message = f"{_shown(used)} of {_shown(limit)} {UNITS[name]} are used, and a call may take {_shown(value)}"
+            if used + value <= limit + _SLACK:
+                raise OverrunError(f"{message} beside those under way", None, waits=True)
+            events = [self._crossing(name, level, at) for level in self._untold(name, 100)[-1:]]
+            raise OverrunError(message, events[0] if events else None)
+
+    def _crossed(self, at: str) -> list[ev.BudgetCrossed]:
+        found = []
+        for name, limit in self.limits.items():
+            used = self.used(name)
+            reached = max((level for level in LEVELS if (used + _SLACK) * 100 >= level * limit), default=0)
+            found += [self._crossing(name, level, at) for level in self._untold(name, reached)]
+        return found
+
+    def _untold(self, name: str, reached: int) -> list[int]:
+        """Return the levels up to one that nobody was told of, and take them for told."""
+        key = (name, self.limits[name])
+        before = self.told.get(key, 0)
+        self.told[key] = max(before, reached)
+        return [level for level in LEVELS if before < level <= reached]
+
+    def _crossing(self, name: str, level: int, at: str) -> ev.BudgetCrossed:
+        used = round(self.used(name), 9)
+        return ev.BudgetCrossed(
+            at=at,
+            scope=self.scope,
+            resource=name,
+            level=level,
+            used=used,
+            limit=self.limits[name],
+            **({"step": self.step} if self.step else {}),
+        )
 
 
 class Budget:
-    """The limits of one run or planning: tokens, usd, turns; `used` is what was used up before."""
+    """An account in the terms of requests and answers; `used` and `told` are what the ledger says of earlier calls.
 
-    def __init__(self, scope: str, limits: Mapping[str, float], used: Mapping[str, float]) -> None:
-        self.scope = scope
-        self.limits = dict(limits)
-        self.used = {name: used.get(name, 0.0) for name in limits}
-        self._told = {name: self._level(name) for name in limits}
+    `prices` tells what tokens cost; without it dollars are neither reserved nor counted.
+    """
 
-    def reserve(self, request: Request, at: str) -> dict[str, float]:
-        """Return what a call takes at most; raises OverrunError when that is more than there is."""
-        wanted: dict[str, float] = {"tokens": float(estimate(request) + request.max_tokens), "turns": 1.0}
-        for name, limit in self.limits.items():
-            used = self.used[name] + wanted.get(name, 0.0)
-            if used > limit:
-                crossed = ev.BudgetCrossed(
-                    at=at, scope=self.scope, resource=name, level=100, used=self.used[name], limit=limit
-                )
-                told = f"{self.used[name]:g} of {limit:g} {name} are used, and a call may take {wanted.get(name, 0):g}"
-                raise OverrunError(told, crossed)
-        for name in self.used:
-            self.used[name] += wanted.get(name, 0.0)
-        return {name: value for name, value in wanted.items() if name != "turns"}
+    def __init__(
+        self,
+        scope: str,
+        limits: Mapping[str, float],
+        used: Mapping[str, float],
+        told: Iterable[ev.BudgetCrossed] = (),
+        prices: PriceTable | None = None,
+    ) -> None:
+        self.account = Account(scope, limits, used)
+        for event in told:
+            if event.scope == scope:
+                key = (event.resource, event.limit)
+                self.account.told[key] = max(event.level, self.account.told.get(key, 0))
+        self.prices = prices
+        self.until: float | None = None  # when the run is to be over, on the clock that never jumps
 
-    def settle(self, reserved: Mapping[str, float], answer: Answer, at: str) -> list[ev.BudgetCrossed]:
-        """Give back what a call did not use; returns which levels were crossed by it."""
-        if "tokens" in self.used:
-            self.used["tokens"] += answer.usage.total - reserved.get("tokens", 0.0)
-        crossed = []
-        for name, limit in self.limits.items():
-            level = self._level(name)
-            if level > self._told[name]:
-                self._told[name] = level
-                crossed.append(
-                    ev.BudgetCrossed(
-                        at=at, scope=self.scope, resource=name, level=level, used=self.used[name], limit=limit
-                    )
-                )
+    def part(self, scope: str, limits: Mapping[str, float], step: str = "") -> Budget:
+        """Return a budget of its own within this one."""
+        found = Budget(scope, {}, {}, prices=self.prices)
+        found.account = Account(scope, limits, whole=self.account, step=step)
+        found.until = self.until
+        return found
+
+    def reserve(self, request: Request, at: str) -> Held:
+        """Hold what a call takes at most; raises OverrunError when there is no room for that."""
+        tokens = estimate(request)
+        wanted: dict[str, float] = {"tokens": float(tokens + request.max_tokens), "turns": 1.0}
+        price = self.prices.most(request.model, tokens, request.max_tokens) if self.prices else None
+        if price is not None:
+            wanted["usd"] = price
+        elif any("usd" in account.limits for account in self.account._chain()):
+            raise OverrunError(f'what "{request.model}" costs is not known, and USD are limited', None)
+        return self.account.reserve(wanted, at, request.max_tokens)
+
+    def usage(self, request: Request, answer: Answer) -> dict[str, float]:
+        """Return what a call used as the ledger has it, with its price where that is known."""
+        fields = as_fields(answer)
+        if fields and self.prices:
+            for model in (answer.model, request.model):
+                cost = self.prices.cost(model, answer.usage)
+                if cost is not None:
+                    return {**fields, "usd": cost}
+        return fields
+
+    def settle(self, held: Held, answered: ev.ModelAnswered) -> list[ev.BudgetCrossed]:
+        """Give back what a call did not use; returns which levels were crossed by it, its own included."""
+        spent = {"turns": 1.0}
+        for name in ("tokens", "usd"):
+            spent[name] = amount(answered, held.recorded, name)
+        crossed = self.account.settle(held, spent, answered.at)
+        written = answered.usage.get("output_tokens", 0)
+        if held.longest and written:
+            of_call = Account("call", {"tokens": held.longest}, {"tokens": written})
+            crossed += of_call.due(answered.at)
         return crossed
-
-    def _level(self, name: str) -> int:
-        used, limit = self.used[name], self.limits[name]
-        return max((level for level in LEVELS if used * 100 >= level * limit), default=0)
 
 
 def estimate(request: Request) -> int:
-    """Return about how many tokens a request has: its bytes divided by four."""
-    texts = [*request.system, *[str(message["content"]) for message in request.messages]]
-    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_A_TOKEN + 1
+    """Return how many tokens a request has at most, in all likelihood: half of its bytes, its schema included."""
+    parts: list[object] = [*request.system, *request.messages]
+    if request.schema is not None:
+        parts.append(request.schema)
+    texts = [part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in parts]
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_A_TOKEN + _FRAME
 
 
-def as_fields(usage: Usage) -> dict[str, float]:
-    """Return usage as the ledger has it: what is none is left out."""
-    return {name: value for name, value in vars(usage).items() if value}
+def as_fields(answer: Answer) -> dict[str, float]:
+    """Return the tokens of an answer as the ledger has them: what is none is left out."""
+    return {name: value for name, value in vars(answer.usage).items() if value}
+
+
+def _shown(value: float) -> str:
+    """Return an amount without an exponent: 1234567, 0.0125."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")

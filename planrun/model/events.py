@@ -174,11 +174,12 @@ class BudgetCrossed(Record):
     """So much of a budget is used up; at 100 per cent nothing more is asked."""
 
     at: str
-    scope: str  # plan, planning or call
+    scope: str  # plan, planning, step or call
     resource: str  # tokens, usd, turns or time
     level: int  # 80, 95, 100 per cent
     used: float
     limit: float
+    step: str = ""  # whose budget it is, of scope step
 
 
 class PlanningEnded(Record):

@@ -7,6 +7,8 @@ from planrun.model import events as ev
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planrun.model.state import RunState
 
     PlanningEvent = (
@@ -25,12 +27,16 @@ class Call:
 
     def used(self, resource: str) -> float:
         """Tokens or usd that it cost; what nobody was told of counts as reserved."""
-        if self.answered is None:
-            return self.asked.reserved.get(resource, 0)
-        usage = self.answered.usage
-        if resource == "tokens":
-            return sum(value for name, value in usage.items() if name != "usd")
-        return usage.get(resource, 0)
+        return amount(self.answered, self.asked.reserved, resource)
+
+
+def amount(answered: ev.ModelAnswered | None, reserved: Mapping[str, float], resource: str) -> float:
+    """Return how much of a resource a call counts for: as reserved, as long as nobody said what it used."""
+    if answered is None or (answered.is_estimate and not answered.usage):
+        return reserved.get(resource, 0)
+    if resource == "tokens":
+        return sum(value for name, value in answered.usage.items() if name != "usd")
+    return answered.usage.get(resource, 0)
 
 
 class Planning:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from planrun.llm import drafts
-from planrun.llm.budget import Budget, OverrunError, as_fields
+from planrun.llm.budget import Budget, Held, OverrunError
 from planrun.llm.faults import Fault, as_data
 from planrun.model import events as ev
 from planrun.model.call import Request
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Talk = Generator["ev.Event | None", None, "Result"]
 
 MAX_REPAIRS = 2
+MAX_TURNS = 1 + MAX_REPAIRS + 1  # the question, its repairs, and one answer that was cut off
 _REPAIR = "Your answer cannot be used. Mend exactly what these findings say, and answer in full once more:\n"
 
 
@@ -74,7 +75,7 @@ class Conversation:
         self._budget = budget
         self._clock = clock
         self._call = call
-        self._until = 0.0
+        self._began = 0.0
         self._stopped = False
 
     def stop(self) -> None:
@@ -84,11 +85,13 @@ class Conversation:
 
     def ask(self, question: Question) -> Talk:
         """Yield what happens until the result is there, and return that."""
-        self._until = self._clock.monotonic() + self._llm.planning_timeout
+        self._began = self._clock.monotonic()
+        yield from self._budget.account.due(self._clock.stamp())
+        purse = self._budget.part("planning", {"turns": MAX_TURNS, "time": self._llm.planning_timeout})
         messages: list[dict[str, Any]] = [{"role": "user", "content": question.prompt}]
         longest, rounds, grown = self._llm.plan_max_tokens, 0, False
         while True:
-            answer = yield from self._one_call(question, messages, longest)
+            answer = yield from self._one_call(question, messages, longest, purse)
             if isinstance(answer, Result):
                 return answer.but(rounds=rounds)
             if answer.ending == "truncated" and answer.stop_reason == "max_tokens" and not grown:
@@ -128,13 +131,8 @@ class Conversation:
         return found
 
     def _one_call(
-        self, question: Question, messages: list[dict[str, Any]], longest: int
+        self, question: Question, messages: list[dict[str, Any]], longest: int, purse: Budget
     ) -> Generator[ev.Event | None, None, Answer | Result]:
-        left = self._until - self._clock.monotonic()
-        if left <= 0:
-            return Result(
-                outcome="failed", message=f"planning took longer than {self._llm.planning_timeout:g} s"
-            )
         request = Request(
             purpose=question.purpose,
             model=self._llm.model,
@@ -143,14 +141,11 @@ class Conversation:
             max_tokens=longest,
             schema=drafts.schema(),
             effort=self._llm.effort,
-            seconds=min(self._llm.timeout, left),
             retries=self._llm.retries,
         )
-        try:
-            reserved = self._budget.reserve(request, self._clock.stamp())
-        except OverrunError as over:
-            yield over.crossed
-            return Result(outcome="budget", message=str(over))
+        held = yield from self._reserve(request, purse)
+        if isinstance(held, Result):
+            return held
         self._call += 1
         yield ev.ModelAsked(
             at=self._clock.stamp(),
@@ -158,30 +153,63 @@ class Conversation:
             purpose=request.purpose,
             model=request.model,
             request=key_of(request),
-            reserved=reserved,
+            reserved=held.recorded,
         )
-        self._model.ask(request)
+        self._model.ask(request.but(seconds=max(0.001, min(self._llm.timeout, self._left()))))
         answer = None if not self._stopped else self._ended()
         while answer is None:
             answer = self._model.wait(0)
             if answer is None:
                 yield None
-        yield self._answered(answer)
-        yield from self._budget.settle(reserved, answer, self._clock.stamp())
+        answered = self._answered(answer, purse.usage(request, answer))
+        yield answered
+        yield from purse.settle(held, answered)
+        yield from self._elapsed(purse)
         return answer
+
+    def _reserve(self, request: Request, purse: Budget) -> Generator[ev.Event | None, None, Held | Result]:
+        """Wait for room for a call as long as others may make some; returns why there is none."""
+        while True:
+            yield from self._elapsed(purse)
+            if self._left() <= 0:
+                return Result(outcome="failed", message=self._late())
+            try:
+                return purse.reserve(request, self._clock.stamp())
+            except OverrunError as over:
+                if not over.waits:
+                    if over.crossed:
+                        yield over.crossed
+                    return Result(outcome="budget", message=str(over))
+            yield None
+
+    def _elapsed(self, purse: Budget) -> list[ev.BudgetCrossed]:
+        seconds = round(self._clock.monotonic() - self._began, 3)
+        return purse.account.measure("time", seconds, self._clock.stamp())
+
+    def _left(self) -> float:
+        """Seconds until the planning, or the whole run, is to be over."""
+        ends = [self._began + self._llm.planning_timeout]
+        if self._budget.until is not None:
+            ends.append(self._budget.until)
+        return min(ends) - self._clock.monotonic()
+
+    def _late(self) -> str:
+        if self._clock.monotonic() - self._began >= self._llm.planning_timeout:
+            return f"planning took longer than {self._llm.planning_timeout:g} s"
+        return "the deadline of the run leaves no time to ask"
 
     def _ended(self) -> Answer | None:
         self._model.stop()
         return self._model.wait(None)
 
-    def _answered(self, answer: Answer) -> ev.ModelAnswered:
+    def _answered(self, answer: Answer, usage: dict[str, float]) -> ev.ModelAnswered:
         known = ("attempts", "model", "request_id", "message", "rule", "is_estimate", "replayed")
         given = {name: value for name, value in vars(answer).items() if name in known}
         return ev.ModelAnswered(
             at=self._clock.stamp(),
             call=self._call,
             ending=answer.ending,
-            usage=as_fields(answer.usage),
+            usage=usage,
             duration=round(answer.duration, 3),
             **given,
         )
