@@ -103,7 +103,7 @@ class _Reading:
 
         try:
             self._refuse(directive(self.text, self.file))
-            self._build(_events(self.text))
+            self._build(events(self.text))
         except _StopError as stop:
             self.problems.append(stop.problem)
             return False
@@ -368,8 +368,11 @@ class _Reading:
         return self._stop("E012", f"nested more than {MAX_DEPTH} levels deep", event)
 
 
-def _events(text: str) -> Callable[[], Any]:
-    """Return the function that gives the next event: libyaml's, or PyYAML's own where that was left out."""
+def events(text: str) -> Callable[[], Any]:
+    """Return the function that gives the next event: libyaml's, or PyYAML's own where that was left out.
+
+    `text` has no byte order mark; the marks of both count characters.
+    """
     import yaml
 
     if yaml.__with_libyaml__:
