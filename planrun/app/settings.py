@@ -39,6 +39,13 @@ class Settings(Record):
     decisions: str = ""  # a file of such answers
     policy: str = ""  # a file; a ceiling that the plan cannot lift
     auto_approve: str = ""  # a level, in place of the plan's
+    llm_model: str = ""  # in place of the plan's
+    llm_base_url: str = ""  # empty: that of the environment, or Anthropic's
+    llm_record: str = ""  # a folder that keeps what models answer
+    llm_replay: str = ""  # a folder to take answers from; then no model is asked
+    max_tokens: int | None = None  # what models may use up, in place of the plan's limits
+    max_usd: float | None = None
+    max_turns: int | None = None
 
     def selection(self) -> dict[str, list[str]]:
         """The part that chooses steps, as it is recorded."""

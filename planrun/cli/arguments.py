@@ -26,7 +26,7 @@ class Option(Record):
 
     flags: tuple[str, ...]
     name: str  # of the field of Settings
-    kind: Literal["flag", "text", "count", "span", "choice", "list", "lines"]
+    kind: Literal["flag", "text", "count", "amount", "span", "choice", "list", "lines"]
     help: str
     metavar: str = ""
     choices: tuple[str, ...] = ()
@@ -174,10 +174,61 @@ APPROVAL = Option(
     metavar="FILE",
     help="An approval, as `planrun approve PLAN` writes it; repeatable. The variable holds one file a line.",
 )
+MODEL_OPTIONS = (
+    Option(
+        flags=("--llm-model",),
+        name="llm_model",
+        kind="text",
+        metavar="NAME",
+        help="The language model that is asked, instead of the plan's llm.model.",
+    ),
+    Option(
+        flags=("--llm-base-url",),
+        name="llm_base_url",
+        kind="text",
+        metavar="URL",
+        help="Where the Messages API is. Default: ANTHROPIC_BASE_URL, or Anthropic's own; never from a plan.",
+    ),
+    Option(
+        flags=("--llm-record",),
+        name="llm_record",
+        kind="text",
+        metavar="DIR",
+        help="Keep what the model answers in this folder.",
+    ),
+    Option(
+        flags=("--llm-replay",),
+        name="llm_replay",
+        kind="text",
+        metavar="DIR",
+        help="Take the answers from this folder, and ask no model.",
+    ),
+    Option(
+        flags=("--max-tokens",),
+        name="max_tokens",
+        kind="count",
+        metavar="N",
+        help="Tokens that models may use in all, instead of the plan's limits.max_tokens.",
+    ),
+    Option(
+        flags=("--max-usd",),
+        name="max_usd",
+        kind="amount",
+        metavar="USD",
+        help="US dollars that models may cost in all, instead of the plan's limits.max_usd.",
+    ),
+    Option(
+        flags=("--max-turns",),
+        name="max_turns",
+        kind="count",
+        metavar="N",
+        help="Calls to models in all, instead of the plan's limits.max_turns.",
+    ),
+)
 CACHE = Option(
     flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan."
 )
-EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *RUNNING, CACHE)
+EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *MODEL_OPTIONS, *RUNNING, CACHE)
 REVISING = (
     # Variables of their own: those of `execute` are often set for a whole job.
     Option(
@@ -193,8 +244,8 @@ REVISING = (
         scope="RESUME",
     ),
 )
-RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *RUNNING)
-RETRY = (*ANSWERING, *APPROVING, APPROVAL, *RUNNING)
+RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *MODEL_OPTIONS, *RUNNING)
+RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *RUNNING)
 
 
 def parse(
@@ -277,6 +328,8 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
         if not (value.isascii() and value.isdecimal() and int(value) > 0):
             raise InvalidInput(f'{where} takes a number from 1 up, not "{value}"')
         into[option.name] = int(value)
+    elif option.kind == "amount":
+        into[option.name] = _amount(where, value)
     elif option.kind == "span":
         into[option.name] = _span(where, value)
     elif option.kind == "choice" and value not in option.choices:
@@ -285,6 +338,14 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
         raise InvalidInput(f"{where} takes {option.metavar}, not nothing")
     else:
         into[option.name] = value
+
+
+def _amount(where: str, value: str) -> float:
+    whole, _, rest = value.partition(".")
+    digits = whole + rest
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and float(value) > 0):
+        raise InvalidInput(f'{where} takes an amount over 0 such as 2.50, not "{value}"')
+    return float(value)
 
 
 def _span(where: str, value: str) -> str:

@@ -1,0 +1,134 @@
+"""Who asks, and where: credentials and address of the Messages API, as planrun's own environment has them.
+
+Names of variables are those of Anthropic's own libraries. Profiles in files are not read: a build gets what its
+environment says and nothing that lies around on the machine.
+"""
+
+from __future__ import annotations
+
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal
+
+API = "https://api.anthropic.com"
+SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN")
+"""Variables whose values are credentials; no step gets one unasked when a model may be asked."""
+WITHHELD = (*SECRETS, "ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_CUSTOM_HEADERS")
+"""All that no step gets unasked then: a path to a token is as good as the token."""
+
+_FEDERATION = {
+    "ANTHROPIC_FEDERATION_RULE_ID": "federation_rule_id",
+    "ANTHROPIC_ORGANIZATION_ID": "organization_id",
+    "ANTHROPIC_SERVICE_ACCOUNT_ID": "service_account_id",
+    "ANTHROPIC_WORKSPACE_ID": "workspace_id",
+    "ANTHROPIC_SCOPE": "scope",
+}
+_NEEDED = ("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID")
+_TOKENS = ("ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_IDENTITY_TOKEN")  # the first that is set counts
+# What the process needs besides to find its way to the service.
+_PLAIN = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_LOOPBACK = ("localhost", "::1", "0:0:0:0:0:0:0:1")
+
+
+class Credentials(Record):
+    """What authenticates: one value under `value`, or what workload identity needs, by the names of the library."""
+
+    kind: Literal["api_key", "auth_token", "federation"]
+    source: str  # the variable that decided
+    fields: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.kind}, {self.source})"
+
+
+class Service(Record):
+    """Where the Messages API is and who asks there.
+
+    `credentials` None: there are none, and `lacking` says so in one line. `environ` is that of the process that calls.
+    """
+
+    base_url: str
+    credentials: Credentials | None
+    lacking: str
+    environ: Mapping[str, str]
+
+
+class AddressError(ValueError):
+    """An address that cannot be that of a service; the text is one line for people."""
+
+
+def service_of(base_url: str, environ: Mapping[str, str]) -> Service:
+    """Return the service that an environment means; `base_url` wins over it. Raises AddressError."""
+    address = _checked(base_url or environ.get("ANTHROPIC_BASE_URL", "") or API)
+    found = find_credentials(environ)
+    plain = {name: environ[name] for name in _PLAIN if environ.get(name)}
+    return Service(
+        base_url=address,
+        credentials=None if isinstance(found, str) else found,
+        lacking=found if isinstance(found, str) else "",
+        environ=plain if _is_loopback(address) else {**plain, **_proxies(environ)},
+    )
+
+
+def find_credentials(environ: Mapping[str, str]) -> Credentials | str:
+    """Return the credentials in an environment, or in one line why there are none that can be used."""
+    for name, kind in (("ANTHROPIC_API_KEY", "api_key"), ("ANTHROPIC_AUTH_TOKEN", "auth_token")):
+        value = environ.get(name, "").strip()
+        if not value:
+            continue
+        if not (value.isascii() and value.isprintable()) or " " in value:
+            return f"{name} holds blanks, line breaks or other characters that no credential has"
+        return Credentials(kind=kind, source=name, fields={"value": value})  # type: ignore[arg-type] # as listed above
+    token = next((name for name in _TOKENS if environ.get(name)), "")
+    missing = [name for name in _NEEDED if not environ.get(name)]
+    if token and not missing:
+        fields = {field: environ[name] for name, field in _FEDERATION.items() if environ.get(name)}
+        place = "token_file" if token == _TOKENS[0] else "token"
+        return Credentials(kind="federation", source=token, fields={**fields, place: environ[token].strip()})
+    if token or len(missing) < len(_NEEDED):
+        wanted = [*missing, *([] if token else [" or ".join(_TOKENS)])]
+        return f"workload identity is set up in part: {', '.join(wanted)} is missing"
+    return "there are no credentials for a language model: set ANTHROPIC_API_KEY"
+
+
+def secret_values(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what must not be shown anywhere when a model may be asked, by the names of variables."""
+    return {name: environ[name] for name in SECRETS if environ.get(name)}
+
+
+def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    names = [*_PROXIES, *[name.lower() for name in _PROXIES]]
+    return {name: environ[name] for name in names if environ.get(name)}
+
+
+def _checked(address: str) -> str:
+    from urllib.parse import urlsplit  # a run that asks no model does without
+
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018 - looks at it, and raises for a port that is none
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname or not address.isprintable():
+        raise AddressError(f"not the address of a service: {_shown(address)}")
+    if parts.username or parts.password:
+        raise AddressError("the address of the service holds a user or password, which would be shown")
+    if parts.query or parts.fragment:
+        raise AddressError(f"an address of a service has no ? and no #: {_shown(address)}")
+    return address.rstrip("/")
+
+
+def _shown(address: str) -> str:
+    """Return an address for people, without whatever stands before an @."""
+    return ascii(address.rpartition("@")[2][:100])
+
+
+def _is_loopback(address: str) -> bool:
+    from urllib.parse import urlsplit
+
+    host = urlsplit(address).hostname or ""
+    return host in _LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdecimal())

@@ -1,0 +1,297 @@
+"""One attempt: the request as the library sends it, and the stream read to its end or to whatever is wrong with it."""
+
+from __future__ import annotations
+
+import json
+
+import anthropic
+import httpx2
+from anthropic.lib.credentials import IdentityTokenFile, WorkloadIdentityCredentials
+
+from planrun.llm.worker.outcomes import Outcome, Unusable
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from planrun.llm.worker.serving import Call
+    from planrun.model.call import Ending, Request
+
+MOST_BYTES = 32 << 20  # of one response
+_CONNECT = 15.0  # seconds to wait for a connection
+_SILENCE = 60.0  # between two pieces of a stream, in which the service sends signs of life
+_IN_TEXT = (
+    "\n\nAnswer with nothing but one JSON value that follows this JSON Schema, without a fence around it:\n"
+)
+_STOPS: dict[str, tuple[Ending, str]] = {
+    "end_turn": ("answered", ""),
+    "refusal": ("refused", "the model declined to answer"),
+    "max_tokens": ("truncated", "the answer was cut off at max_tokens"),
+    "model_context_window_exceeded": ("truncated", "question and answer are longer than the model can hold"),
+}
+_BLOCKS = ("text", "thinking", "redacted_thinking")
+_SILENT_DELTAS = ("signature_delta", "citations_delta")
+
+
+class Form(Record):
+    """What a request makes use of, until the service says that it does not know it."""
+
+    schema: bool = True
+    effort: bool = True
+    thinking: bool = True
+
+
+class _Capped(httpx2.SyncByteStream):
+    """A body that ends in an error when it is longer than anything that is awaited."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        count = 0
+        for piece in self._stream:
+            count += len(piece)
+            if count > MOST_BYTES:
+                raise Unusable("size", f"the service sent more than {MOST_BYTES >> 20} MiB", repeat=0)
+            yield piece
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def client_of(base_url: str, credentials: dict[str, Any]) -> anthropic.Anthropic:
+    """Return a client that is told everything, so that no variable and no file of the machine has a say."""
+    kind, fields = credentials["kind"], credentials["fields"]
+    given: dict[str, Any] = (
+        {kind: fields["value"]} if kind != "federation" else {"credentials": _identity(fields)}
+    )
+    return anthropic.Anthropic(
+        base_url=base_url,
+        max_retries=0,
+        open_telemetry=False,
+        # Compressed bodies could not be held to a size before they are unpacked.
+        default_headers={"Accept-Encoding": "identity"},
+        http_client=anthropic.DefaultHttpxClient(
+            follow_redirects=False, event_hooks={"response": [_confine]}
+        ),
+        **given,
+    )
+
+
+def _identity(fields: dict[str, str]) -> WorkloadIdentityCredentials:
+    path, token = fields.get("token_file"), fields.get("token", "")
+    provider: Callable[[], str] = IdentityTokenFile(path) if path else lambda: token
+    return WorkloadIdentityCredentials(
+        identity_token_provider=provider,
+        federation_rule_id=fields["federation_rule_id"],
+        organization_id=fields["organization_id"],
+        service_account_id=fields.get("service_account_id"),
+        workspace_id=fields.get("workspace_id"),
+        scope=fields.get("scope"),
+    )
+
+
+def _confine(response: httpx2.Response) -> None:
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("", "identity"):
+        raise Unusable("content_encoding", "the service sent a compressed answer, which nobody asked for")
+    response.stream = _Capped(response.stream)
+
+
+def attempt(client: anthropic.Anthropic, form: Form, call: Call) -> Outcome:
+    """Ask once and read the answer; raises what the library raises."""
+    request, seconds = call.request, max(0.1, call.left)
+    patience = httpx2.Timeout(min(seconds, _SILENCE), connect=min(seconds, _CONNECT))
+    call.tally.sent()
+    stream = client.messages.create(**body_of(request, form), stream=True, timeout=patience)
+    with stream:
+        return Reader(stream.response, call, is_fenced=not form.schema and request.schema is not None).read(
+            stream
+        )
+
+
+def body_of(request: Request, form: Form) -> dict[str, Any]:
+    """Return what is asked, as the library takes it; the beginning is the same, byte for byte, whatever the form."""
+    messages = list(request.messages)
+    config: dict[str, Any] = {}
+    if request.effort and form.effort:
+        config["effort"] = request.effort
+    if request.schema is not None and form.schema:
+        config["format"] = {"type": "json_schema", "schema": request.schema}
+    elif request.schema is not None:
+        messages[-1] = _with_schema(messages[-1], request.schema)
+    system = [{"type": "text", "text": text} for text in request.system if text]
+    body: dict[str, Any] = {"model": request.model, "max_tokens": request.max_tokens, "messages": messages}
+    if system:
+        system[-1]["cache_control"] = {"type": "ephemeral"}  # type: ignore[assignment] # a mapping among texts
+        body["system"] = system
+    if config:
+        body["output_config"] = config
+    if form.thinking:
+        body["thinking"] = {"type": "adaptive"}
+    return body
+
+
+def _with_schema(message: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    text = _IN_TEXT + json.dumps(schema, sort_keys=True, ensure_ascii=False)
+    content = message["content"]
+    grown = content + text if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+    return {**message, "content": grown}
+
+
+class Reader:
+    """Reads one stream: collects the text, counts, and lets nothing pass that it does not know."""
+
+    def __init__(self, response: httpx2.Response, call: Call, *, is_fenced: bool) -> None:
+        self._response = response
+        self._call = call
+        self._tally = call.tally
+        self._is_fenced = is_fenced
+        self._texts: list[str] = []
+        self._model = ""
+        self._stop: Any = None
+        self._category = ""
+        self._has_ended = False
+        self._has_begun = False
+
+    def read(self, stream: Any) -> Outcome:
+        """Return what came of it; raises Unusable for what is no message, and what the library raises."""
+        kind = self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "text/event-stream":
+            raise Unusable(f"content_type:{kind[:60] or 'none'}", "the service sent no stream of events")
+        try:
+            for event in stream:
+                self._take(event)
+                self._call.progress()
+        except httpx2.HTTPError as error:
+            if not self._has_begun or self._stop is not None:
+                raise
+            return self._outcome(
+                "truncated", f"connection:{type(error).__name__}", "the connection broke within the answer"
+            )
+        return self._conclude()
+
+    def _take(self, event: Any) -> None:
+        kind = getattr(event, "type", None)
+        if not isinstance(kind, str):
+            raise Unusable("event:no_type", "the service sent an event without a type")
+        reader = _READERS.get(kind)
+        if reader is not None:  # new kinds of events may come any time, and are no part of the answer
+            reader(self, event)
+
+    def _begin(self, event: Any) -> None:
+        self._has_begun = True
+        message = getattr(event, "message", None)
+        self._model = _text(message, "model")
+        self._tally.told(getattr(message, "usage", None), final=False)
+        if not self._model or getattr(message, "usage", None) is None:
+            raise Unusable("message:incomplete", "the service sent a message without its model or usage")
+
+    def _open(self, event: Any) -> None:
+        block = getattr(event, "content_block", None)
+        kind = _text(block, "type")
+        if kind not in _BLOCKS:
+            raise Unusable(
+                f"content_block:{kind[:60] or 'none'}",
+                f"the model answered with a part that planrun does not know: {kind[:60]!a}",
+                repeat=0,
+            )
+        if kind == "text":
+            self._add(_text(block, "text"))
+        else:
+            self._tally.thought()
+
+    def _grow(self, event: Any) -> None:
+        delta = getattr(event, "delta", None)
+        kind = _text(delta, "type")
+        if kind == "text_delta":
+            if not isinstance(getattr(delta, "text", None), str):
+                raise Unusable("delta:incomplete", "the service sent a piece of text without the text")
+            self._add(delta.text)  # type: ignore[union-attr] # just looked at
+        elif kind == "thinking_delta":
+            self._tally.thought()
+        elif kind not in _SILENT_DELTAS:
+            raise Unusable(
+                f"delta:{kind[:60] or 'none'}",
+                f"the model answered with a part that planrun does not know: {kind[:60]!a}",
+                repeat=0,
+            )
+
+    def _add(self, text: str) -> None:
+        self._texts.append(text)
+        self._tally.heard(text)
+
+    def _turn(self, event: Any) -> None:
+        self._tally.told(getattr(event, "usage", None), final=True)
+        delta = getattr(event, "delta", None)
+        self._stop = getattr(delta, "stop_reason", None) or self._stop
+        self._category = _text(getattr(delta, "stop_details", None), "category")
+
+    def _finish(self, _event: Any) -> None:
+        self._has_ended = True
+
+    def _conclude(self) -> Outcome:
+        """Look at why the model stopped, before anything of its text."""
+        stop = self._stop
+        if not self._has_begun and stop is None and self._has_ended:
+            raise Unusable(
+                "message:incomplete", "the service sent the end of a message without its beginning"
+            )
+        if stop is None:
+            told = "the answer ended before the model had stopped"
+            return self._outcome("truncated", "stream:ended_early", told)
+        if not isinstance(stop, str) or stop not in _STOPS:
+            told = f"the model stopped for a reason that planrun does not know: {str(stop)[:60]!a}"
+            raise Unusable(f"stop_reason:{str(stop)[:60]}", told, repeat=0)
+        ending, told = _STOPS[stop]
+        text = "".join(self._texts)
+        if ending == "answered" and not self._has_begun:
+            raise Unusable(
+                "message:incomplete", "the service sent the end of a message without its beginning"
+            )
+        if ending == "answered" and not text.strip():
+            raise Unusable("text:empty", "the model answered with nothing")
+        if ending == "refused" and self._category:
+            told += f" ({self._category[:60]})"
+        outcome = self._outcome(ending, f"stop_reason:{stop}", told).but(repeat=0)
+        return (
+            outcome.but(text=_unfenced(text) if self._is_fenced else text)
+            if ending == "answered"
+            else outcome
+        )
+
+    def _outcome(self, ending: Ending, rule: str, message: str) -> Outcome:
+        return Outcome(
+            ending=ending,
+            rule=rule,
+            message=message,
+            stop_reason=self._stop if isinstance(self._stop, str) else "",
+            model=self._model,
+            request_id=self._response.headers.get("request-id", ""),
+            repeat=None,
+        )
+
+
+_READERS: dict[str, Callable[[Reader, Any], None]] = {
+    "message_start": Reader._begin,
+    "content_block_start": Reader._open,
+    "content_block_delta": Reader._grow,
+    "message_delta": Reader._turn,
+    "message_stop": Reader._finish,
+}
+
+
+def _unfenced(text: str) -> str:
+    """Return what stands in a fence, when the text is nothing but that."""
+    stripped = text.strip()
+    first, _, rest = stripped.partition("\n")
+    if first.startswith("```") and rest.rstrip().endswith("```"):
+        return rest.rstrip().removesuffix("```")
+    return text
+
+
+def _text(record: Any, name: str) -> str:
+    value = getattr(record, name, None)
+    return value if isinstance(value, str) else ""

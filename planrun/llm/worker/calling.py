@@ -1,0 +1,124 @@
+"""One call: attempts until there is an answer, nothing more can be hoped for, or no time is left."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from planrun.llm.worker.asking import Form, attempt, client_of
+from planrun.llm.worker.outcomes import Outcome, outcome_of, was_sent
+from planrun.model.call import Answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.llm.worker.outcomes import Feature
+    from planrun.llm.worker.serving import Call
+
+LONGEST = 60.0  # seconds between two attempts, unless the service asks for more (V-68)
+JITTER = 0.1
+OVERLOAD = 2.5  # an overloaded service is left alone so many times longer
+_LONGEST_MESSAGE = 400  # characters
+_LEFT_OUT: dict[Feature, str] = {
+    "schema": "the schema is asked for in the text",
+    "effort": "effort is left out",
+    "thinking": "thinking is left out",
+}
+
+
+class Caller:
+    """Whoever makes the calls of this process; what it learns of the service holds for all of them."""
+
+    def __init__(self, opening: dict[str, Any]) -> None:
+        service, credentials = opening["service"], opening["credentials"]
+        self._backoff: float = service["backoff"]
+        self._secrets = [text for name, text in credentials["fields"].items() if name in ("value", "token")]
+        self._client = client_of(service["base_url"], credentials)
+        self._form = Form()
+        self._left_out: list[Feature] = []
+
+    def answer(self, call: Call) -> Answer:
+        """Make attempts until one of them is the last."""
+        repeats: dict[str, int] = {}
+        while True:
+            outcome = self._attempt(call)
+            if outcome.unknown and self._leave_out(outcome.unknown):
+                call.note = self._shown(outcome.message)
+                continue
+            if outcome.ending == "answered":
+                return self._answer(outcome, outcome.message)
+            repeats[outcome.rule] = repeats.get(outcome.rule, 0) + 1
+            told = self._last_word(call, outcome, repeats[outcome.rule] - 1, sum(repeats.values()) - 1)
+            if told is not None:
+                return self._answer(outcome, told)
+            call.note = self._shown(outcome.message)
+
+    def _attempt(self, call: Call) -> Outcome:
+        tally = call.tally
+        tally.begin()
+        call.progress(now=True)
+        try:
+            outcome = attempt(self._client, self._form, call)
+        except Exception as error:  # noqa: BLE001 - whatever the library raises has to end in words
+            outcome = outcome_of(error)
+            if not was_sent(error):
+                tally.declined()
+        call.progress(now=True)
+        return outcome
+
+    def _leave_out(self, feature: Feature) -> bool:
+        """Ask without something from now on; False when it is left out already."""
+        if feature in self._left_out:
+            return False
+        self._left_out.append(feature)
+        self._form = self._form.but(**{feature: False})
+        return True
+
+    def _last_word(self, call: Call, outcome: Outcome, same: int, all_in_all: int) -> str | None:
+        """Return what to say when no more attempt is made; wait, and return None, when there is one."""
+        tries = f" ({all_in_all + 1} tries)" if all_in_all else ""
+        if outcome.repeat == 0:
+            return outcome.message + tries
+        if all_in_all >= call.request.retries or (outcome.repeat is not None and same >= outcome.repeat):
+            return outcome.message + tries
+        pause = self._pause(outcome, all_in_all)
+        if pause >= call.left:
+            asks = (
+                f"it asks to wait {outcome.after:g} s"
+                if outcome.after
+                else f"the next try is due in {pause:.1f} s"
+            )
+            return f"{outcome.message}{tries}; {asks}, and {max(0.0, call.left):.1f} s are left"
+        time.sleep(pause)
+        return None
+
+    def _pause(self, outcome: Outcome, repeat: int) -> float:
+        """Return the seconds before the next attempt: what the service asks for, or twice as long each time."""
+        if outcome.after is not None:
+            return outcome.after * (1 + JITTER * random.random())  # noqa: S311 - spreads, and protects nothing
+        factor = OVERLOAD if outcome.ending == "overloaded" else 1.0
+        pause: float = min(LONGEST, self._backoff * factor * 2.0 ** min(repeat, 30))
+        return pause * (1 + JITTER * (2 * random.random() - 1))  # noqa: S311
+
+    def _answer(self, outcome: Outcome, message: str) -> Answer:
+        notes = [
+            f"the service does not know what was asked of it, so {_LEFT_OUT[each]}" for each in self._left_out
+        ]
+        rule = ", ".join([outcome.rule, *[f"without:{each}" for each in self._left_out]])
+        return Answer(
+            ending=outcome.ending,
+            text=outcome.text,
+            model=outcome.model[:200],
+            request_id=outcome.request_id[:200],
+            stop_reason=outcome.stop_reason,
+            message=self._shown("; ".join([*([message] if message else []), *notes])),
+            rule=rule,
+        )
+
+    def _shown(self, message: str) -> str:
+        """Return a message in one line, of a length for people, and without credentials."""
+        for secret in self._secrets:
+            message = message.replace(secret, "***")
+        line = " ".join("".join(char if char.isprintable() else " " for char in message).split())
+        return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
