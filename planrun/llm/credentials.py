@@ -45,7 +45,7 @@ class Credentials(Record):
         return f"Credentials({self.kind}, {self.source})"
 
 
-class Service(Record):
+class Endpoint(Record):
     """Where the Messages API is and who asks there.
 
     `credentials` None: there are none, and `lacking` says so in one line. `environ` is that of the process that calls.
@@ -61,12 +61,12 @@ class AddressError(ValueError):
     """An address that cannot be that of a service; the text is one line for people."""
 
 
-def service_of(base_url: str, environ: Mapping[str, str]) -> Service:
+def endpoint_of(base_url: str, environ: Mapping[str, str]) -> Endpoint:
     """Return the service that an environment means; `base_url` wins over it. Raises AddressError."""
     address = _checked(base_url or environ.get("ANTHROPIC_BASE_URL", "") or API)
     found = find_credentials(environ)
     plain = {name: environ[name] for name in _PLAIN if environ.get(name)}
-    return Service(
+    return Endpoint(
         base_url=address,
         credentials=None if isinstance(found, str) else found,
         lacking=found if isinstance(found, str) else "",

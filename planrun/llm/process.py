@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.llm.credentials import Service
+    from planrun.llm.credentials import Endpoint
     from planrun.model.call import Ending, Request
 
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker", "__main__.py")
@@ -61,8 +61,8 @@ class ModelProcess:
     the first repeat of a call.
     """
 
-    def __init__(self, service: Service, *, wake: int = -1, backoff: float = BACKOFF) -> None:
-        self._service = service
+    def __init__(self, endpoint: Endpoint, *, wake: int = -1, backoff: float = BACKOFF) -> None:
+        self._endpoint = endpoint
         self._wake = wake
         self._backoff = backoff
         self._pid = 0
@@ -86,7 +86,7 @@ class ModelProcess:
 
     def start(self) -> None:
         """Start the process ahead of the first question, so that it loads what it needs meanwhile."""
-        if self._pid == 0 and self._service.credentials is not None:
+        if self._pid == 0 and self._endpoint.credentials is not None:
             try:
                 self._spawn()
             except OSError:  # `ask` tries again, and tells
@@ -97,8 +97,8 @@ class ModelProcess:
         self._asked += 1
         self._answer = None
         self._call = _Call(request, self._asked)
-        if self._service.credentials is None:
-            self._settle(self._call.answer("unauthorized", self._service.lacking, "credentials:none"))
+        if self._endpoint.credentials is None:
+            self._settle(self._call.answer("unauthorized", self._endpoint.lacking, "credentials:none"))
             return
         try:
             if self._pid == 0:
@@ -151,7 +151,7 @@ class ModelProcess:
             self._pid = os.posix_spawn(
                 sys.executable,
                 argv,
-                dict(self._service.environ),
+                dict(self._endpoint.environ),
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs_in, 0),
                     (os.POSIX_SPAWN_DUP2, theirs_out, 1),
@@ -209,8 +209,8 @@ class ModelProcess:
             if said["shelter"] == "traced":
                 self._distrust()
                 return
-            service = {"base_url": self._service.base_url, "backoff": self._backoff}
-            credentials = self._service.credentials
+            service = {"base_url": self._endpoint.base_url, "backoff": self._backoff}
+            credentials = self._endpoint.credentials
             assert credentials is not None
             known = {"kind": credentials.kind, "fields": dict(credentials.fields)}
             # Ahead of everything else that waits to be sent; the process is closed to others from now on.

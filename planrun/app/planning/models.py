@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidInput
-from planrun.llm.credentials import AddressError, service_of
+from planrun.llm.credentials import AddressError, endpoint_of
 from planrun.model.llm import Llm
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planrun.app.settings import Settings
-    from planrun.llm.credentials import Service
+    from planrun.llm.credentials import Endpoint
     from planrun.ports import Model
 
 
@@ -26,7 +26,7 @@ def llm_of(settings: Settings, llm: Llm | None) -> Llm:
 def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str] = os.environ) -> str:
     """Return in one line why no model can be asked; empty when one can. A recording needs no credentials."""
     unnamed = _unnamed(llm_of(settings, llm))
-    return unnamed or ("" if settings.llm_replay else _service(settings, environ).lacking)
+    return unnamed or ("" if settings.llm_replay else _endpoint(settings, environ).lacking)
 
 
 def open_model(
@@ -42,7 +42,7 @@ def open_model(
         raise InvalidInput(unnamed)
     from planrun.llm.process import ModelProcess
 
-    return ModelProcess(_service(settings, environ), wake=wake)
+    return ModelProcess(_endpoint(settings, environ), wake=wake)
 
 
 def _unnamed(llm: Llm) -> str:
@@ -51,8 +51,8 @@ def _unnamed(llm: Llm) -> str:
     return "" if llm.model else "no model is named: give --llm-model, or llm.model in the plan"
 
 
-def _service(settings: Settings, environ: Mapping[str, str]) -> Service:
+def _endpoint(settings: Settings, environ: Mapping[str, str]) -> Endpoint:
     try:
-        return service_of(settings.llm_base_url, environ)
+        return endpoint_of(settings.llm_base_url, environ)
     except AddressError as error:
         raise InvalidInput(f"--llm-base-url or ANTHROPIC_BASE_URL: {error}") from None
