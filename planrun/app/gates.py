@@ -146,6 +146,10 @@ class PolicyGates:
         """Return what people answered since the last call, checked."""
         return self._judges.door.heard(state) if self._judges.door else []
 
+    def judge_for(self, digest: str) -> None:
+        """Judge for another version of the plan from now on: what was approved of an earlier one says nothing."""
+        self._judges.digest = digest
+
     def early(self, state: RunState) -> list[ev.GateAnswered]:
         """Return what the caller answered before anything was asked."""
         return self._judges.questions.early(state) if self._judges.questions else []
