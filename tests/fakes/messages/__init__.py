@@ -20,9 +20,10 @@ from tests.fakes.messages.replies import (
     use,
 )
 from tests.fakes.messages.script import Asked, Rule, Script
-from tests.fakes.messages.server import KEY, FakeMessages
+from tests.fakes.messages.server import IDENTITY, KEY, FakeMessages
 
 __all__ = [
+    "IDENTITY",
     "KEY",
     "Asked",
     "Entry",

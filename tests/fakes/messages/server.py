@@ -20,11 +20,16 @@ from tests.fakes.messages.sending import Sending
 
 KEY = "fake-key-0123456789abcdef"
 """The key that the fake service knows unless it is told another."""
+IDENTITY = "fake-identity-token-0123456789abcdef"
+"""The token of a workload that is exchanged for a key."""
+_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_EXCHANGE = ("grant_type", "assertion", "federation_rule_id", "organization_id")
 MOST_BYTES = 32 * 1024 * 1024
 _ROUTES = {
     ("POST", "/v1/messages"): "messages",
     ("POST", "/v1/messages/count_tokens"): "count_tokens",
     ("GET", "/v1/models"): "models",
+    ("POST", "/v1/oauth/token"): "token",
 }
 _DATE = "2026-01-01T00:00:00Z"
 
@@ -100,6 +105,8 @@ class FakeMessages:
         entry.headers = {
             name: value for name, value in headers.items() if name not in ("authorization", "x-api-key")
         }
+        if entry.route == "token":
+            return self._token(_parsed(body))
         entry.credential = validation.credential(headers, self.keys)
         validation.version(headers)
         if entry.route == "models":
@@ -118,6 +125,17 @@ class FakeMessages:
             except Exception as error:
                 self.problem = self.problem or error
                 raise RequestError(f"the script fails: {error!r}") from error
+
+    def _token(self, body: Any) -> dict[str, Any]:
+        """Exchange the token of a workload for a key; the request's body, which holds it, is not noted."""
+        lacking = [name for name in _EXCHANGE if not isinstance(body.get(name), str)]
+        if lacking or body["grant_type"] != _GRANT:
+            raise RequestError(f"invalid_request: {', '.join(lacking) or 'grant_type'}")
+        if body["assertion"] != IDENTITY:
+            raise RequestError("invalid_grant", 401, "authentication_error")
+        token = f"fake-access-token-{len(self.keys)}"
+        self.keys |= {token}
+        return {"access_token": token, "token_type": "Bearer", "expires_in": 600}
 
     def charge(self, body: dict[str, Any]) -> Any:
         """Return the input tokens of a request, as the prompt cache has it."""
