@@ -51,14 +51,14 @@ def reroute(outline: Outline) -> None:
                 message = f'step "{draft.id}" replaces "{link.on}" and depends on it'
                 outline.report("E203", message, link.node, "it takes its place; take one of the two out")
         if any(link.on in places for link in draft.links):
-            draft.links = _rerouted(draft.links, places, own)
+            draft.links = _rerouted(outline, draft.links, places, own)
 
 
-def _rerouted(links: list[Link], places: dict[str, list[str]], own: set[str]) -> list[Link]:
+def _rerouted(outline: Outline, links: list[Link], places: dict[str, list[str]], own: set[str]) -> list[Link]:
     """Follow each edge to where its work is done now, over several revisions if need be."""
     found: dict[str, Link] = {}
     for link in links:
-        if link.on in own:
+        if link.on in own or outline.tangled:
             continue
         ends, seen = [link.on], {link.on}
         while any(name in places for name in ends):
@@ -69,7 +69,10 @@ def _rerouted(links: list[Link], places: dict[str, list[str]], own: set[str]) ->
                 if other not in seen or name not in places
             ]
             seen.update(ends)
-            if len(seen) > MAX_REROUTED:
+            if len(seen) > MAX_REROUTED + 1:
+                message = f'more than {MAX_REROUTED:,} steps take the place of "{link.on}"'
+                outline.report("E207", message, link.node)
+                outline.tangled = True
                 break
         for name in ends:
             found.setdefault(name, link if name == link.on else Link(name, link.kind, link.node, link.form))

@@ -58,6 +58,7 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "idle_timeout": ("5s", "6s"),
     "on_failure": (None, "continue"),
     "recovers": (None, ["first"]),
+    "replaces": (None, ["first"]),
     "idempotent": (True, False),
     "env": ({"A": "1"}, {"A": "2"}),
     "env_file": (["a.env"], ["b.env"]),

@@ -96,6 +96,11 @@ def _aliases(size: int) -> bytes:
     )
 
 
+def _stand_ins(number: int) -> bytes:
+    rows = b"".join(b"- {id: s%d, run: echo, replaces: [a]}\n" % n for n in range(number))
+    return b"version: 1\nsteps:\n- {id: a, run: echo}\n- {id: b, run: echo, depends_on: [a]}\n" + rows
+
+
 def _handlers(count: int) -> bytes:
     rows = [b"- {id: h%d, run: x, recovers: [a]}\n" % number for number in range(count)]
     return b"version: 1\nsteps:\n- {id: a, run: x}\n" + b"".join(rows)
@@ -204,6 +209,7 @@ BOUNDS: tuple[Bound, ...] = (
         lambda n: HEAD + b"".join(b"k%d: 1\n" % k for k in range(n)),
         999,
     ),
+    _file("steps in the place of one", "edges:MAX_REROUTED", "more than 1,000 steps take", _stand_ins, 1000),
     _file("handlers of a step", "edges:MAX_HANDLERS", "more than 50 steps recover", _handlers, 50),
     _file("a plan's expressions", "formulas:MAX_PARSED", "more than 800,000 characters", _parsed, 800_000),
     _file(
