@@ -153,6 +153,20 @@ def find_entries(folder: str) -> list[str]:
     return [row.decode("utf-8", "surrogateescape") for row in out.split(b"\0") if row]
 
 
+def listed_files(folder: str) -> list[str] | None:
+    """Return the files of a folder in a checkout, committed or not, without those that git ignores; from that folder.
+
+    None where git cannot tell: there is no repository, no git, or the repository is somebody else's.
+    """
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+    try:
+        code, out, _ = _git("-C", folder, *words)
+    except InvalidInput:
+        return None
+    found = [row.decode("utf-8", "surrogateescape") for row in out.split(b"\0") if row]
+    return None if code or not found else found
+
+
 def path_from_root(path: str) -> str:
     """Return a path of the repository from its root; one that begins with a dot counts from this folder."""
     if not path.startswith(("./", "../")):

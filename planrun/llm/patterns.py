@@ -1,0 +1,149 @@
+"""Plans without a model: four patterns found by the words of a goal, with the commands that the repository names.
+
+What only somebody creative can do stays an abstract step, for `planrun expand` or a person to fill in; what can be
+known is a command: looking around reads only, and tests are those of the project.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planrun.llm.drafts import MAX_TEXT, Draft, DraftStep
+from planrun.llm.estimates import estimated
+from planrun.llm.repository import commands_for_tests
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.llm.repository import Repository
+
+
+class Pattern(Record):
+    """A name, the words that choose it, and the ids of its steps in order."""
+
+    name: str
+    words: tuple[str, ...]
+    steps: tuple[str, ...]
+
+
+PATTERNS = (
+    Pattern(
+        name="implementation",
+        words=(r"implement(?:s|ed|ing)?", r"creat(?:e|es|ed|ing)", r"build(?:s|ing)?"),
+        steps=("explore", "plan", "execute", "verify"),
+    ),
+    Pattern(
+        name="fixing",
+        words=(r"fix(?:es|ed|ing)?", r"bugs?", r"debug(?:s|ged|ging)?"),
+        steps=("explore", "fix", "test"),
+    ),
+    Pattern(
+        name="refactoring",
+        words=(r"refactor(?:s|ed|ing)?", r"optimi[sz](?:e|es|ed|ing)"),
+        steps=("explore", "plan", "execute", "test"),
+    ),
+    Pattern(
+        name="testing",
+        words=(r"tests?", r"testing"),
+        steps=("explore", "write-tests", "test"),
+    ),
+)
+DEFAULT = Pattern(name="default", words=(), steps=("analyze", "execute"))
+"""Where no pattern fits: look, then do it."""
+
+_ABSTRACT = {
+    "plan": ("Plan the change", "Decide which files change, in what order, and how each change is checked"),
+    "execute": ("Make the change", "Do what the goal asks for, in as few changes as it takes"),
+    "fix": ("Fix it", "Find the cause, and change as little as removes it"),
+    "write-tests": ("Write the tests", "Add tests that fail without what the goal asks for and pass with it"),
+}
+_NO_TESTS = "planrun found no command that tests this project; write the one to be used under `run`"
+_BY_HAND = "no command can be known here without a model: `planrun expand`, or write it under `run`"
+# Words of a goal that say nothing about where to look.
+_COMMON_WORDS = """
+a add all an and are as at be bug build by can code create debug do does file files fix for from function get has have
+how if implement in into is it its make me module must new not of on one optimize or our please refactor run should so
+some test tests that the them then there they this to up use we when where which will with work write you
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
+_MOST_WORDS = 4  # that are searched for
+
+
+def pattern_of(goal: str) -> tuple[Pattern, str]:
+    """Return the pattern whose word stands first in a goal, and that word; the default and "" when there is none."""
+    found = []
+    for pattern in PATTERNS:
+        match = re.search(rf"(?<![\w-])(?:{'|'.join(pattern.words)})(?![\w-])", goal, re.IGNORECASE)
+        if match:
+            found.append((match.start(), pattern, match.group()))
+    if not found:
+        return DEFAULT, ""
+    _, pattern, word = min(found, key=lambda item: item[0])
+    return pattern, word
+
+
+def draft_of(goal: str, repository: Repository) -> Draft:
+    """Return a draft for a goal: the same one for the same goal and the same files."""
+    pattern, word = pattern_of(goal)
+    why = f'the word "{word}" chose it' if word else "no word of the goal chose another"
+    steps: list[DraftStep] = []
+    for name in pattern.steps:
+        before = (steps[-1].id,) if steps else ()
+        steps.append(estimated(_step(name, goal, repository).but(depends_on=before)))
+    return Draft(analysis=f"planrun's own pattern for {pattern.name}; {why}.", steps=tuple(steps))
+
+
+def _step(name: str, goal: str, repository: Repository) -> DraftStep:
+    if name in ("explore", "analyze"):
+        return _blank(name, "Look at what is there", run=_looking(goal, repository))
+    if name in ("test", "verify"):
+        found = commands_for_tests(repository)
+        if not found:
+            return _blank(name, "Run the tests", review=_NO_TESTS).but(
+                description="Run what tests this project."
+            )
+        files = ", ".join(dict.fromkeys([command.file for command in found]))
+        run = "\n".join([command.run for command in found])
+        return _blank(name, "Run the tests", run=run, review=f"the commands come from {files}")
+    title, what = _ABSTRACT[name]
+    about = f"{what}: {goal.strip()}"
+    return _blank(name, title, review=_BY_HAND).but(description=about[:MAX_TEXT])
+
+
+def _blank(name: str, title: str, run: str = "", review: str = "") -> DraftStep:
+    return DraftStep(
+        id=name,
+        title=title,
+        description="",
+        run=run,
+        condition="",
+        review=review,
+        depends_on=(),
+        replaces=(),
+        outputs=(),
+        estimated_tokens=0,
+    )
+
+
+def _looking(goal: str, repository: Repository) -> str:
+    """Return commands that only read: what was done last, what is not committed, and where the goal's words stand."""
+    words = [f"-e {word}" for word in searched(goal)]
+    if not repository.git:
+        rows = ["ls -la"]
+        search = "grep -r -l -i -w --exclude-dir=.git"
+    else:
+        rows = ["git log --oneline -n 10 || true  # there may be no commit yet", "git status --short"]
+        search = "git grep -l -i -w"
+    if words:
+        rows.append(f"{search} {' '.join(words)} -- . || true  # nothing found is no failure")
+    return "\n".join(rows)
+
+
+def searched(goal: str) -> list[str]:
+    """Return the words of a goal that are worth looking for: plain ones, so that no shell takes them for more."""
+    words = re.findall(r"[A-Za-z][A-Za-z0-9_]{2,39}", goal)
+    choosing = re.compile("|".join([word for pattern in PATTERNS for word in pattern.words]), re.IGNORECASE)
+    named = dict.fromkeys(
+        [word for word in words if word.lower() not in _COMMON and not choosing.fullmatch(word)]
+    )
+    return sorted(named, key=lambda word: -len(word))[:_MOST_WORDS]
