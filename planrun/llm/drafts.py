@@ -9,6 +9,7 @@ import json
 import re
 
 from planrun.llm.faults import Fault
+from planrun.llm.untrusted import hidden
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -201,6 +202,16 @@ def _text(path: str, value: Any, longest: int) -> Iterator[Fault]:
         yield Fault(path=path, rule="type", message="not a text")
     elif len(value) > longest:
         yield Fault(path=path, rule="size", message=f"{len(value)} characters; at most {longest} are allowed")
+    else:
+        yield from _seen(path, value)
+
+
+def _seen(path: str, text: str) -> Iterator[Fault]:
+    """What people who review it would not see, or see in another order, may not be written."""
+    kinds = hidden(text)
+    if kinds:
+        message = f"it has characters that cannot be seen ({', '.join(kinds)}); leave them out"
+        yield Fault(path=path, rule="hidden", message=message)
 
 
 def _words(path: str, value: Any) -> Iterator[Fault]:
@@ -210,3 +221,5 @@ def _words(path: str, value: Any) -> Iterator[Fault]:
         yield Fault(path=path, rule="size", message=f"{len(value)} entries; at most {MAX_LIST} are allowed")
     elif any(len(word) > 100 for word in value):
         yield Fault(path=path, rule="size", message="a word of more than 100 characters")
+    else:
+        yield from _seen(path, "".join(value))

@@ -160,6 +160,21 @@ def clean(text: str) -> Cleaned:
     return Cleaned(text=text, taken=taken)
 
 
+def hidden(text: str) -> tuple[str, ...]:
+    """Return which kinds of characters stand in a text that people do not see, or see at another place.
+
+    Tab, newline, and what joins and colours emoji are none of them.
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return ()
+    text = text.translate(_OF_EMOJI)
+    kinds = [kind for kind, pattern in _HIDDEN_PATTERNS if pattern.search(text)]
+    return (*kinds, *(["line ends"] if _LINE_ENDS.search(text) and "control" not in kinds else []))
+
+
+_OF_EMOJI = {0x200D: None, 0xFE0F: None}
+
+
 def _escaped(found: Found) -> str:
     return "&lt;" if found[0] in _OPENING else "&#91;"
 
