@@ -10,6 +10,7 @@ from planrun.app.door import Door
 from planrun.app.gates import Judges, PolicyGates
 from planrun.app.policies import ceilings_of, layers_of, recall, recorded
 from planrun.app.questions import Questions
+from planrun.engine.gated import GatedScheduler
 from planrun.model import events as ev
 from planrun.policy.deciding import in_force
 from planrun.records.rundir import HOME, add_policy
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from planrun.app.planning.replanning import Replanner
+    from planrun.app.running import Session
     from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
     from planrun.clock import SystemClock
+    from planrun.engine.scheduler import Options, Rooms
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.steps.runner import Steps
@@ -54,6 +58,25 @@ class Admission:
         """What the first event of a run, and that of its resumption, record."""
         return {**recorded(self.layers), "told": in_force(self.layers)}
 
+    def options(self, plan: Plan, settings: Settings) -> dict[str, Any]:
+        """Return the options of a run that are about who is let in, and whether a model may write more steps."""
+        found: dict[str, Any] = {"policy": self.recorded()}
+        if plan.llm or any([step.on_failure == "replan" for step in plan.steps]):  # noqa: C419 - half the time
+            from planrun.app.planning.readiness import replan_option  # few plans name a model
+
+            found |= replan_option(plan, settings, self.layers)
+        return found
+
+    def replanner(
+        self, session: Session, state: RunState, steps: Steps, gates: PolicyGates, opening: Mapping[str, Any]
+    ) -> Replanner | None:
+        """Return who plans anew in a run; None where nobody does."""
+        if "replan" not in opening["options"]:
+            return None
+        from planrun.app.planning.readiness import replanner_of
+
+        return replanner_of(session, state, steps, gates, opening)
+
     def refuse(self, vault: Vault) -> None:
         """Raise InvalidInput when an answer would have a secret recorded."""
         vault.refuse_answers(self._answers.values())
@@ -83,6 +106,17 @@ class Admission:
         judges.questions = Questions(self._answers, steps, clock, granted)
         judges.door = Door(place.rundir, clock, vault)
         return PolicyGates(judges, clock, place)
+
+
+def scheduler(
+    state: RunState, rooms: Rooms, options: Options, gates: PolicyGates, replanner: Replanner | None
+) -> GatedScheduler:
+    """Return the loop of a run with gates."""
+    if replanner is not None:
+        from planrun.engine.replanning import ReplanningScheduler  # fewer still
+
+        return ReplanningScheduler(state, rooms, options, gates, replanner)
+    return GatedScheduler(state, rooms, options, gates)
 
 
 def move_on(

@@ -101,7 +101,7 @@ def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, R
     recover(os.path.join(rundir, "logs"))
     reading = repair(os.path.join(rundir, records.LEDGER))
     state = state_of(rundir, reading)
-    if vault := vault_of(plan or state.plan):
+    if vault := vault_of(plan or state.plan, session.settings.llm_model):
         session.vault = vault
         state = state_of(rundir, reading, vault.masked)
         forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
@@ -126,7 +126,7 @@ class Course:
         admission = session.admission = admission_of(self.plan, session.settings, rundir, _policies(state))
         self._refuse_drift()
         if admission:
-            self.opening["options"]["policy"] = admission.recorded()
+            self.opening["options"] |= admission.options(self.plan, session.settings)
             if session.vault:
                 admission.refuse(session.vault)
         self._after = self._under_the_plan()

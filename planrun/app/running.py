@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from planrun.app.admission import Admission
     from planrun.app.gates import PolicyGates
+    from planrun.app.planning.replanning import Replanner
     from planrun.app.reviewed import Reviewed
     from planrun.app.secrets import Vault
     from planrun.app.settings import Settings
@@ -64,6 +65,7 @@ class Session:
         self.lock = WorkspaceLock(records.home(workspace))
         self.vault: Vault | None = None  # None: there is nothing to keep secret
         self.admission: Admission | None = None  # None: every step may start
+        self.replanner: Replanner | None = None  # None: no failure is planned anew
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
@@ -76,6 +78,8 @@ class Session:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if self.replanner:
+            self.replanner.close()
         self.inbox.close()
         self.lock.release()
         if error is not None and self.vault and self.vault.veil:
@@ -244,9 +248,9 @@ class Session:
     ) -> Scheduler:
         if gates is None:
             return Scheduler(state, rooms, options)
-        from planrun.engine.gated import GatedScheduler
+        from planrun.app.admission import scheduler  # few runs have gates
 
-        return GatedScheduler(state, rooms, options, gates)
+        return scheduler(state, rooms, options, gates, self.replanner)
 
     def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink) -> Rooms:
         rundir = steps.place.rundir
@@ -282,14 +286,18 @@ class Session:
         from planrun.app.admission import move_on
 
         gates = self.admission.gates(opening, steps, self.clock, self.vault)
+        self.replanner = self.admission.replanner(self, state, steps, gates, opening)
         self.admission.keep(steps.place.rundir)
         move_on(state, gates, selected, record, opening["at"])
         return gates
 
 
-def vault_of(plan: Plan) -> Vault | None:
-    """Return what has to be kept secret; None for most plans, which then pay nothing for it."""
-    if not plan.secrets and plan.inherit_env != "all":
+def vault_of(plan: Plan, model: str = "") -> Vault | None:
+    """Return what has to be kept secret; None for most plans, which then pay nothing for it.
+
+    `model`: the one that the caller names; whoever may ask one has credentials for it.
+    """
+    if not (plan.secrets or plan.llm or model) and plan.inherit_env != "all":
         return None
     from planrun.app.secrets import open_vault
 
@@ -309,7 +317,7 @@ def execute(
     `vault`: the plan's secrets, where the caller knows them already.
     """
     refuse_abstract(plan)
-    vault = vault or vault_of(plan)
+    vault = vault or vault_of(plan, settings.llm_model)
     if vault:
         vault.refuse(plan, params)
     wanted = settings.selection()
@@ -336,7 +344,7 @@ def execute(
         if vault:
             opening["options"]["secrets"] = vault.notice(plan, selected)
         if admission:
-            opening["options"]["policy"] = admission.recorded()
+            opening["options"] |= admission.options(plan, settings)
         session.record(state, ledger, ev.RunStarted(run=run, **opening))
         session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
         steps = session.steps(state, rundir, opening)
@@ -353,14 +361,7 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
 
     `before` is what a run that goes on recorded of its policies, in `rundir`.
     """
-    wishes = (
-        settings.policy
-        or settings.auto_approve
-        or settings.decide
-        or settings.decisions
-        or settings.approvals
-    )
-    if not (plan.policy or wishes or before) and not any(map(_asks, plan.steps)):
+    if not (plan.policy or plan.llm or settings.gates or before) and not any(map(_asks, plan.steps)):
         return None
     from planrun.app.admission import Admission
 
@@ -368,7 +369,7 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
 
 
 def _asks(step: Step) -> bool:
-    return step.kind in ("ask", "decide") or step.on_failure == "ask" or step.origin != "file"
+    return step.kind in ("ask", "decide") or step.on_failure in ("ask", "replan") or step.origin != "file"
 
 
 def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | None) -> Options:
@@ -386,12 +387,9 @@ def refuse_abstract(plan: Plan) -> None:
     """Raise InvalidInput when a step of the plan has no action yet."""
     abstract = [step for step in plan.steps if step.kind == "abstract"]
     if abstract:
-        named = ", ".join(f'"{step.id}" ({plan.file}:{step.line})' for step in abstract[:5])
-        more = f" and {len(abstract) - 5} more" if len(abstract) > 5 else ""
-        raise InvalidInput(
-            f"the plan has steps without an action: {named}{more}; expand it first: "
-            "give each a `run`, an `exec` or a `validate`"
-        )
+        from planrun.app.planning.readiness import abstract_told
+
+        raise InvalidInput(abstract_told(abstract, plan.file))
 
 
 def _on_path(program: str, path: str) -> bool:

@@ -47,6 +47,11 @@ class Settings(Record):
     max_usd: float | None = None
     max_turns: int | None = None
 
+    @property
+    def gates(self) -> bool:
+        """Whether the caller says something about who is let in."""
+        return bool(self.policy or self.auto_approve or self.decide or self.decisions or self.approvals)
+
     def selection(self) -> dict[str, list[str]]:
         """The part that chooses steps, as it is recorded."""
         chosen = {

@@ -174,6 +174,9 @@ class Console:
                 title = f" {title}"
             self._say(f"{title}: {steps}, {jobs_of(state)} at a time, run {run}\n")
             self._say(f"  policy: {in_force(state)}\n")
+            replan = facts.option(state, "replan")
+            if isinstance(replan, dict):
+                self._say(f"  replan: {line(str(replan['told']))}\n")
             withheld = state.started.options.get("env_left_out") if state.started else ()
             if withheld and not state.resumed:  # said already
                 self._say(f"  kept from the steps, by inherit_env: safe: {facts.names(withheld)}\n")

@@ -1,0 +1,125 @@
+"""Whether a model may plan anew in a run, which one, and how far: decided, told and recorded before anything starts.
+
+Light: every run of a plan that mentions a model looks, and few come to ask it.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from planrun.app.gates import PolicyGates
+    from planrun.app.planning.replanning import Replanner
+    from planrun.app.running import Session
+    from planrun.app.settings import Settings
+    from planrun.llm.budget import Budget
+    from planrun.model.llm import Llm
+    from planrun.model.plan import Plan, Step
+    from planrun.model.state import RunState
+    from planrun.policy.deciding import Layers
+    from planrun.steps.runner import Steps
+
+
+def replan_option(
+    plan: Plan, settings: Settings, layers: Layers, environ: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
+    """Return the option `replan` as the first event of a run has it; empty where no failure asks for a planning.
+
+    Keys: model (empty: none plans anew), most (plannings in the run), told (a line for people).
+    """
+    llm = plan.llm
+    named = [step.id for step in plan.main() if step.on_failure == "replan"]
+    by_class = llm.replan_on_failure if llm and llm.enabled else "never"
+    if not named and by_class == "never":
+        return {}
+    why = _why_not(plan, settings, environ)
+    if why:
+        return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
+    from planrun.app.planning.models import llm_of
+
+    most = plan.limits.max_replans
+    model = llm_of(settings, llm).model
+    times = "once" if most == 1 else f"up to {most} times"
+    told = f"{model} may plan anew {times}, {_when(by_class, named)}; what it writes {_how_far(layers)}"
+    return {"replan": {"model": model, "most": most, "told": told}}
+
+
+def _why_not(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> str:
+    if plan.limits.max_replans < 1:
+        return "limits.max_replans is 0"
+    if settings.locked:
+        return "under --locked nothing but the locked plan runs"
+    from planrun.app.planning.models import why_no_model
+
+    return why_no_model(settings, plan.llm, environ)
+
+
+def _when(by_class: str, named: list[str]) -> str:
+    """Say after which failures."""
+    if by_class == "any":
+        return "after any failure that would count"
+    shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+    of_steps = f"a failure of {shown}"
+    if by_class == "never":
+        return f"after {of_steps}"
+    return f"after a fatal failure, or {of_steps}" if named else "after a fatal failure"
+
+
+def _how_far(layers: Layers) -> str:
+    """Say what of it runs unasked, and what becomes of the rest."""
+    levels = ("none", "read-only", "low", "medium", "high")
+    policies = [layers.plan.llm_auto_approve] if layers.plan else ["low"]
+    ceilings = [ceiling.policy.llm_auto_approve for ceiling in layers.ceilings]
+    lowest = min([*policies, *ceilings], key=levels.index)
+    asked = "nothing of it runs unasked" if lowest == "none" else f"runs unasked up to {lowest}"
+    if not ceilings:
+        return f"{asked}, and waits for an approval above" if lowest != "none" else asked
+    most = min(ceilings, key=levels.index)
+    return f"{asked}, and is denied above {most}"
+
+
+def replanner_of(
+    session: Session, state: RunState, steps: Steps, gates: PolicyGates, opening: Mapping[str, Any]
+) -> Replanner | None:
+    """Return who plans anew in a run that starts, or goes on, with the event whose fields `opening` has."""
+    if not opening["options"].get("replan", {}).get("model") or session.admission is None:
+        return None
+    from planrun.app.planning.adopting import Adoption
+    from planrun.app.planning.models import llm_of, open_model
+    from planrun.app.planning.replanning import Desk, Replanner
+
+    settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
+    desk = Desk(llm, session.admission.layers, lambda: open_model(settings, state.plan.llm), session.clock)
+    desk.context = opening["context"]
+    return Replanner(
+        desk, steps.place, Adoption(session, steps, gates), lambda now: _budget(now, settings, llm)
+    )
+
+
+def _budget(state: RunState, settings: Settings, llm: Llm) -> Budget:
+    from planrun.app.planning.spending import spending
+
+    given = {
+        name: float(value)
+        for name in ("tokens", "usd", "turns")
+        if (value := getattr(settings, f"max_{name}")) is not None
+    }
+    options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
+    is_bound = bool(settings.locked or (options.get("policy") or {}).get("ceilings"))
+    found = spending(state.plan.limits, given, options.get("budget", {}), is_bound=is_bound)
+    found.refuse_unpriced(llm.model)
+    return found.budget(state.planning)
+
+
+def abstract_told(steps: Sequence[Step], file: str) -> str:
+    """Say of steps that they have no action yet, and what to do about it."""
+    named = ", ".join(f'"{step.id}" ({file}:{step.line})' for step in steps[:5])
+    more = f" and {len(steps) - 5} more" if len(steps) > 5 else ""
+    return (
+        f"the plan has steps without an action: {named}{more}; expand it first: "
+        "give each a `run`, an `exec` or a `validate`"
+    )

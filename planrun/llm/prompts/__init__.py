@@ -1,0 +1,1 @@
+"""What models are told, one module for each purpose; the beginnings are the same in every request of a kind."""
