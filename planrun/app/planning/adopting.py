@@ -39,19 +39,21 @@ class Adoption:
     ) -> Plan:
         """Return the plan in `data` as the next version of the run's plan; raises InvalidPlan.
 
-        A step that says what it said before keeps its origin; all others, and those in `rewritten`, have `origin`.
+        A step that says what it said before, or whose place is taken, keeps its origin; all others, and those in
+        `rewritten`, have `origin`.
         """
         plan = load_bytes(data, state.plan.file, cache=False)
         version = int(state.named.get("version", state.plan.version)) + 1
         vault = self._session.vault
         before = {step.id: step for step in state.plan.steps}  # as it may be shown
         shown = {step.id: step for step in (vault.masked(plan) if vault else plan).steps}
+        gone = {name for step in plan.steps for name in step.replaces}
         origins = {
             name: known.origin
             for name, known in before.items()
             if name in shown
             and name not in rewritten
-            and plain(known) == plain(shown[name].but(origin=known.origin))
+            and (name in gone or plain(known) == plain(shown[name].but(origin=known.origin)))
         }
         return plan.but(
             version=version,

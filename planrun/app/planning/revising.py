@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
 
+_FIRST = re.compile(r"\s*- id: \"?([A-Za-z0-9_][A-Za-z0-9._-]*)\"?\s*$")  # as planrun writes new steps
 _NEVER_OK = ("failed", "blocked", "cancelled")  # how steps end on which nothing can depend
 
 
@@ -172,19 +173,31 @@ class Revision:
     def _later(self, plan: Plan, new: Iterable[str]) -> set[str]:
         """Return the new steps and all that comes after them: what was reviewed came after other steps."""
         found, waits = set(new), graph.waits(plan.main())
+        left = set(self.pending) - {name for step in plan.steps for name in step.replaces}
         for name in graph.order(waits):
-            if name not in found and name in self.pending and not found.isdisjoint(waits[name]):
+            if name in left and not found.isdisjoint(waits[name]):
                 found.add(name)
         return found
 
     def _faults_of(self, error: InvalidPlan, new: tuple[str, ...]) -> Iterator[Fault]:
         """Tell what is wrong with the whole text where the model can mend it."""
-        before = self.text.count(b"\n")
+        lines = error.sources.get(self._file, b"").decode("utf-8", "replace").splitlines()
         for problem in error.problems:
-            named = [at for at, name in enumerate(new) if f'"{name}"' in problem.message]
-            path = f"steps[{named[0]}]" if named else "steps" if problem.line > before else "keep"
+            name = _step_at(lines, problem.line)
+            named = [other for other in new if f'"{other}"' in problem.message]
+            name = name if name in new else named[0] if named else name
+            path = f"steps[{new.index(name)}]" if name in new else "keep" if name in self.pending else "steps"
             hint = f"; {problem.hint}" if problem.hint else ""
             yield Fault(path=path, rule=problem.code, message=f"{problem.message}{hint}")
+
+
+def _step_at(lines: list[str], number: int) -> str:
+    """Return the id of the step that a line stands in, of those that name it first."""
+    for text in reversed(lines[:number]):
+        found = _FIRST.match(text)
+        if found:
+            return found[1]
+    return ""
 
 
 def _renamed(step: DraftStep, names: dict[str, str]) -> DraftStep:

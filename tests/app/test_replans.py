@@ -1,0 +1,274 @@
+"""A model plans anew while a run goes on: what comes of its answers, and what is on record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from planrun.model.call import Answer
+from tests.app.replans import MENDED, PLAN, Shop, draft, ends, newest, planrun, step
+from tests.fakes.messages import FakeMessages
+from tests.fakes.messages import draft as fake_draft
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DONE = {
+    "1": "completed(ran)",
+    "2": "completed(ran)",
+    "3": "failed(exit)",
+    "4": "skipped(replaced_by_replan)",
+    "5": "completed(ran)",
+    "7": "completed(ran)",
+    "8": "completed(ran)",
+    "6": "completed(ran)",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop with a scripted model."""
+    return Shop(tmp_path, monkeypatch)
+
+
+@pytest.mark.shows("GP-45", "GP-48", "GP-55", "GM-38")
+def test_a_fatal_failure_is_planned_anew(shop: Shop) -> None:
+    """New steps take the next numbers, run in the place of the others, and the run is partial with exit code 0."""
+    result = shop.run(MENDED)
+    assert (result.exit_code, result.state.verdict()) == (0, "partial")
+    assert ends(result.state) == DONE
+    assert shop.ran == ["1", "2", "3", "7", "8", "5", "6"]
+    assert result.state.plan.version == 2
+    assert newest(shop.folder)[1].plan.digest == result.state.plan.digest
+    assert shop.model.closed
+
+
+@pytest.mark.shows("GP-46", "GP-50")
+def test_the_new_version_is_the_old_one_and_more(shop: Shop) -> None:
+    """Not one byte of what was reviewed changes, and the digest is another one."""
+    result = shop.run(MENDED)
+    rundir = newest(shop.folder)[0]
+    with open(f"{rundir}/plan.v2.yml", encoding="utf-8") as file:
+        second = file.read()
+    before, _, after = PLAN.partition("finally:")
+    assert second.startswith(before)
+    assert second.endswith(after)
+    started = result.state.started
+    assert started is not None
+    assert started.plan["digest"] != result.state.plan.digest
+
+
+def test_origins_are_those_of_a_model(shop: Shop) -> None:
+    """New steps and what comes after them count as written by a model, in the ledger, too."""
+    shop.run(MENDED)
+    state = newest(shop.folder)[1]
+    origins = {name: found.step.origin for name, found in state.steps.items()}
+    assert {name for name, origin in origins.items() if origin == "replanned"} == {"5", "7", "8"}
+
+
+def test_what_the_model_is_told(shop: Shop) -> None:
+    """Goal, policy, statuses, the classified error, and the end of the log as data that cannot end its block."""
+    shop.run(MENDED)
+    request = shop.model.requests[0]
+    prompt = request.messages[0]["content"]
+    assert "The shop is packed." in prompt
+    assert "model-written low" in prompt
+    assert '"id": "3", "status": "failed"' in prompt
+    assert 'step "3" failed: class fatal, rule text:permission denied' in prompt
+    assert "Permission denied" in prompt.partition("<untrusted-data")[2]
+    assert "Ids of new steps are numbers from 7 on" in prompt
+    assert request.schema is not None
+    assert shop.model.requests[0].system == shop.model.requests[-1].system
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path", "rule"),
+    [
+        (draft(step("7", "true", replaces=["4"])), "steps", "must_replace"),
+        (draft(step("3", "true", replaces=["3"])), "steps[0].id", "id_taken"),
+        (draft(step("8", "true", replaces=["3"])), "", ""),
+        (draft(step("7", "true", replaces=["3", "1"])), "steps[0].replaces[1]", "not_replaceable"),
+        (draft(step("7", "true", replaces=["3"]), keep=["2"]), "keep[0]", "not_pending"),
+        (draft(step("7", "true", replaces=["3", "4"]), keep=["4"]), "keep[0]", "kept_and_replaced"),
+        (draft(step("7", "true", replaces=["3"], depends_on=["9"])), "steps[0].depends_on[0]", "depends_on"),
+        (draft(step("7", "true", replaces=["3"], depends_on=["3"])), "steps[0].depends_on[0]", "depends_on"),
+        (draft(step("7", "true", replaces=["3"], depends_on=["7"])), "steps[0].depends_on[0]", "depends_on"),
+        (draft(step("7", "true", replaces=["3"], depends_on=["5"]), keep=["5"]), "steps", "E204"),
+        (draft(step("7", "true", replaces=["3"], condition="1 +")), "steps[0]", "E210"),
+        (draft(step("7", " ", replaces=["3"])), "steps[0].run", "required"),
+    ],
+)
+@pytest.mark.shows("GP-49")
+def test_a_wrong_draft_is_told_what_is_wrong(shop: Shop, wrong: Any, path: str, rule: str) -> None:
+    """The second question names the place and the rule; the answer that is mended is taken."""
+    result = shop.run(wrong, MENDED)
+    assert result.exit_code == 0
+    if rule:
+        told = shop.model.requests[1].messages[-1]["content"]
+        assert f'"path": "{path}"' in told
+        assert f'"rule": "{rule}"' in told
+    else:
+        assert len(shop.model.requests) == 1
+
+
+def test_references_follow_the_numbers(shop: Shop) -> None:
+    """A model may name its steps as it likes; planrun numbers them, and what refers to them refers to the numbers."""
+    answer = draft(
+        step("make", 'echo size=3 >> "$PLANRUN_OUTPUT"', replaces=["3"], outputs=["size"]),
+        step(
+            "check",
+            "echo ${{ steps.make.outputs.size }} >> ran",
+            replaces=["4"],
+            depends_on=["make"],
+            condition="steps.make.outputs.size == '3'",
+        ),
+    )
+    result = shop.run(answer)
+    assert result.exit_code == 0
+    assert ends(result.state)["8"] == "completed(ran)"
+    assert ends(result.state)["5"] == "skipped(replaced_by_replan)"  # nobody kept it
+    assert result.state.steps["8"].step.replaces == ("4", "5")
+    assert shop.ran == ["1", "2", "3", "3", "6"]
+
+
+def test_a_draft_is_repaired_twice_and_no_more(shop: Shop) -> None:
+    """After three useless answers the failure counts, and what was wrong is on record."""
+    wrong = draft(step("7", "true", replaces=["1"]))
+    result = shop.run(wrong, wrong, wrong)
+    assert result.exit_code == 1
+    planning = result.state.planning
+    assert planning is not None
+    assert [(event.outcome, event.rounds) for event in planning.ended] == [("invalid", 2)]
+    assert any("steps[0].replaces[0]" in problem for problem in planning.ended[0].problems)
+    assert ends(result.state)["4"] == "blocked(upstream)"
+
+
+def test_what_waits_for_an_approval_comes_to_its_gate(shop: Shop) -> None:
+    """A new step above the level for models waits, and the run rests with exit code 5."""
+    result = shop.run(draft(step("7", "curl https://example.org", replaces=["3"]), keep=["4", "5"]))
+    assert result.exit_code == 5
+    assert result.state.steps["7"].at_gate
+    assert shop.ran == ["1", "2", "3"]
+
+
+def test_above_a_ceiling_nothing_runs(shop: Shop) -> None:
+    """A step that a ceiling denies ends the planning, and the run with exit code 3; nothing is repaired."""
+    (shop.folder / "ceiling.yml").write_text("auto_approve: high\nllm_auto_approve: low\n", encoding="utf-8")
+    answer = draft(step("7", "rm -rf build ~/x", replaces=["3"]), keep=["4", "5"])
+    result = shop.run(answer, policy="ceiling.yml")
+    assert result.exit_code == 3
+    planning = result.state.planning
+    assert planning is not None
+    assert planning.ended[0].outcome == "denied"
+    assert [refusal["step"] for refusal in planning.ended[0].refusals] == ["7"]
+    assert "7" not in result.state.steps
+    assert len(shop.model.requests) == 1
+    assert shop.ran == ["1", "2", "3", "6"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("llm: {model: model-a}", "llm: {model: model-a, replan_on_failure: never}"),
+        ("llm: {model: model-a}", "llm: {model: model-a, enabled: false}"),
+        ("llm: {model: model-a}", "llm: {model: model-a}\nlimits: {max_replans: 0}"),
+        ("echo Permission denied; exit 1", "exit 1"),
+        ("depends_on: [2], run: echo 3", "depends_on: [2], on_failure: skip, run: echo 3"),
+    ],
+)
+def test_when_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Where the plan does not want it, a failure is a failure."""
+    assert old in PLAN
+    shop = Shop(tmp_path, monkeypatch, PLAN.replace(old, new))
+    result = shop.run()
+    assert result.state.planning is None
+    assert shop.ran == ["1", "2", "3", "6"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("llm: {model: model-a}", "llm: {model: model-a, replan_on_failure: any}"),
+        ("depends_on: [2], run: echo 3", "depends_on: [2], on_failure: replan, run: echo 3"),
+    ],
+)
+def test_when_any_failure_is_planned_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    """The plan, or the step itself, may say so for failures that are not fatal."""
+    text = PLAN.replace("echo Permission denied; exit 1", "exit 1").replace(old, new)
+    assert Shop(tmp_path, monkeypatch, text).run(MENDED).exit_code == 0
+
+
+@pytest.mark.shows("GP-52", "GM-39")
+def test_three_plannings_are_the_most(shop: Shop) -> None:
+    """The fourth failure of a replacement is a failure."""
+    fails = "echo Permission denied; exit 1"
+    answers = [
+        draft(step(str(n), fails, replaces=[str(n - 1) if n > 7 else "3"]), keep=["4", "5"])
+        for n in (7, 8, 9)
+    ]
+    result = shop.run(*answers)
+    assert result.exit_code == 1
+    assert result.state.plan.version == 4
+    planning = result.state.planning
+    assert planning is not None
+    assert [event.outcome for event in planning.ended] == ["revised"] * 3
+    assert ends(result.state)["4"] == "blocked(upstream)"
+
+
+def test_no_answer_is_a_failure(shop: Shop) -> None:
+    """What a service says instead of an answer is on record, and nothing runs."""
+    result = shop.run(Answer(ending="overloaded", message="the service is overloaded"))
+    assert result.exit_code == 1
+    planning = result.state.planning
+    assert planning is not None
+    assert (planning.ended[0].outcome, planning.ended[0].message) == ("failed", "the service is overloaded")
+
+
+def test_a_model_may_say_that_there_is_no_way(shop: Shop) -> None:
+    """`infeasible` ends the planning, with its reason."""
+    answer = {"analysis": "a", "infeasible": "The key is missing.", "keep": [], "steps": []}
+    result = shop.run(answer)
+    planning = result.state.planning
+    assert planning is not None
+    assert (planning.ended[0].outcome, planning.ended[0].message) == ("infeasible", "The key is missing.")
+    assert result.exit_code == 1
+
+
+def test_credentials_are_in_no_record(shop: Shop) -> None:
+    """The key of the model is neither in the run's folder nor in the reports, whoever prints it."""
+    answer = draft(
+        step(
+            "7",
+            "echo fake-key-0123456789abcdef >> log; echo fake-key-0123456789abcdef",
+            replaces=["3", "4", "5"],
+        )
+    )
+    assert shop.run(answer).exit_code == 0
+    for folder in (".planrun/runs", "planrun-out"):
+        for path in (shop.folder / folder).rglob("*"):
+            if path.is_file() and not path.name.startswith("plan"):
+                assert b"fake-key" not in path.read_bytes(), path
+
+
+def test_without_credentials_the_run_says_so(tmp_path: Path) -> None:
+    """A note at the start, and the failure is a failure."""
+    (tmp_path / "plan.yml").write_text(PLAN, encoding="utf-8")
+    done = planrun(tmp_path, "execute", "plan.yml")
+    assert done.returncode == 1
+    assert "replan: no model plans anew: there are no credentials" in done.stderr
+
+
+def test_the_whole_way_through_a_real_service(tmp_path: Path) -> None:
+    """Command line, model process, HTTP, ledger, verify: nothing stands in for anything but the service itself."""
+    (tmp_path / "plan.yml").write_text(PLAN, encoding="utf-8")
+    answer = fake_draft(MENDED["steps"], MENDED["analysis"], keep=MENDED["keep"])
+    with FakeMessages([answer]) as api:
+        done = planrun(tmp_path, "execute", "plan.yml", **api.env)
+    assert done.returncode == 0, done.stderr
+    assert "replan: model-a may plan anew up to 3 times, after a fatal failure" in done.stderr
+    assert ends(newest(tmp_path)[1]) == DONE
+    assert api.journal.verdicts() == []
+    assert planrun(tmp_path, "verify", "last").returncode == 0
