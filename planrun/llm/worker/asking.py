@@ -8,6 +8,7 @@ import anthropic
 import httpx2
 from anthropic.lib.credentials import IdentityTokenFile, WorkloadIdentityCredentials
 
+from planrun.llm.worker.order import KINDS, Order
 from planrun.llm.worker.outcomes import Outcome, Unusable
 from planrun.model.record import Record
 
@@ -149,6 +150,7 @@ class Reader:
         self._call = call
         self._tally = call.tally
         self._is_fenced = is_fenced
+        self._order = Order()
         self._texts: list[str] = []
         self._model = ""
         self._stop: Any = None
@@ -177,6 +179,8 @@ class Reader:
         kind = getattr(event, "type", None)
         if not isinstance(kind, str):
             raise Unusable("event:no_type", "the service sent an event without a type")
+        if kind in KINDS:
+            self._order.take(event)
         reader = _READERS.get(kind)
         if reader is not None:  # new kinds of events may come any time, and are no part of the answer
             reader(self, event)
