@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tests.proofs import (
+    calls,
     ending,
     environment,
     escape,
@@ -25,6 +26,7 @@ from tests.proofs import (
 )
 
 PROOFS = {
+    "calls": calls.main,
     "ending": ending.main,
     "environment": environment.main,
     "escape": escape.main,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 << 20  # of one response
 _CONNECT = 15.0  # seconds to wait for a connection
 _SILENCE = 60.0  # between two pieces of a stream, in which the service sends signs of life
+_AFTER = 5.0  # seconds past the deadline of the call, which somebody else keeps and tells better
 _IN_TEXT = (
     "\n\nAnswer with nothing but one JSON value that follows this JSON Schema, without a fence around it:\n"
 )
@@ -103,9 +104,10 @@ def _confine(response: httpx2.Response) -> None:
 
 def attempt(client: anthropic.Anthropic, form: Form, call: Call) -> Outcome:
     """Ask once and read the answer; raises what the library raises."""
-    request, seconds = call.request, max(0.1, call.left)
+    request, seconds = call.request, max(0.0, call.left) + _AFTER
     patience = httpx2.Timeout(min(seconds, _SILENCE), connect=min(seconds, _CONNECT))
     call.tally.sent()
+    call.progress(now=True)  # what is lost from now on may have cost something
     stream = client.messages.create(**body_of(request, form), stream=True, timeout=patience)
     with stream:
         return Reader(stream.response, call, is_fenced=not form.schema and request.schema is not None).read(
@@ -155,6 +157,7 @@ class Reader:
         self._model = ""
         self._stop: Any = None
         self._category = ""
+        self._strange: Unusable | None = None
         self._has_ended = False
         self._has_begun = False
 
@@ -165,15 +168,26 @@ class Reader:
             raise Unusable(f"content_type:{kind[:60] or 'none'}", "the service sent no stream of events")
         try:
             for event in stream:
-                self._take(event)
+                self._look(event)
                 self._call.progress()
+        except ValueError:  # what stood there may have been long
+            self._tally.unread()
+            raise
         except httpx2.HTTPError as error:
-            if not self._has_begun or self._stop is not None:
+            if not self._has_begun:
                 raise
             return self._outcome(
                 "truncated", f"connection:{type(error).__name__}", "the connection broke within the answer"
             )
         return self._conclude()
+
+    def _look(self, event: Any) -> None:
+        """Take an event; what is strange in it is told when the stream has told what it costs."""
+        try:
+            self._take(event)
+        except Unusable as strange:
+            self._tally.unread()
+            self._strange = self._strange or strange
 
     def _take(self, event: Any) -> None:
         kind = getattr(event, "type", None)
@@ -205,7 +219,7 @@ class Reader:
         if kind == "text":
             self._add(_text(block, "text"))
         else:
-            self._tally.thought()
+            self._tally.unread()
 
     def _grow(self, event: Any) -> None:
         delta = getattr(event, "delta", None)
@@ -215,7 +229,7 @@ class Reader:
                 raise Unusable("delta:incomplete", "the service sent a piece of text without the text")
             self._add(delta.text)  # type: ignore[union-attr] # just looked at
         elif kind == "thinking_delta":
-            self._tally.thought()
+            self._tally.unread()
         elif kind not in _SILENT_DELTAS:
             raise Unusable(
                 f"delta:{kind[:60] or 'none'}",
@@ -239,32 +253,28 @@ class Reader:
     def _conclude(self) -> Outcome:
         """Look at why the model stopped, before anything of its text."""
         stop = self._stop
-        if not self._has_begun and stop is None and self._has_ended:
-            raise Unusable(
-                "message:incomplete", "the service sent the end of a message without its beginning"
-            )
-        if stop is None:
-            told = "the answer ended before the model had stopped"
+        if self._strange:
+            raise self._strange
+        if self._has_ended and not self._has_begun:
+            self._tally.unread()
+            raise Unusable("message:incomplete", "the service sent the end of a message without its start")
+        if stop is None or (stop == "end_turn" and not self._has_ended):
+            told = "the stream ended before the answer did"
             return self._outcome("truncated", "stream:ended_early", told)
         if not isinstance(stop, str) or stop not in _STOPS:
             told = f"the model stopped for a reason that planrun does not know: {str(stop)[:60]!a}"
             raise Unusable(f"stop_reason:{str(stop)[:60]}", told, repeat=0)
         ending, told = _STOPS[stop]
-        text = "".join(self._texts)
-        if ending == "answered" and not self._has_begun:
-            raise Unusable(
-                "message:incomplete", "the service sent the end of a message without its beginning"
-            )
-        if ending == "answered" and not text.strip():
-            raise Unusable("text:empty", "the model answered with nothing")
         if ending == "refused" and self._category:
             told += f" ({self._category[:60]})"
         outcome = self._outcome(ending, f"stop_reason:{stop}", told).but(repeat=0)
-        return (
-            outcome.but(text=_unfenced(text) if self._is_fenced else text)
-            if ending == "answered"
-            else outcome
-        )
+        return outcome.but(text=self._text()) if ending == "answered" else outcome
+
+    def _text(self) -> str:
+        text = "".join(self._texts)
+        if not text.strip():
+            raise Unusable("text:empty", "the model answered with nothing")
+        return _unfenced(text) if self._is_fenced else text
 
     def _outcome(self, ending: Ending, rule: str, message: str) -> Outcome:
         return Outcome(

@@ -47,17 +47,16 @@ class Caller:
                 call.note = self._shown(outcome.message)
                 continue
             if outcome.ending == "answered":
-                return self._answer(outcome, outcome.message)
+                return self._answer(call, outcome, outcome.message)
             repeats[outcome.rule] = repeats.get(outcome.rule, 0) + 1
             told = self._last_word(call, outcome, repeats[outcome.rule] - 1, sum(repeats.values()) - 1)
             if told is not None:
-                return self._answer(outcome, told)
+                return self._answer(call, outcome, told)
             call.note = self._shown(outcome.message)
 
     def _attempt(self, call: Call) -> Outcome:
         tally = call.tally
         tally.begin()
-        call.progress(now=True)
         try:
             outcome = attempt(self._client, self._form, call)
         except Exception as error:  # noqa: BLE001 - whatever the library raises has to end in words
@@ -101,11 +100,11 @@ class Caller:
         pause: float = min(LONGEST, self._backoff * factor * 2.0 ** min(repeat, 30))
         return pause * (1 + JITTER * (2 * random.random() - 1))  # noqa: S311
 
-    def _answer(self, outcome: Outcome, message: str) -> Answer:
-        notes = [
-            f"the service does not know what was asked of it, so {_LEFT_OUT[each]}" for each in self._left_out
-        ]
-        rule = ", ".join([outcome.rule, *[f"without:{each}" for each in self._left_out]])
+    def _answer(self, call: Call, outcome: Outcome, message: str) -> Answer:
+        wanted = {"schema": call.request.schema is not None, "effort": call.request.effort, "thinking": True}
+        lacking = [each for each in self._left_out if wanted[each]]
+        notes = [f"the service does not know what was asked of it, so {_LEFT_OUT[each]}" for each in lacking]
+        rule = ", ".join([outcome.rule, *[f"without:{each}" for each in lacking]])
         return Answer(
             ending=outcome.ending,
             text=outcome.text,

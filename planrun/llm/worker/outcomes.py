@@ -81,6 +81,7 @@ _BY_STATUS: dict[int, Ending] = {
     429: "limited",
     529: "overloaded",
 }
+_FINAL = (400, 401, 402, 403, 404, 413, 422)  # the same request fares no better, whatever a header says
 _TRANSIENT = ("limited", "overloaded", "unavailable")
 _WORDS: dict[str, str] = {
     "rejected": "the service does not take the request",
@@ -151,17 +152,22 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _of_status(error: anthropic.APIStatusError) -> Outcome:
     kind = error.type if isinstance(error.type, str) else ""
     status = error.status_code
-    ending = _BY_TYPE.get(kind) or _BY_STATUS.get(status) or ("unavailable" if status >= 500 else "rejected")
+    if 300 <= status < 400:
+        told = f"the service sends the question elsewhere ({status}), and planrun does not follow"
+        return Outcome(ending="rejected", rule=f"status:{status}", message=told)
+    ending = (
+        _BY_TYPE.get(kind) or _BY_STATUS.get(status) or ("rejected" if 400 <= status < 500 else "unavailable")
+    )
     headers = error.response.headers
     repeat = None if ending in _TRANSIENT else 0
     asked = headers.get("x-should-retry")
-    if asked in ("true", "false"):
-        repeat = None if asked == "true" else 0
+    if asked == "false":
+        repeat = 0
+    elif asked == "true" and status not in _FINAL:
+        repeat = None
     rule = f"type:{kind}" if kind in _BY_TYPE else f"status:{status}"
     said = error.api_message if isinstance(error.api_message, str) else ""
     place = f"{status} {kind}".rstrip() if status >= 300 else kind or "an error in the stream"
-    if 300 <= status < 400:
-        said = "it sends the question elsewhere, and planrun does not follow"
     return Outcome(
         ending=ending,
         rule=rule,

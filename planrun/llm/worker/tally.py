@@ -35,7 +35,7 @@ class Tally:
         self._told: dict[str, int] = {}
         self._is_final = False
         self._bytes = 0
-        self._thought = False
+        self._is_unread = False
 
     def sent(self) -> None:
         """The request is on its way."""
@@ -61,9 +61,9 @@ class Tally:
         """Count a piece of the answer."""
         self._bytes += len(text.encode("utf-8", "replace"))
 
-    def thought(self) -> None:
-        """The model thinks, and of how much only the final count tells."""
-        self._thought = True
+    def unread(self) -> None:
+        """Part of what the model wrote cannot be read or is not shown, and of how much only the final count tells."""
+        self._is_unread = True
 
     def spent(self) -> tuple[Usage, bool]:
         """Return what the call used up so far, and whether part of that is an upper bound."""
@@ -74,7 +74,7 @@ class Tally:
             told["input_tokens"] = estimate(self._request)
         if not self._is_final:
             most = self._request.max_tokens
-            heard = most if self._thought else min(most, -(-self._bytes // _BYTES_A_TOKEN))
+            heard = most if self._is_unread else min(most, -(-self._bytes // _BYTES_A_TOKEN))
             told["output_tokens"] = max(told.get("output_tokens", 0), heard)
         known = self._is_final and "input_tokens" in self._told
         return self._before + Usage(**told), self._is_estimate or not known
