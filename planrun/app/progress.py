@@ -100,6 +100,23 @@ def waiting(found: Inspected) -> list[dict[str, Any]]:
     ]
 
 
+def models(state: RunState) -> dict[str, Any] | None:
+    """Return what models were asked and used, as JSON data; None where none was."""
+    planning = state.planning
+    if planning is None:
+        return None
+    from planrun.reports import usage  # few runs ask a model
+
+    data = usage.as_data(state, planning)
+    going = planning.going
+    return {
+        "planning": {"purpose": going.purpose, "steps": list(going.steps)} if going else None,
+        "usage": usage.spent(state),
+        **{name: data[name] for name in ("models", "budget", "crossed")},
+        "calls": len(planning.calls),
+    }
+
+
 def as_data(found: Inspected) -> dict[str, Any]:
     """Return the progress of a run as JSON data: what `status --json` prints."""
     state = found.state
@@ -115,6 +132,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
         "elapsed_s": round(elapsed(found), 3),
         "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},
         "summary": summary,
+        "llm": models(state),
         "next": next_steps(state),
         "waiting": waiting(found),
         "steps": [

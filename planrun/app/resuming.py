@@ -129,6 +129,12 @@ class Course:
             self.opening["options"] |= admission.options(self.plan, session.settings)
             if session.vault:
                 admission.refuse(session.vault)
+        if self.plan.llm or session.settings.llm_model:
+            from planrun.app.planning.limiting import limits_on_record  # few runs may ask a model
+
+            self.opening["options"] |= limits_on_record(
+                self.plan, session.settings, admission, _options(state)
+            )
         self._after = self._under_the_plan()
         asked = {name for event in state.resumed for name in event.retry} | set(wish.steps)
         chosen = select(self.plan, self.opening["options"]["selection"])
@@ -318,9 +324,12 @@ class Course:
 
 def _policies(state: RunState) -> list[Mapping[str, Any]]:
     """Return what a run recorded of the policies it was under, from its start to its last resumption."""
-    options = [state.started.options] if state.started else []
-    options += [event.options for event in state.resumed]
-    return [known["policy"] for known in options if known.get("policy")]
+    return [known["policy"] for known in _options(state) if known.get("policy")]
+
+
+def _options(state: RunState) -> list[Mapping[str, Any]]:
+    """Return what a run was asked for, when it was started and each time it was resumed."""
+    return [event.options for event in (state.started, *state.resumed) if event is not None]
 
 
 def _refuse_rejected(state: RunState, plan: Plan) -> None:

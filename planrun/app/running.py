@@ -21,7 +21,7 @@ from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import write_reports
 from planrun.steps.environment import caller_environment, withheld
-from planrun.steps.render import BASH, SH
+from planrun.steps.render import shell_on
 from planrun.steps.runner import Place, Steps
 
 TYPE_CHECKING = False
@@ -183,7 +183,7 @@ class Session:
             workspace=self.workspace,
             rundir=rundir,
             env=env,
-            shell=BASH if _on_path("bash", env.get("PATH", os.defpath)) else SH,
+            shell=shell_on(env.get("PATH", os.defpath)),
             context=opening["context"],
             scripts=opening["plan"].get("scripts", {}),
         )
@@ -329,6 +329,11 @@ def execute(
     admission = admission_of(plan, settings)
     if admission and vault:
         admission.refuse(vault)
+    limited: Mapping[str, Any] = {}
+    if plan.llm or settings.llm_model:
+        from planrun.app.planning.limiting import limits_on_record  # few runs may ask a model
+
+        limited = limits_on_record(plan, settings, admission)
     with Session(settings, workspace or current_folder()) as session:
         session.vault, session.admission = vault, admission
         run = records.new_run_id()
@@ -345,6 +350,7 @@ def execute(
             opening["options"]["secrets"] = vault.notice(plan, selected)
         if admission:
             opening["options"] |= admission.options(plan, settings)
+        opening["options"] |= limited
         session.record(state, ledger, ev.RunStarted(run=run, **opening))
         session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
         steps = session.steps(state, rundir, opening)
@@ -390,7 +396,3 @@ def refuse_abstract(plan: Plan) -> None:
         from planrun.app.planning.readiness import abstract_told
 
         raise InvalidInput(abstract_told(abstract, plan.file))
-
-
-def _on_path(program: str, path: str) -> bool:
-    return any(os.access(os.path.join(folder, program), os.X_OK) for folder in path.split(os.pathsep))

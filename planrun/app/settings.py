@@ -43,6 +43,7 @@ class Settings(Record):
     llm_base_url: str = ""  # empty: that of the environment, or Anthropic's
     llm_record: str = ""  # a folder that keeps what models answer
     llm_replay: str = ""  # a folder to take answers from; then no model is asked
+    llm_prices: str = ""  # a file; empty: planrun's own table
     max_tokens: int | None = None  # what models may use up, in place of the plan's limits
     max_usd: float | None = None
     max_turns: int | None = None

@@ -86,10 +86,7 @@ RUNNING = (
     ),
     Option(flags=("--strict",), name="strict", kind="flag", help="Exit 1 for tolerated failures, too."),
     Option(
-        flags=("--fail-on-flaky",),
-        name="fail_on_flaky",
-        kind="flag",
-        help="Exit 1 when a step passed only after a retry.",
+        flags=("--fail-on-flaky",), name="fail_on_flaky", kind="flag", help="Exit 1 when a retry was needed."
     ),
     Option(
         flags=("--report-dir",),
@@ -202,6 +199,13 @@ MODEL_OPTIONS = (
         kind="text",
         metavar="DIR",
         help="Take the answers from this folder, and ask no model.",
+    ),
+    Option(
+        flags=("--llm-prices",),
+        name="llm_prices",
+        kind="text",
+        metavar="FILE",
+        help="What models cost, in place of planrun's own table of prices.",
     ),
     Option(
         flags=("--max-tokens",),

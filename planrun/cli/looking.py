@@ -58,6 +58,10 @@ def _panel(found: Inspected) -> Iterator[str]:
     yield f"{progress.bar(state)}  run {found.run}, {facts.seconds(progress.elapsed(found))}"
     if found.reading.condition in ("torn", "altered", "truncated"):
         yield f"the ledger is {found.reading.condition}: {found.reading.detail}"
+    if state.planning is not None:
+        from planrun.reports.planning import totals_line  # few runs ask a model
+
+        yield f"language model: {totals_line(state)}"
     yield ""
     icons = facts.ICONS if speaks_unicode() else facts.ASCII_ICONS
     for step in state.steps.values():
@@ -72,6 +76,7 @@ def _panel(found: Inspected) -> Iterator[str]:
 def _at_rest(found: Inspected) -> Iterator[str]:
     """What a run waits for and how it is answered; how it goes on when nobody works on it."""
     from planrun.app import progress
+    from planrun.reports import facts
 
     state = found.state
     asked = progress.waiting(found)
@@ -81,8 +86,11 @@ def _at_rest(found: Inspected) -> Iterator[str]:
         yield f"  {gate['told']}"
         yield from [f"    $ {command}" for command in gate["commands"]]
     if state.exit_status is not None and not state.ended and not found.going:
-        then = " goes on once it is answered" if asked else " goes on"
-        yield f"\nplanrun resume {found.run}{then}"
+        yield (
+            f"\nplanrun resume {found.run} goes on once it is answered"
+            if asked
+            else f"\n{facts.unended(state)}"
+        )
 
 
 @click.command(short_help="The runs in this folder.")

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """One call to a model, as far as it got."""
+    """One call to a model, as far as it got; `planning` is what it was for."""
 
-    __slots__ = ("answered", "asked")
+    __slots__ = ("answered", "asked", "planning")
 
-    def __init__(self, asked: ev.ModelAsked) -> None:
+    def __init__(self, asked: ev.ModelAsked, planning: ev.PlanningStarted | None) -> None:
         self.asked = asked
+        self.planning = planning
         self.answered: ev.ModelAnswered | None = None
 
     def used(self, resource: str) -> float:
@@ -85,7 +86,7 @@ def fold(state: RunState, event: PlanningEvent) -> None:
         _close(planning, event.at)
         planning.started.append(event)
     elif isinstance(event, ev.ModelAsked):
-        planning.calls.append(Call(event))
+        planning.calls.append(Call(event, planning.going))
     elif isinstance(event, ev.ModelAnswered):
         found = [call for call in planning.calls if call.asked.call == event.call]
         if not found:

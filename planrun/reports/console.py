@@ -14,9 +14,13 @@ import sys
 from planrun.model.events import (
     AttemptEnded,
     AttemptStarted,
+    BudgetCrossed,
     GateAnswered,
     GateOpened,
+    ModelAnswered,
     PlanMoved,
+    PlanningEnded,
+    PlanningStarted,
     RunEnded,
     RunEnding,
     StepMoved,
@@ -143,11 +147,7 @@ class Console:
         if isinstance(event, AttemptStarted):
             self._tally.start(event.step, self._clock())
         elif isinstance(event, AttemptEnded | StepMoved):
-            step = state.steps[event.step]
-            if step.ended:
-                self._ended(step, state)
-            elif isinstance(event, AttemptEnded):
-                self._repeated(event)
+            self._moved(event, state)
         elif isinstance(event, PlanMoved | RunEnded):
             if event.status == "executing":
                 self._open(state)
@@ -156,8 +156,10 @@ class Console:
         elif isinstance(event, GateOpened | GateAnswered):
             self._at_gate(event, state)
         elif isinstance(event, RunEnding):
-            icon = self._icon({"pause": "paused", "gates": "waiting"}.get(event.why, "cancelled"))
-            self._say(f"{icon} {facts.ended_by(state, event)}\n")
+            icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
+            self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
+        elif isinstance(event, PlanningStarted | ModelAnswered | BudgetCrossed | PlanningEnded):
+            self._planned(event, state)
 
     def _open(self, state: RunState) -> None:
         plan, left = state.plan, self._tally.total - self._tally.done
@@ -166,6 +168,7 @@ class Console:
             from planrun.reports.secrecy import warnings  # only plans with secrets pay for it
 
             self._say("".join([f"{self._icon('partial')} {told}\n" for told in warnings(about, plan.file)]))
+        self._say("".join([f"{self._icon('partial')} {told}\n" for told in facts.notes(state)]))
         if not self.look.quiet:
             run = state.started.run if state.started else ""
             steps = f"{left} step{'' if left == 1 else 's'}"
@@ -196,6 +199,22 @@ class Console:
             icon, told = "waiting", f"{gates.waiting(event)}: {why}"
         if not self.look.quiet:
             self._say(f"{self._icon(icon)} {told}\n")
+
+    def _planned(
+        self, event: PlanningStarted | ModelAnswered | BudgetCrossed | PlanningEnded, state: RunState
+    ) -> None:
+        from planrun.reports import planning  # few runs ask a model
+
+        icon, told = planning.told(event, state)
+        if icon == "partial" or not self.look.quiet:
+            self._say(f"{self._icon(icon)} {told}\n")
+
+    def _moved(self, event: AttemptEnded | StepMoved, state: RunState) -> None:
+        step = state.steps[event.step]
+        if step.ended:
+            self._ended(step, state)
+        elif isinstance(event, AttemptEnded):
+            self._repeated(event)
 
     def _ended(self, step: StepState, state: RunState) -> None:
         self._tally.end(step.step.id, facts.duration(step) if step.tries else None)
@@ -278,7 +297,7 @@ class Console:
             reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
             self._say(f"  {reports}; ledger head {head}\n")
             if state.started and not waits and state.status in ("failed", "cancelled", "paused"):
-                self._say(f"  planrun resume {state.started.run} goes on from here{_but_denied(state)}\n")
+                self._say(f"  {facts.going_on(state)}\n")
         self._flush()
 
     def _icon(self, status: str) -> str:
@@ -376,9 +395,3 @@ def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str
     finally:  # a step that reads the outputs has a right to them, whatever became of the summary
         if results:
             github.write_outputs(github.outputs(state, paths), results)
-
-
-def _but_denied(state: RunState) -> str:
-    """What no `resume` changes, said where one is advised."""
-    denied = any(step.status == "failed" and step.reason == "denied" for step in state.steps.values())
-    return "; what was denied stays so, but for what changes with --plan FILE" if denied else ""

@@ -85,6 +85,12 @@ def option(state: RunState, name: str) -> object:
     return options.get(name)
 
 
+def notes(state: RunState) -> tuple[str, ...]:
+    """What people should know of the limits for models: an option that asked for more than it got."""
+    budget = option(state, "budget")
+    return tuple(map(line, budget.get("notes", ()))) if isinstance(budget, dict) else ()
+
+
 def ending(state: RunState) -> str:
     """What ended the run early: the signal, the deadline or the step; empty when nothing did."""
     return ended_by(state, state.ending) if state.ending else ""
@@ -96,6 +102,8 @@ def ended_by(state: RunState, event: RunEnding) -> str:
         return "pausing: nothing more starts, and what runs goes on to its end"
     if event.why == "gates":
         return "waiting: nothing goes on before somebody answers"
+    if event.why == "budget":
+        return f"pausing: models have used up what they may: {line(event.message)}".removesuffix(": ")
     if event.why == "cancel":
         signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
         return f"cancelled by {signal}" if signal else "cancelled"
@@ -136,8 +144,29 @@ def unended(state: RunState) -> str:
         return "exit code 5, until somebody answers"
     if state.status in ("paused", "awaiting_approval") and state.exit_status is not None:
         run = line(state.started.run) if state.started else "RUN"
-        return f"planrun resume {run} goes on"
+        return _with_more(state) or f"planrun resume {run} goes on"
     return "the records have no end" if state.started else ""
+
+
+def _but_denied(state: RunState) -> str:
+    """What no `resume` changes, said where one is advised."""
+    denied = any(step.status == "failed" and step.reason == "denied" for step in state.steps.values())
+    return "; what was denied stays so, but for what changes with --plan FILE" if denied else ""
+
+
+def going_on(state: RunState) -> str:
+    """How a run goes on that ended before it was done, or rests."""
+    run = line(state.started.run) if state.started else "RUN"
+    return _with_more(state) or f"planrun resume {run} goes on from here{_but_denied(state)}"
+
+
+def _with_more(state: RunState) -> str:
+    """How a run goes on whose models used up what they may; empty for every other."""
+    if state.planning is None:
+        return ""
+    from planrun.reports.usage import larger  # few runs ask a model
+
+    return larger(state)
 
 
 def names(many: Sequence[str]) -> str:

@@ -142,6 +142,7 @@ class _Writer:
             "planrun.status": state.status,
             "planrun.verdict": state.ended.verdict if state.ended else "",
             "planrun.step_seconds": f"{spent:.3f}",  # the suite's time is wall clock: steps overlap
+            **_of_models(state),
         }
         rows = [
             f'<property name="{name}" value={quoted(value)}/>\n' for name, value in values.items() if value
@@ -225,6 +226,15 @@ class _Writer:
         text = read(self.rundir, log, limit).replace("[[ATTACHMENT|", "[ [ATTACHMENT|")
         self.room -= len(escape(text).encode())
         return text
+
+
+def _of_models(state: RunState) -> dict[str, str]:
+    """What models used in the run, as properties; none where none was asked."""
+    if state.planning is None:
+        return {}
+    from planrun.reports.usage import properties  # few runs ask a model
+
+    return properties(state)
 
 
 def _attributes(numbers: dict[str, int]) -> str:

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from planrun.model.state import AttemptState, RunState, StepState
 
 SCHEMA_VERSION = 1
-_USAGE = ("input_tokens", "output_tokens", "usd")
-_NO_USAGE = '{"input_tokens":0,"output_tokens":0,"usd":0}'
+_USAGE = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "unconfirmed_tokens",
+    "usd",
+)
+_NO_USAGE = "{" + ",".join([f'"{name}":0' for name in _USAGE]) + "}"
 _LET_RUN = f'{{"answer":"allow","rule":"{LET_RUN}"}}'
 
 
@@ -26,8 +33,9 @@ def write_ledger(state: RunState, out: BinaryIO) -> None:
     out.write((head[:-1] + ',"steps":[').encode())
     separator = "\n"
     natures = _Natures()
+    plannings = _plannings(state)
     for step in state.steps.values():
-        out.write((separator + _whole(_step(step, natures))).encode())
+        out.write((separator + _whole(_step(step, natures, plannings))).encode())
         separator = ",\n"
     out.write(b"\n]}\n")
 
@@ -86,6 +94,7 @@ def _run(state: RunState) -> dict[str, Any]:
         "risk": risk_totals(state),
         **_gates(state),
         "usage": _total_usage(state),
+        "llm": _models(state),
         "summary": state.summary(),
     }
 
@@ -102,15 +111,51 @@ def _gates(state: RunState) -> dict[str, Any]:
 
 def _total_usage(state: RunState) -> dict[str, float]:
     totals: dict[str, float] = dict.fromkeys(_USAGE, 0)
+    if state.planning is not None:
+        from planrun.reports.usage import spent  # few runs ask a model
+
+        return spent(state)
     for step in state.steps.values():
-        for attempt in step.attempts:
-            if attempt.ended is not None and attempt.ended.usage:
-                for name in _USAGE:
-                    totals[name] += attempt.ended.usage.get(name, 0)
+        _add_attempts(totals, step)
     return totals
 
 
-def _step(state: StepState, natures: _Natures) -> str:
+def _add_attempts(totals: dict[str, float], step: StepState) -> None:
+    for attempt in step.attempts:
+        if attempt.ended is not None and attempt.ended.usage:
+            for name in _USAGE:
+                totals[name] += attempt.ended.usage.get(name, 0)
+
+
+def _models(state: RunState) -> dict[str, Any] | None:
+    """What models were asked in the run; `null` where none was."""
+    if state.planning is None:
+        return None
+    from planrun.reports.usage import as_data  # as above
+
+    return as_data(state, state.planning)
+
+
+def _plannings(state: RunState) -> dict[str, dict[str, float]]:
+    """What was used to plan for each step."""
+    if state.planning is None:
+        return {}
+    from planrun.reports.usage import by_step  # as above
+
+    return by_step(state)
+
+
+def _usage_of(state: StepState, plannings: dict[str, dict[str, float]]) -> str:
+    """What all attempts of a step and the plannings for it used."""
+    planned = plannings.get(state.step.id)
+    if planned is None and not any(attempt.ended and attempt.ended.usage for attempt in state.attempts):
+        return _NO_USAGE
+    totals = dict(planned or dict.fromkeys(_USAGE, 0))
+    _add_attempts(totals, state)
+    return dumps(totals)
+
+
+def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, float]]) -> str:
     """One step as text, put together by hand: a table of 30 keys per step is what a large run spends here."""
     step = state.step
     depends_on = ",".join([quote(edge.on) for edge in step.edges]) if step.edges else ""
@@ -122,7 +167,9 @@ def _step(state: StepState, natures: _Natures) -> str:
         f'{natures.text(state)},"decision":{_decision(state)},'
         f'"status":"{state.status}","reason":{quote(state.reason)},'
         f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
-        f'"depends_on":[{depends_on}],"outputs":{outputs},"attempts":[{attempts}]}}'
+        f'"depends_on":[{depends_on}],"outputs":{outputs},'
+        f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
+        f'"attempts":[{attempts}]}}'
     )
 
 

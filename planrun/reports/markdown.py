@@ -52,6 +52,11 @@ def write_markdown(
     if page.add(_TABLE):
         spans = {name: code(name) for name in state.steps}
         _rows(state, page, lambda step: _table_row(step, spans))
+    if state.planning is not None:
+        from planrun.reports.planning import page_section  # few runs ask a model
+
+        if not page.add(page_section(state)):
+            page.missing += 1
     page.close()
 
 
@@ -114,6 +119,10 @@ def _summary(state: RunState, head: str) -> str:
     rows.append(f"- **Plan:** {code(state.plan.file)}, digest {code(state.plan.digest[:12])}\n")
     rows.append(f"- **Policy:** {inline(in_force(state), 1000)}\n")
     rows.append(f"- **Risk:** {totals_line(risk_totals(state))}\n")
+    if state.planning is not None:
+        from planrun.reports.planning import totals_line as model_line  # few runs ask a model
+
+        rows.append(f"- **Language model:** {inline(model_line(state), 1000)}\n")
     if head:
         rows.append(f"- **Ledger head:** {code(head)}\n")
     return "".join(rows)

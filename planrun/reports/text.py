@@ -46,6 +46,10 @@ def _summary(state: RunState) -> str:
         f"  Policy:   {in_force(state)}",
         f"  Risk:     {totals_line(risk_totals(state))}",
     ]
+    if state.planning is not None:
+        from planrun.reports.planning import totals_line as model_line  # few runs ask a model
+
+        rows.append(f"  Model:    {model_line(state)}")
     return "\n".join(rows) + "\n"
 
 

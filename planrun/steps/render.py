@@ -26,6 +26,12 @@ MAX_ARGUMENT = 100_000
 ROOT = "<root>"
 
 
+def shell_on(path: str) -> tuple[str, ...]:
+    """Return the shell that scripts get by default where PATH is `path`."""
+    has_bash = any(os.access(os.path.join(folder, "bash"), os.X_OK) for folder in path.split(os.pathsep))
+    return BASH if has_bash else SH
+
+
 class Recipe(Record):
     """What one attempt runs; `script` is what stands in argv for a shell, so that a long one can be moved."""
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planrun.app.planning.conversing import Accepted, Conversation, Question, Result
-from planrun.app.planning.spending import spending
+from planrun.app.planning.spending import spending, spending_on_record
+from planrun.app.settings import Settings
 from planrun.errors import InvalidInput
 from planrun.llm.budget import Budget
 from planrun.llm.drafts import STEP_KEYS
@@ -138,7 +139,7 @@ def test_turns_are_calls() -> None:
 
 def test_a_call_costs_what_the_table_says() -> None:
     """Dollars are reserved with the request and stand beside the usage."""
-    budget = spending(Limits(max_usd=1.0), {}, {}, is_bound=False).budget()
+    budget = spending(Limits(max_usd=1.0), Settings()).budget()
     _, events, _ = talk(budget, [answer(1000, text=DRAFT)])
     asked, answered = (each for each in events if isinstance(each, ev.ModelAsked | ev.ModelAnswered))
     assert isinstance(asked, ev.ModelAsked)
@@ -191,26 +192,30 @@ def test_what_was_killed_is_told_when_the_run_goes_on() -> None:
 def test_an_option_holds_in_place_of_the_plan() -> None:
     """Who starts a run decides; what was given when it was started holds until it is given anew."""
     limits = Limits(max_tokens=1000, max_turns=5)
-    first = spending(limits, {"tokens": 3000}, {}, is_bound=False)
+    first = spending(limits, Settings(max_tokens=3000))
     assert (first.limits, first.notes) == ({"tokens": 3000, "turns": 5}, ())
-    assert spending(limits, {}, first.recorded(), is_bound=False).limits == first.limits
-    assert spending(limits, {"tokens": 500}, first.recorded(), is_bound=False).limits["tokens"] == 500
-    assert spending(Limits(), {}, {}, is_bound=False).limits == {}
+    assert spending(limits, Settings(), first.recorded()).limits == first.limits
+    assert spending(limits, Settings(max_tokens=500), first.recorded()).limits["tokens"] == 500
+    assert spending(Limits(), Settings()).limits == {}
+    again = spending_on_record({"budget": first.recorded()})
+    assert (again.limits, again.prices) == (first.limits, first.prices)
 
 
 def test_under_a_policy_or_a_lock_an_option_can_only_lower() -> None:
     """What was reviewed holds, and that is said; what the plan does not limit may be limited."""
-    found = spending(Limits(max_tokens=1000), {"tokens": 3000, "usd": 1}, {}, is_bound=True)
+    found = spending(Limits(max_tokens=1000), Settings(max_tokens=3000, max_usd=1.0), is_bound=True)
     assert found.limits == {"tokens": 1000, "usd": 1}
     told = "--max-tokens 3000 is more than the 1000 tokens of the plan, which hold: "
     assert found.notes == (told + "under --policy and --locked only the plan can be given more",)
-    assert spending(Limits(max_tokens=1000), {"tokens": 300}, {}, is_bound=True).limits == {"tokens": 300}
+    assert spending(Limits(max_tokens=1000), Settings(max_tokens=300), is_bound=True).limits == {
+        "tokens": 300
+    }
 
 
 def test_dollars_need_a_price() -> None:
     """A limit in dollars for a model without a price is an error before anything is asked."""
-    found = spending(Limits(max_usd=1.0), {}, {}, is_bound=False)
+    found = spending(Limits(max_usd=1.0), Settings())
     found.refuse_unpriced(MODEL)
     with pytest.raises(InvalidInput, match="--llm-prices FILE or PLANRUN_LLM_PRICES"):
         found.refuse_unpriced("house-model")
-    spending(Limits(max_tokens=1), {}, {}, is_bound=False).refuse_unpriced("house-model")
+    spending(Limits(max_tokens=1), Settings()).refuse_unpriced("house-model")

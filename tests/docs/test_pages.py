@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from planrun.cli.group import VERBS, planrun
+from planrun.llm.prices import prices_in
 from planrun.source.load import check_bytes
 from planrun.source.problems import render_text
 from tests.docs.pages import DOCS, ROOT, Block, anchors, blocks, pages
@@ -38,6 +39,8 @@ def test_a_yaml_block_is_a_valid_plan(block: Block) -> None:
     """A block of YAML is a plan that `validate` accepts, or is marked as something else, and is YAML at least."""
     if block.mark == "other":
         assert yaml.safe_load(block.text) is not None
+        if "as_of:" in block.text:
+            prices_in(block.text.encode(), "prices.yml")
         return
     text = as_plan(block.text)
     data = text.encode()

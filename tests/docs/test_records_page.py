@@ -75,6 +75,8 @@ def test_every_key_of_ledger_json_is_described() -> None:
         "step": schema["definitions"]["step"],
         "gate": schema["definitions"]["gate"],
         "attempt": schema["definitions"]["attempt"],
+        "llm": schema["definitions"]["llm"],
+        "call": schema["definitions"]["call"],
     }
     for name, part in parts.items():
         keys = [key for row in rows(f"ledger: {name}") for key in keys_of(row[0])]

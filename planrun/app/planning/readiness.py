@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from planrun.app.running import Session
     from planrun.app.settings import Settings
     from planrun.llm.budget import Budget
-    from planrun.model.llm import Llm
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.policy.deciding import Layers
@@ -95,24 +94,14 @@ def replanner_of(
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
     desk = Desk(llm, session.admission.layers, lambda: open_model(settings, state.plan.llm), session.clock)
     desk.context = opening["context"]
-    return Replanner(
-        desk, steps.place, Adoption(session, steps, gates), lambda now: _budget(now, settings, llm)
-    )
+    return Replanner(desk, steps.place, Adoption(session, steps, gates), _budget)
 
 
-def _budget(state: RunState, settings: Settings, llm: Llm) -> Budget:
-    from planrun.app.planning.spending import spending
+def _budget(state: RunState) -> Budget:
+    from planrun.app.planning.spending import spending_on_record
 
-    given = {
-        name: float(value)
-        for name in ("tokens", "usd", "turns")
-        if (value := getattr(settings, f"max_{name}")) is not None
-    }
     options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
-    is_bound = bool(settings.locked or (options.get("policy") or {}).get("ceilings"))
-    found = spending(state.plan.limits, given, options.get("budget", {}), is_bound=is_bound)
-    found.refuse_unpriced(llm.model)
-    return found.budget(state.planning)
+    return spending_on_record(options).budget(state.planning)
 
 
 def abstract_told(steps: Sequence[Step], file: str) -> str:

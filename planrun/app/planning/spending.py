@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from planrun.app.settings import Settings
     from planrun.llm.prices import PriceTable
     from planrun.model.plan import Limits
     from planrun.model.planning import Planning
@@ -36,7 +37,8 @@ class Spending(Record):
     def recorded(self) -> dict[str, Any]:
         """Return what the ledger says of it."""
         table = self.prices.recorded() if self.prices else None
-        return {"limits": dict(self.limits), "given": dict(self.given), "prices": table}
+        found = {"limits": dict(self.limits), "given": dict(self.given), "prices": table}
+        return {**found, "notes": list(self.notes)} if self.notes else found
 
     def budget(self, planning: Planning | None = None) -> Budget:
         """Return the budget of a run that has spent what `planning` says; None: nothing yet."""
@@ -56,26 +58,40 @@ class Spending(Record):
 
 
 def spending(
-    limits: Limits, given: Mapping[str, float], kept: Mapping[str, Any], prices: str = "", *, is_bound: bool
+    limits: Limits, settings: Settings, kept: Mapping[str, Any] | None = None, *, is_bound: bool = False
 ) -> Spending:
-    """Return what may be spent.
+    """Return what may be spent under the limits of a plan.
 
-    `given`: by options, by resource; `kept`: what the run recorded when it was last started; `prices`: the file of a
-    table; `is_bound`: what was reviewed is not to be exceeded. Raises InvalidInput, InvalidPlan for the table.
+    `kept`: what the run recorded when it was last started; `is_bound`: what was reviewed is not to be exceeded.
+    Raises InvalidInput, InvalidPlan for the table of prices.
     """
-    asked = {**kept.get("given", {}), **given}
-    found, notes = {}, []
+    kept = kept or {}
+    asked = {**kept.get("given", {}), **_given(settings)}
+    found: dict[str, float] = {}
+    notes = []
     for name in RESOURCES:
         planned: float | None = getattr(limits, f"max_{name}")
         value = asked.get(name, planned)
         if is_bound and planned is not None and value is not None and value > planned:
-            option, unit = f"--max-{name}", UNITS[name]
             notes.append(
-                f"{option} {value:g} is more than the {planned:g} {unit} of the plan, which hold: "
+                f"--max-{name} {value:g} is more than the {planned:g} {UNITS[name]} of the plan, which hold: "
                 "under --policy and --locked only the plan can be given more"
             )
             value = planned
         if value is not None:
             found[name] = float(value)
-    table = open_prices(prices or (kept.get("prices") or {}).get("file", ""))
+    table = open_prices(settings.llm_prices or (kept.get("prices") or {}).get("file", ""))
     return Spending(limits=found, given=asked, prices=table, notes=tuple(notes))
+
+
+def spending_on_record(options: Mapping[str, Any]) -> Spending:
+    """Return what may be spent as a run recorded it among its options; raises InvalidInput, InvalidPlan."""
+    known: Mapping[str, Any] = options.get("budget") or {}
+    table = open_prices((known.get("prices") or {}).get("file", ""))
+    return Spending(limits=known.get("limits", {}), given=known.get("given", {}), prices=table)
+
+
+def _given(settings: Settings) -> dict[str, float]:
+    """Return what the command line limits, by resource."""
+    values = {"tokens": settings.max_tokens, "usd": settings.max_usd, "turns": settings.max_turns}
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,165 @@
+"""What people read of a planning while it goes on: who is asked, what an answer cost, what came of it."""
+
+from __future__ import annotations
+
+from planrun.model.events import BudgetCrossed, ModelAnswered, PlanningEnded, PlanningStarted
+from planrun.model.planning import amount
+from planrun.reports import facts
+from planrun.reports.clean import line
+from planrun.reports.mdtext import code, inline
+from planrun.reports.usage import amount_of, by_step, limits_of, spent, tokens_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.planning import Call, Planning
+    from planrun.model.state import RunState
+
+_MOST_ROWS = 100  # of calls and of steps in a report
+_HEAD = ("Call", "For", "Model", "Ended", "Tokens", "Reserved", "Cost", "Time")
+_RESOURCES = {"tokens": "tokens", "usd": "US dollars", "turns": "turns", "time": "seconds"}
+_WHOSE = {"plan": "the run", "planning": "the planning", "call": "the longest answer"}
+_OUTCOMES = {
+    "denied": "what the model wrote is not allowed",
+    "invalid": "the model wrote no plan that may be used",
+    "infeasible": "the model says that there is no way",
+    "failed": "no answer could be had",
+    "budget": "nothing more may be asked",
+    "stopped": "the planning was stopped",
+}
+
+
+def totals_line(state: RunState) -> str:
+    """Return `3 calls, 5.7K of 7.0K tokens, 0.0231 of 1.00 USD`; `nothing was asked` of a planning without calls."""
+    planning = state.planning
+    if planning is None or not planning.calls:
+        return "nothing was asked"
+    limits, usage = limits_of(state), spent(state)
+    calls = len(planning.calls)
+    turns = f" of {limits['turns']:g}" if "turns" in limits else ""
+    told = [f"{calls}{turns} call{'' if calls == 1 and not turns else 's'}"]
+    told.append(_of(facts.tokens(tokens_in(usage)), facts.tokens(int(limits.get("tokens", 0)))))
+    price = dollars(usage["usd"]) if _is_priced(planning) else "at no known price"
+    told.append(_of(price, dollars(limits["usd"]) if "usd" in limits else ""))
+    unsure = sum(call.answered is None or call.answered.is_estimate for call in planning.calls)
+    if unsure:
+        told.append(f"{unsure} of the calls counted as at most")
+    return ", ".join(told)
+
+
+def _of(used: str, limit: str) -> str:
+    """Return `5.7K of 7.0K tokens` from two amounts with the same unit."""
+    if not limit or limit == facts.tokens(0):
+        return used
+    value, _, unit = used.partition(" ")
+    most, _, _ = limit.partition(" ")
+    return f"{value} of {most} {unit}" if unit else f"{used} of {limit}"
+
+
+def _is_priced(planning: Planning) -> bool:
+    return any("usd" in call.asked.reserved for call in planning.calls)
+
+
+def dollars(value: float) -> str:
+    """Return `0.0231 USD`, `12.50 USD`: four digits where it is little money."""
+    return f"{value:.2f} USD" if value >= 1 or not value else f"{value:.4f} USD"
+
+
+def estimates(state: RunState) -> list[tuple[str, int, int]]:
+    """Return what was estimated for steps and what they used, where either is known: name, estimated, used."""
+    plannings = by_step(state)
+    found = []
+    for name, step in state.steps.items():
+        used = facts.tokens_of(step) + tokens_in(plannings.get(name, {}))
+        if used or (step.step.estimated_tokens and step.attempts):
+            found.append((facts.name(step), step.step.estimated_tokens, used))
+    return found
+
+
+def told(
+    event: PlanningStarted | ModelAnswered | BudgetCrossed | PlanningEnded, state: RunState
+) -> tuple[str, str]:
+    """Return the status whose icon fits, `partial` for a warning, and one clean line."""
+    if isinstance(event, PlanningStarted):
+        purpose = "a new plan" if event.purpose == "replan" else "concrete steps"
+        return "running", line(f"asking {event.model} for {purpose}: {facts.names(event.steps)}")
+    if isinstance(event, ModelAnswered):
+        return "completed" if event.ending == "answered" else "partial", answer_line(state, event)
+    if isinstance(event, BudgetCrossed):
+        return "partial", crossing_line(event)
+    if event.outcome == "revised":
+        return "completed", f"the run goes on with version {event.plan.get('version', '')} of its plan"
+    why = _OUTCOMES.get(event.outcome, event.outcome)
+    return "partial", line(f"{why}: {event.message}" if event.message else why)
+
+
+def answer_line(state: RunState, answered: ModelAnswered) -> str:
+    """Return what a call came to, clean: `asked MODEL (replan, call 2): 5.7K tokens, 0.0231 USD in 3.2s`."""
+    calls = state.planning.calls if state.planning else []
+    asked = next((call.asked for call in reversed(calls) if call.asked.call == answered.call), None)
+    purpose = f"{asked.purpose}, " if asked else ""
+    reserved = asked.reserved if asked else {}
+    model = answered.model or (asked.model if asked else "a model")
+    told = facts.tokens(int(amount(answered, reserved, "tokens")))
+    if answered.usage.get("usd"):
+        told += f", {dollars(answered.usage['usd'])}"
+    if answered.is_estimate:
+        told = f"at most {told}"
+    ending = "" if answered.ending == "answered" else f"{answered.ending}: {answered.message}; "
+    source = ", replayed" if answered.replayed else ""
+    repeats = f", {answered.attempts} attempts" if answered.attempts > 1 else ""
+    took = facts.seconds(answered.duration)
+    return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{told} in {took}{repeats}")
+
+
+def crossing_line(event: BudgetCrossed) -> str:
+    """Return `80% of the tokens of the run are used: 5700 of 7000`, clean."""
+    whose = f"the step {event.step}" if event.step else _WHOSE.get(event.scope, event.scope)
+    what = _RESOURCES.get(event.resource, event.resource)
+    used = f"{amount_of(event.used)} of {amount_of(event.limit)}"
+    if event.level < 100:
+        return line(f"{event.level}% of the {what} of {whose} are used: {used}")
+    then = "; nothing more is asked" if event.scope in ("plan", "step") else ""
+    if event.used < event.limit:
+        return line(f"the {what} of {whose} leave no room for a call, {used} are used{then}")
+    return line(f"the {what} of {whose} are used up: {used}{then}")
+
+
+def page_section(state: RunState) -> str:
+    """Return a section of a markdown page: what each step was estimated to need and used, then every call."""
+    planning = state.planning
+    if planning is None or not planning.calls:
+        return ""
+    calls = [_row(call) for call in planning.calls[:_MOST_ROWS]]
+    if len(planning.calls) > _MOST_ROWS:
+        calls.append(f"\n{len(planning.calls) - _MOST_ROWS} more calls are in ledger.json.\n")
+    rows = [
+        f"| {code(name)} | {estimated or ''} | {used or ''} |\n"
+        for name, estimated, used in estimates(state)[:_MOST_ROWS]
+    ]
+    steps = (
+        f"\n| Step | Estimated tokens | Used tokens |\n| --- | ---: | ---: |\n{''.join(rows)}" if rows else ""
+    )
+    head = f"| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}\n"
+    return f"\n## Language model\n\n{head}{''.join(calls)}{steps}"
+
+
+def _row(call: Call) -> str:
+    asked, answered = call.asked, call.answered
+    ending = answered.ending if answered else "no recorded end"
+    usage = answered.usage if answered else {}
+    price = dollars(usage["usd"]) if "usd" in usage else ""
+    sure = answered is not None and not answered.is_estimate
+    used = f"{int(call.used('tokens'))}{'' if sure else ' at most'}"
+    reserved = int(asked.reserved.get("tokens", 0))
+    took = facts.seconds(answered.duration) if answered else ""
+    cells = (
+        str(asked.call),
+        inline(asked.purpose),
+        code((answered.model if answered else "") or asked.model),
+        inline(ending),
+        used,
+        str(reserved),
+        price,
+        took,
+    )
+    return f"| {' | '.join(cells)} |\n"
