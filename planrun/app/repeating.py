@@ -101,6 +101,8 @@ class Repetition:
         after = self._after
         for name in graph.order(graph.waits(after.plan.main())):
             found = after.steps[name]
+            if name in after.replaced and found.ended:
+                continue  # others do what it was for
             reason = self._pardon(found) if refusal(found) else why(found)
             if reason:
                 self._again[name] = reason
@@ -161,6 +163,8 @@ class Repetition:
             return "its dependencies changed"
         if _changed(step, old, "condition"):
             return "its condition changed"
+        if found.reason == "replaced_by_replan":
+            return "nothing takes its place any more"
         if found.reason == "not_selected":
             return "now selected" if self._selected is None or step.id in self._selected else ""
         if found.reason != "condition":

@@ -137,6 +137,7 @@ class Course:
             )
         self._after = self._under_the_plan()
         asked = {name for event in state.resumed for name in event.retry} | set(wish.steps)
+        asked |= added_by_models(state)
         chosen = select(self.plan, self.opening["options"]["selection"])
         self.selected = None if chosen is None else chosen | asked
         if session.vault:
@@ -204,8 +205,10 @@ class Course:
 
     def _revised(self, plan: Plan) -> Plan:
         known = self._named
-        if sha256(plan.source).hexdigest() == known["sha256"]:
-            return self._before.plan
+        if sha256(plan.source).hexdigest() == known["sha256"] and not known.get("origins"):
+            return (
+                self._before.plan
+            )  # where a model wrote some of it, whoever names the file has reviewed that now
         vault = self._session.vault
         revised = (vault.masked(plan) if vault else plan).but(version=int(known["version"]) + 1)
         self._before.versions = {**self._before.versions, revised.version: revised}
@@ -256,6 +259,9 @@ class Course:
             if name not in self._after.steps:
                 hint = did_you_mean(name, list(self._after.steps))
                 raise InvalidInput(f'no step "{name}" in {self.plan.file}' + (f"; {hint}" if hint else ""))
+            if name in self._after.replaced:
+                others = ", ".join([step.id for step in self.plan.steps if name in step.replaces])
+                raise InvalidInput(f'the step "{name}" was replaced by {others}, and never runs again')
             if why := refusal(self._after.steps[name]):
                 raise InvalidInput(
                     f'the step "{name}" {why}; it is run again only in a plan in which it changed'
@@ -320,6 +326,17 @@ class Course:
             yield f"  {name}: {why}" + (", and not idempotent, so it does not run" if lost else "")
         if len(again) > _TOLD:
             yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
+
+
+def added_by_models(state: RunState) -> set[str]:
+    """Return the steps that plannings added to the plan of a run: nobody could select or leave them out by name."""
+    found: set[str] = set()
+    for event in state.planning.ended if state.planning else ():
+        later = state.versions.get(event.plan.get("version", 0)) if event.plan else None
+        before = state.versions.get(later.version - 1) if later else None
+        if later and before:
+            found |= {step.id for step in later.steps} - {step.id for step in before.steps}
+    return found
 
 
 def _policies(state: RunState) -> list[Mapping[str, Any]]:

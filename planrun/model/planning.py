@@ -79,11 +79,13 @@ class Planning:
         return sum(call.used(resource) for call in self.calls)
 
 
-def fold(state: RunState, event: PlanningEvent) -> None:
-    """Take an event about models into the state of a run; called by `RunState.apply` alone."""
+def fold(state: RunState, event: PlanningEvent | ev.RunResumed) -> None:
+    """Take an event about models, or a resumption, into the state of a run; called by `RunState.apply` alone."""
     planning = state.planning = state.planning or Planning()
-    if isinstance(event, ev.PlanningStarted):
-        _close(planning, event.at)
+    if isinstance(event, ev.RunResumed):
+        close(state, event.at)
+    elif isinstance(event, ev.PlanningStarted):
+        close(state, event.at)
         planning.started.append(event)
     elif isinstance(event, ev.ModelAsked):
         planning.calls.append(Call(event, planning.going))
@@ -101,10 +103,11 @@ def fold(state: RunState, event: PlanningEvent) -> None:
             state.ask_anew()
 
 
-def _close(planning: Planning, at: str) -> None:
+def close(state: RunState, at: str) -> None:
     """Give a planning an end whose planrun was killed."""
-    left = planning.going
-    if left:
+    planning = state.planning
+    left = planning.going if planning else None
+    if planning and left:
         planning.ended.append(
             ev.PlanningEnded(at=at, purpose=left.purpose, steps=left.steps, outcome="stopped", message="lost")
         )

@@ -263,6 +263,8 @@ class RunState:
         self.ending = None
         self.ended = None
         self.pausing = False
+        if self.planning:
+            self._planned(event)
         for name in event.lost:
             attempt = self.steps[name].attempts[-1]
             attempt.ended = ev.AttemptEnded(
@@ -351,7 +353,7 @@ class RunState:
 
         fold(self, event)
 
-    def _planned(self, event: PlanningEvent) -> None:
+    def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
         from planrun.model.planning import fold  # few runs ask a model
 
         fold(self, event)
@@ -370,13 +372,10 @@ class RunState:
 def _handlers(plan: Plan) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
     """Return which steps recover each step, or take its place; and those whose place is taken."""
     found: dict[str, tuple[str, ...]] = {}
-    replaced: set[str] = set()
     for step in plan.steps:
         for failed in (*step.recovers, *step.replaces):
             found[failed] = (*found.get(failed, ()), step.id)
-        if step.replaces:
-            replaced.update(step.replaces)
-    return found, frozenset(replaced)
+    return found, frozenset([name for step in plan.steps for name in step.replaces] if found else ())
 
 
 _FOLDS: dict[type[ev.Event], Any] = {

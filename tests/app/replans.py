@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from planrun.app.copies import state_of
+from planrun.app.resuming import Wish, go_on
 from planrun.app.running import execute
 from planrun.app.settings import Settings
 from planrun.model.call import Answer, Usage
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from planrun.app.running import Result
     from planrun.llm.drafts import Draft
     from planrun.model.call import Request
+    from planrun.model.plan import Plan
     from planrun.model.state import RunState
 
     Reply = str | dict[str, Any] | Answer | Callable[[Request], str | dict[str, Any]]
@@ -100,7 +102,7 @@ class Shop:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, text: str = PLAN) -> None:
         self.folder = folder
-        self._patch = patch
+        self.patch = patch
         self.model = Scripted()
         patch.chdir(folder)
         patch.setenv("ANTHROPIC_API_KEY", "fake-key-0123456789abcdef")
@@ -112,6 +114,15 @@ class Shop:
         self.model = Scripted(*replies)
         found = Settings(**{"logs": "none", "jobs": 2, **settings})
         return execute(load("plan.yml", cache=False), found, {}, str(self.folder))
+
+    def resume(
+        self, *replies: Reply, plan: Plan | None = None, steps: tuple[str, ...] = (), **settings: Any
+    ) -> Result | None:
+        """Have the newest run go on."""
+        self.model = Scripted(*replies)
+        found = Settings(**{"logs": "none", "jobs": 2, **settings})
+        wish = Wish(say=lambda _: None, plan=plan, steps=steps, workspace=str(self.folder))
+        return go_on("last", found, wish)
 
     @property
     def ran(self) -> list[str]:

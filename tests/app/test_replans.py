@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from planrun.errors import InvalidInput
+from planrun.model import events as ev
 from planrun.model.call import Answer
+from planrun.source.load import load
 from tests.app.replans import MENDED, PLAN, Shop, draft, ends, newest, planrun, step
 from tests.fakes.messages import FakeMessages
 from tests.fakes.messages import draft as fake_draft
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DONE = {
     "1": "completed(ran)",
@@ -272,3 +273,113 @@ def test_the_whole_way_through_a_real_service(tmp_path: Path) -> None:
     assert ends(newest(tmp_path)[1]) == DONE
     assert api.journal.verdicts() == []
     assert planrun(tmp_path, "verify", "last").returncode == 0
+
+
+# A run that is planned anew goes on after it was killed or paused.
+
+
+def cut(shop: Shop, upto: type[ev.Event] | str, number: int = 1) -> None:
+    """Cut the newest ledger off behind an event of a type, as a kill would have."""
+    rundir = Path(newest(shop.folder)[0])
+    ledger = rundir / "ledger.jsonl"
+    lines = ledger.read_text(encoding="utf-8").splitlines(keepends=True)
+    wanted = upto if isinstance(upto, str) else ev.NAMES[upto]
+    at = [n for n, row in enumerate(lines) if f'"type":"{wanted}"' in row][number - 1]
+    ledger.write_text("".join(lines[: at + 1]), encoding="utf-8")
+    (shop.folder / "ran").unlink()
+
+
+@pytest.mark.parametrize(
+    ("upto", "again"),
+    [
+        (ev.PlanningStarted, ["3", "7", "8", "5", "6"]),
+        (ev.ModelAsked, ["3", "7", "8", "5", "6"]),
+        (ev.ModelAnswered, ["3", "7", "8", "5", "6"]),
+        (ev.PlanningEnded, ["7", "8", "5", "6"]),
+        (ev.StepMoved, ["7", "8", "5", "6"]),
+    ],
+)
+def test_wherever_a_kill_comes_the_run_goes_on(shop: Shop, upto: type[ev.Event], again: list[str]) -> None:
+    """A failed step runs again until there is a new plan, then never; all else that finished stays finished."""
+    shop.run(MENDED)
+    cut(shop, upto)
+    result = shop.resume(MENDED)
+    assert result is not None
+    assert (result.exit_code, ends(result.state)) == (0, DONE)
+    assert shop.ran == again
+    assert result.state.planning is not None
+    assert result.state.planning.going is None
+    origins = {name for name, found in result.state.steps.items() if found.step.origin == "replanned"}
+    assert origins == {"5", "7", "8"}
+    assert planrun(shop.folder, "verify", "last").returncode == 0
+
+
+def test_a_resume_of_a_replanned_run_runs_what_failed_of_it(shop: Shop) -> None:
+    """Of the new plan what failed runs again; what was replaced does not, whatever it had come to."""
+    broken = draft(
+        step("7", "echo 7 >> ran; test -e mended", replaces=["3"]),
+        step("8", "echo 8 >> ran", replaces=["4"], depends_on=["7"]),
+        keep=["5"],
+    )
+    assert shop.run(broken).exit_code == 1
+    (shop.folder / "mended").touch()
+    (shop.folder / "ran").unlink()
+    result = shop.resume()
+    assert result is not None
+    assert (result.exit_code, ends(result.state)) == (0, {**DONE, "7": "completed(ran)"})
+    assert shop.ran == ["7", "8", "5", "6"]
+    assert shop.resume() is None
+
+
+def test_a_replaced_step_is_not_retried(shop: Shop) -> None:
+    """`retry` says by what it was replaced."""
+    shop.run(MENDED)
+    with pytest.raises(InvalidInput, match='"3" was replaced by 7, and never runs again'):
+        shop.resume(steps=("3",))
+
+
+def test_who_resumes_with_the_text_of_a_model_has_reviewed_it(shop: Shop) -> None:
+    """The same text, named by a person, is a version of its own whose steps count as reviewed."""
+    waits = draft(step("7", "curl -o f https://example.org; echo 7 >> ran", replaces=["3"]), keep=["4", "5"])
+    assert shop.run(waits).exit_code == 5
+    text = Path(newest(shop.folder)[0], "plan.v2.yml").read_text(encoding="utf-8")
+    (shop.folder / "reviewed.yml").write_text(
+        text.replace("curl -o f https://example.org", "true"), encoding="utf-8"
+    )
+    result = shop.resume(plan=load("reviewed.yml", cache=False))
+    assert result is not None
+    assert result.exit_code == 0
+    assert {found.step.origin for found in result.state.steps.values()} == {"file"}
+    assert ends(result.state)["4"] == "completed(ran)"
+    same = Shop(shop.folder, shop.patch)
+    assert same.run(waits).exit_code == 5
+    (shop.folder / "same.yml").write_text(text, encoding="utf-8")
+    settled = same.resume(plan=load("same.yml", cache=False))
+    assert settled is not None
+    assert settled.state.plan.version == 3
+    assert not settled.state.steps["7"].at_gate
+
+
+def test_a_used_up_budget_pauses_the_run_until_there_is_more(shop: Shop) -> None:
+    """Nothing is asked, the run rests with exit code 5, and a resume with more of it goes through."""
+    result = shop.run(MENDED, max_tokens=500)
+    assert result.exit_code == 5
+    assert shop.model.requests == []
+    assert result.state.planning is not None
+    assert result.state.planning.ended[0].outcome == "budget"
+    again = shop.resume(MENDED, max_tokens=100000)
+    assert again is not None
+    assert (again.exit_code, ends(again.state)) == (0, DONE)
+    assert shop.ran == ["1", "2", "3", "3", "7", "8", "5", "6"]
+
+
+def test_a_selection_takes_what_replaces_its_steps(shop: Shop) -> None:
+    """New steps run under --only, and so they do after a resume."""
+    result = shop.run({**MENDED, "keep": []}, until=("4",))
+    assert result.exit_code == 0
+    assert ends(result.state)["5"] == "skipped(not_selected)"
+    assert shop.ran == ["1", "2", "3", "7", "8", "6"]
+    cut(shop, ev.PlanningEnded)
+    again = shop.resume()
+    assert again is not None
+    assert shop.ran == ["7", "8", "6"]
