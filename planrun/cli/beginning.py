@@ -28,10 +28,12 @@ def init(file: str) -> int:
     return 0
 
 
-@click.command(short_help="Print the JSON Schema of plans, of ledger.json or of approvals.")
-@click.argument("name", default="plan", type=click.Choice(["plan", "ledger", "approval"]))
+@click.command(short_help="Print the JSON Schema of plans, of ledger.json, of approvals or of recordings.")
+@click.argument("name", default="plan", type=click.Choice(["plan", "ledger", "approval", "recording"]))
 def schema(name: str) -> int:
-    """Print a JSON Schema: `plan`, which editors check plan files with, `ledger` of ledger.json, or `approval`.
+    """Print a JSON Schema.
+
+    `plan` is what editors check plan files with, `ledger` is of ledger.json, `approval` and `recording` of such files.
 
     \b
     Examples:

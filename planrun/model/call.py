@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         "late",  # no time is left
         "stopped",  # by planrun, before it had ended
         "missing",  # a recording has no answer to this request
+        "unrecorded",  # it was to be recorded, and was not; `text` must not be used
     ]
 
 

@@ -12,6 +12,7 @@ import sys
 from planrun.source.budget import LIST_NODES, MAPPING_NODES, WORDS, Budget
 from planrun.source.file import read_source
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.source.nouns import BEGINNINGS, KEYS
 from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean
 from planrun.source.syntax import explain
 from planrun.source.text import after_end, decode, directive
@@ -31,10 +32,6 @@ MAX_EXPANDED = 400_000  # keys and values that aliases add: 10,000 steps may eac
 _STRIDE = 10_000  # how many values are read between two looks at the limits
 _MERGE = "<<"
 _DROPPED = "(dropped)"  # compared by identity: the value of a refused key is read and thrown away
-
-
-_BEGINNINGS = {"plan": "it begins with `version: 1`", "policy": "write `auto_approve: medium`, say"}
-_KEYS = {"plan": "`version:` and `steps:`", "policy": "`auto_approve:` and `rules:`"}
 
 
 class _StopError(Exception):
@@ -225,12 +222,12 @@ class _Reading:
     def _start(self, node: Node) -> None:
         """Take the outermost value; anything but a mapping is refused before the rest of it is read."""
         if node.kind == SCALAR and not node.value:
-            raise self._stop("E006", f"there is no {self.noun} in this file", None, _BEGINNINGS[self.noun])
+            raise self._stop("E006", f"there is no {self.noun} in this file", None, BEGINNINGS[self.noun])
         if node.kind != MAPPING:
             found = "a list" if node.kind == SEQUENCE else "only text"
             problem = Problem(
                 code="E101",
-                message=f"a {self.noun} is a mapping of keys such as {_KEYS[self.noun]}, and this is {found}",
+                message=f"a {self.noun} is a mapping of keys such as {KEYS[self.noun]}, and this is {found}",
                 file=self.file,
                 line=node.line,
                 col=node.col,
@@ -243,7 +240,7 @@ class _Reading:
         import yaml
 
         if isinstance(event, yaml.StreamEndEvent):
-            raise self._stop("E006", f"there is no {self.noun} in this file", None, _BEGINNINGS[self.noun])
+            raise self._stop("E006", f"there is no {self.noun} in this file", None, BEGINNINGS[self.noun])
         if not isinstance(event, yaml.DocumentEndEvent):
             return False
         # The next event is never asked for: it could be the start of half a million directives.

@@ -11,10 +11,10 @@ import json
 from planrun.llm import drafts
 from planrun.llm.budget import Budget, Held, OverrunError
 from planrun.llm.faults import Fault, as_data
+from planrun.llm.keys import key_of
 from planrun.model import events as ev
 from planrun.model.call import Request
 from planrun.model.record import Record
-from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,12 +213,3 @@ class Conversation:
             duration=round(answer.duration, 3),
             **given,
         )
-
-
-def key_of(request: Request) -> str:
-    """Return the sha256 of what a request asks, hex: all that the service sees, and no patience of ours."""
-    asked = {
-        name: value for name, value in vars(request).items() if name not in ("seconds", "retries", "purpose")
-    }
-    text = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return str(sha256(text.encode("utf-8", "replace")).hexdigest())
