@@ -14,7 +14,7 @@ from planrun.llm.tree import DEEPEST, NotPlainError, data_of, text_of
 from planrun.source.document import read_tree
 
 HARD = tuple("\n \t\r\"\\':#-\u2028\x85\x7f\u200b\ufeff\uffff\U000e0041")
-LETTERS = st.one_of(st.sampled_from(HARD), st.characters(exclude_categories=("Cs",), min_codepoint=1))
+LETTERS = st.one_of(st.sampled_from(HARD), st.characters(exclude_categories=["Cs"], min_codepoint=1))
 TEXTS = st.text(LETTERS, max_size=20)
 LEAVES = st.one_of(
     TEXTS, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none()
