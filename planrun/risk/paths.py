@@ -16,12 +16,27 @@ _CI_FOLDERS = names_in(
     ".github .gitea .forgejo .circleci .buildkite .gitlab .azure-pipelines .woodpecker .teamcity .semaphore"
 )
 _CONTROL_FOLDERS = frozenset((".git", ".planrun", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky"))
+# Folders for what planrun goes by; programs of a project may have such folders, too, with other files in them.
+_GIVEN_FOLDERS = frozenset(("approvals", "policies"))
+_GIVEN_ENDS = (".json", ".yml", ".yaml")
 _CONTROL_FILES = names_in(
     ".gitlab-ci.yml .gitlab-ci.yaml .travis.yml .drone.yml .woodpecker.yml .woodpecker.yaml jenkinsfile"
     " azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml .appveyor.yml"
     " .cirrus.yml buildspec.yml cloudbuild.yaml .bashrc .bash_profile .bash_login .bash_logout"
     " .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .inputrc .gitconfig .gitmodules .envrc"
     " .npmrc .pypirc .netrc .vimrc .plan.lock.json policy.yml policy.yaml authorized_keys crontab"
+    # What planrun is given to go by, under the names that its own documentation uses, and who has to review it.
+    " plan.yml plan.yaml ceiling.yml ceiling.yaml policies.yml policies.yaml decisions.yml decisions.yaml"
+    " approval.json codeowners .pre-commit-config.yaml .pre-commit-config.yml action.yml action.yaml"
+)
+_CONTROL_ENDS = (
+    ".plan.yml",
+    ".plan.yaml",
+    ".policy.yml",
+    ".policy.yaml",
+    "-policy.yml",
+    "-policy.yaml",
+    ".lock.json",
 )
 _SECRET_FOLDERS = names_in(".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store secrets")
 _SECRET_FILES = names_in(
@@ -190,7 +205,9 @@ def control(path: str) -> bool:
     return (
         any(part in _CONTROL_FOLDERS or part in _CI_FOLDERS or part == ".vscode" for part in parts)
         or parts[-1] in _CONTROL_FILES
-        or parts[-1].endswith((".plan.yml", ".plan.yaml"))
+        or parts[-1].endswith(_CONTROL_ENDS)
+        or parts[-1] in _GIVEN_FOLDERS
+        or (parts[-1].endswith(_GIVEN_ENDS) and not _GIVEN_FOLDERS.isdisjoint(parts))
     )
 
 

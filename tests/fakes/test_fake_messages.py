@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from tests.fakes.messages import (
     Tokens,
     broken,
     draft,
+    events,
     refuse,
     say,
     status,
@@ -47,6 +50,20 @@ def post(url: str, body: bytes, headers: dict[str, str], path: str = "/v1/messag
         found: dict[str, Any] = json.loads(connection.getresponse().read())
         return found
     finally:
+        connection.close()
+
+
+def stream(api: FakeMessages, most: int = -1) -> bytes:
+    """Ask for a stream and return what comes, or so many bytes of it."""
+    connection = http.client.HTTPConnection(api.url.removeprefix("http://"), timeout=LIMIT)
+    body = {"model": "m", "max_tokens": 100, "stream": True, "messages": [{"role": "user", "content": "x"}]}
+    headers = {"x-api-key": api.key, "anthropic-version": "2023-06-01"}
+    connection.request("POST", "/v1/messages", json.dumps(body), headers)
+    answer = connection.getresponse()
+    try:
+        return answer.read(most) if most > 0 else answer.read()
+    finally:
+        answer.close()
         connection.close()
 
 
@@ -158,24 +175,15 @@ def test_a_client_that_asks_anew_after_an_answer_repeats_nothing() -> None:
 def test_a_stall_ends_with_the_client_and_with_the_server() -> None:
     """Silence lasts until the client leaves, which the journal notes, and never longer than the server stands."""
     with FakeMessages([broken("stall"), broken("stall", "head")]) as api:
-        connections = []
-        for _ in range(2):
-            connection = http.client.HTTPConnection(api.url.removeprefix("http://"), timeout=LIMIT)
-            body = {
-                "model": "m",
-                "max_tokens": 100,
-                "stream": True,
-                "messages": [{"role": "user", "content": "x"}],
-            }
-            headers = {"x-api-key": api.key, "anthropic-version": "2023-06-01"}
-            connection.request("POST", "/v1/messages", json.dumps(body), headers)
-            connections.append(connection)
-            if len(connections) == 1:
-                assert connection.getresponse().read(20)
-                connection.close()
-                api.journal.settle()
+        assert stream(api, 20)
+        api.journal.settle()
         assert api.journal.asked[0].ended == "left"
-    connections[1].close()
+        waiting = threading.Thread(target=pytest.raises, args=(OSError, stream, api))
+        waiting.start()
+        while len(api.journal.asked) < 2:
+            time.sleep(0.01)
+    waiting.join(LIMIT)
+    assert not waiting.is_alive()
 
 
 def test_the_parts_of_an_answer_are_those_that_were_given() -> None:
@@ -185,6 +193,27 @@ def test_the_parts_of_an_answer_are_those_that_were_given() -> None:
     assert [(block["name"], block["input"]) for block in called["content"]] == [("a", {"x": 1}), ("b", {})]
     assert (called["stop_reason"], refused["stop_reason"]) == ("tool_use", "refusal")
     assert refused["stop_details"]["category"] == "bio"
+
+
+def test_events_are_sent_as_they_are_given() -> None:
+    """A stream that no service sends comes through byte for byte, and counts what its own usage says."""
+    odd = {"type": "message_delta", "usage": {"output_tokens": 7}}
+    with FakeMessages([events(odd, b"data: odd\n\n")]) as api:
+        sent = stream(api)
+    assert (
+        sent
+        == b'event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":7}}\n\ndata: odd\n\n'
+    )
+    assert (api.journal.asked[0].told, api.journal.asked[0].ended) == (Tokens(output=7), "given")
+
+
+@pytest.mark.parametrize("kind", ["trickle", "flood"])
+def test_a_stream_without_end_ends_with_the_client(kind: str) -> None:
+    """Pings or text come until the client leaves, which the journal notes."""
+    with FakeMessages([broken(kind)]) as api:
+        assert len(stream(api, 2000)) == 2000
+        api.journal.settle()
+    assert api.journal.asked[0].ended == "left"
 
 
 SCRIPT = """\

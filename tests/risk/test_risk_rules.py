@@ -349,3 +349,34 @@ def test_a_text_with_too_many_words_is_high() -> None:
     """There is an end to what is followed, so that an answer never takes long."""
     assert classify("ls" + " a" * 1499).level == "read-only"
     assert classify("ls" + " a" * 1500).level == "high"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "plan.yml",
+        "ci/release.plan.yaml",
+        "plan.lock.json",
+        "policy.yml",
+        "ci/strict-policy.yaml",
+        "ceiling.yml",
+        "decisions.yml",
+        "approvals/publish.json",
+        "approvals/",
+        "policies/main.yml",
+        ".planrun/approvals.jsonl",
+        ".github/CODEOWNERS",
+        ".github/workflows/ci.yml",
+        ".pre-commit-config.yaml",
+    ],
+)
+def test_who_writes_what_planrun_goes_by_is_high(path: str) -> None:
+    """Plans, locks, policies, approvals and answers under their usual names are no ordinary files of the workspace."""
+    for text in (f"echo x > {path}x; cp a {path}", f"mv a {path}", f"cd . && touch ./{path}"):
+        assert classify(text).level == "high", text
+    assert classify(f"cat ./{path}").level == "read-only"
+
+
+def test_folders_of_a_project_may_have_the_same_names() -> None:
+    """Code in a folder `policies` or `approvals` is code."""
+    assert classify("touch src/policies/rules.py app/approvals/views.ts").level == "low"

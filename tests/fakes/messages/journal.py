@@ -24,8 +24,9 @@ FINAL = (400, 401, 402, 403, 404, 413, 422)
 class Entry:
     """One exchange; times in seconds since the server began.
 
-    `told`: usage that the client could know; `due`: what the service would bill. `ended`: `open`, `whole`, `broken` (a
-    fault of the script), `left` (by the client). `reply`: text that was answered, for `truncated accepted`.
+    `told`: usage that the client could know; `due`: what the service would bill. `ended`: `open`, `whole`, `given` (the
+    events of the script, whatever they are), `broken` (by a fault of the script), `left` (by the client). `text`: what
+    was answered, for `truncated accepted`.
     """
 
     number: int

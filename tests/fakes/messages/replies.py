@@ -26,6 +26,7 @@ KINDS = {
     "error": "an error event in the stream",
     "stall": "silence until the client leaves",
     "trickle": "pings without end",
+    "flood": "text without end, until the client leaves",
 }
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -72,6 +73,7 @@ class Reply:
     `blocks`: content of the message as the API has it. `output`: output tokens that are told instead of counted ones.
     `usage`: the whole usage that is told, instead of the counted one. `piece`: characters of one delta.
     `first_byte`, `pace`: seconds before the status line, and before each event. `pings`: how many after message_start.
+    `events`: sent one by one in place of all that a message consists of; bytes as they are.
     """
 
     blocks: tuple[Mapping[str, Any], ...] = ()
@@ -83,6 +85,7 @@ class Reply:
     first_byte: float = 0.0
     pace: float = 0.0
     fault: Fault | None = None
+    events: tuple[Mapping[str, Any] | bytes, ...] = ()
 
     def but(self, **changes: Any) -> Reply:
         """Return the same reply with some fields changed."""
@@ -156,6 +159,11 @@ def broken(kind: str, at: str = "text", **fields: Any) -> Reply:
     error = fields.pop("error", "overloaded_error")
     text = fields.pop("text", "It begins well, and nobody will ever read the end of it. " * 8)
     return say(text, fault=Fault(kind, at=at, error=error), **fields)
+
+
+def events(*sent: Mapping[str, Any] | bytes, **fields: Any) -> Reply:
+    """Send events as they are given: what no service should send, too."""
+    return Reply(events=sent, **fields)
 
 
 def as_reply(given: Any) -> Reply:

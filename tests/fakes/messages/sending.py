@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 PAGE = b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body>proxy</body></html>\n"
 BEAT = 0.05
 """Seconds between two looks whether the client has left, and between two pings of a trickle."""
+FLOOD = (
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"'
+    + b"never " * 10_000
+    + b'"}}\n\n'
+)
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
@@ -126,14 +131,14 @@ class Sending:
             self._entry.due = frame.due
             self._entry.told = frame.told or self._entry.told
             if frame is frames[-1]:
-                self._entry.ended = "whole"
+                self._entry.ended = "given" if reply.events else "whole"
             self._send(frame.data)
         self._end()
 
     def _strike(self, fault: Fault) -> None:
         """Let the fault happen; the connection is of no use afterwards."""
         # What comes of silence is the client's doing: it leaves, and that is how it ended.
-        self._entry.ended = "open" if fault.kind in ("stall", "trickle") else "broken"
+        self._entry.ended = "open" if fault.kind in ("stall", "trickle", "flood") else "broken"
         self._exchange.close_connection = True
         if fault.kind == "end":
             self._end()
@@ -149,6 +154,9 @@ class Sending:
             data = json.dumps(_error(fault.error, fault.message, self._name)).encode()
             self._send(b"event: error\ndata: " + data + b"\n\n")
             self._end()
+        elif fault.kind == "flood":
+            while not self._api.closing.is_set():
+                self._send(FLOOD)
         elif fault.kind in ("stall", "trickle"):
             self._until_left(PING if fault.kind == "trickle" else b"")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.fakes.messages.counting import BYTES_A_TOKEN, Tokens, tokens
@@ -18,20 +18,32 @@ _GROWING = {
 }
 
 
+_COUNTS = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read_input_tokens": "cache_read",
+    "cache_creation_input_tokens": "cache_write",
+}
+MOST = 10**12
+"""Tokens from which on a count is none, but a mistake."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """One event. `place`: the fault that strikes before it; `told`: usage that it tells; `due`: billed by then."""
 
     place: str
-    event: Mapping[str, Any]
+    event: Mapping[str, Any] | bytes
     told: Tokens | None
     due: Tokens
 
     @property
     def data(self) -> bytes:
         """The event as it is sent."""
+        if isinstance(self.event, bytes):
+            return self.event
         text = json.dumps(self.event, ensure_ascii=False, separators=(",", ":"))
-        return f"event: {self.event['type']}\ndata: {text}\n\n".encode()
+        return f"event: {self.event.get('type', 'unnamed')}\ndata: {text}\n\n".encode()
 
 
 def grown(block: Mapping[str, Any]) -> str:
@@ -83,6 +95,9 @@ def message(reply: Reply, model: str, name: str, spent: Tokens) -> dict[str, Any
 
 def frames(reply: Reply, model: str, name: str, spent: Tokens) -> Iterator[Frame]:
     """Yield the events of a reply; the middle of its text is the place `text`."""
+    if reply.events:
+        yield from _given(reply.events)
+        return
     begun = spent.with_output(min(1, spent.output))
     empty = message(reply.but(blocks=(), stop_reason=None, stop_details=None), model, name, begun)
     yield Frame("start", {"type": "message_start", "message": empty}, begun, begun)
@@ -102,6 +117,33 @@ def frames(reply: Reply, model: str, name: str, spent: Tokens) -> Iterator[Frame
     told = {"type": "message_delta", "delta": delta, "usage": spent.wire()}
     yield Frame("blocks", told, spent, spent)
     yield Frame("told", {"type": "message_stop"}, None, spent)
+
+
+def _given(events: tuple[Mapping[str, Any] | bytes, ...]) -> Iterator[Frame]:
+    """Yield events as they were given; told and due is what their usage says, where that is a number."""
+    told = Tokens()
+    for event in events:
+        data = _data(event)
+        said = data.get("usage") or _part(data, "message").get("usage") or {}
+        # A client may well take "12" for 12.
+        found = {ours: int(said[name]) for name, ours in _COUNTS.items() if str(said.get(name)).isdigit()}
+        told = replace(told, **{ours: count for ours, count in found.items() if count < MOST})
+        yield Frame("start", event, told, told)
+
+
+def _data(event: Mapping[str, Any] | bytes) -> Mapping[str, Any]:
+    """Return what an event says; nothing, when it is no mapping."""
+    if not isinstance(event, bytes):
+        return event
+    try:
+        return _part({"": json.loads(event.partition(b"data: ")[2])}, "")
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = data.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _blocks(reply: Reply) -> Iterator[tuple[dict[str, Any], str]]:
