@@ -63,7 +63,8 @@ def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
         named["scripts"] = dict(sorted(reviewed.scripts.items()))
     if reviewed.uncovered:
         named["uncovered"] = dict(sorted(reviewed.uncovered.items()))
-    if plan.version > 1:
+    # Who wrote a step is no part of the text; a plan that is a model's from the start is so from its first step on.
+    if plan.version > 1 or plan.steps[0].origin != "file":
         origins = {step.id: step.origin for step in plan.steps if step.origin != "file"}
         if origins:
             named["origins"] = origins

@@ -7,67 +7,27 @@ from inspect import cleandoc
 import click
 
 from planrun.cli.arguments import EXECUTE, RESUME, RETRY
-from planrun.cli.completing import (
-    complete_params,
-    complete_questions,
-    complete_runs,
-    complete_steps,
-    complete_tags,
-)
+from planrun.cli.completing import complete_runs, complete_steps
 from planrun.cli.overview import EXIT_CODES
+from planrun.cli.tabled import tabled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from planrun.cli.arguments import Option
 
-_COMPLETERS = {
-    "STEP": complete_steps,
-    "TAG": complete_tags,
-    "NAME=VALUE": complete_params,
-    "STEP=VALUE": complete_questions,
-}
 
-
-def _option(option: Option) -> click.Option:
-    """Return the option of our own table as click knows it; its variable is read by our parser, not by click."""
-    about = f"{option.help}  [{option.variable}]"
-    if option.kind == "flag":
-        return click.Option(option.flags, is_flag=True, help=about)
-    kind: click.Choice[str] | click.Path | None = None
-    if option.kind == "choice":
-        kind = click.Choice(option.choices)
-    elif option.metavar == "DIR":
-        kind = click.Path(readable=False)
-    return click.Option(
-        option.flags,
-        metavar=option.metavar or None,
-        multiple=option.repeatable,
-        type=kind,
-        help=about,
-        shell_complete=_COMPLETERS.get(option.metavar),
-    )
-
-
-def _hand_over(**_values: Any) -> int:
-    """Let our own parser read the line again: two parsers of one command would drift apart."""
+def _run(words: list[str]) -> int:
     from planrun.cli.running import running
 
-    words: list[str] = click.get_current_context().find_root().obj
-    return running(words)
+    verb = click.get_current_context().info_name or ""
+    return running([verb, *words])
 
 
 def _running(
     name: str, operands: list[click.Parameter], options: tuple[Option, ...], text: str
 ) -> click.Command:
-    callback: Callable[..., Any] = _hand_over
-    params = [*operands, *map(_option, options)]
     about = f"{cleandoc(text)}\n\n\b\nExit codes:\n{EXIT_CODES}"
-    return click.Command(
-        name, callback=callback, params=params, help=about, short_help=text.partition("\n")[0]
-    )
+    return tabled(name, operands, options, about, _run)
 
 
 execute = _running(

@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "review": "reviewing:review",
     "explain": "explaining:explain",
     "risk": "risking:risk",
+    "generate": "generating:generate",
     "classify": "classifying:classify",
     "lock": "approving:lock",
     "schema": "beginning:schema",

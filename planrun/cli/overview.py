@@ -49,6 +49,7 @@ Plans:
   review PLAN         what a change comes to: for pull requests
   explain PLAN STEP   why a step would run, and under what conditions
   risk COMMAND        what a command may do when nobody watches, and why
+  generate GOAL       write a plan for a goal, for review
   classify TEXT       whether a task is simple, medium or complex, and why
   lock PLAN           write down what was reviewed, for execute --locked
   schema [NAME]       print the JSON Schema of plans, for editors

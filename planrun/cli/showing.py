@@ -91,7 +91,7 @@ def show(  # noqa: PLR0913 - one for each option
 
             say(markdown(found, foreseen, ahead).rstrip("\n"))
         else:
-            say("\n".join(_overview(foreseen, ahead)))
+            say("\n".join(overview(foreseen, ahead)))
     return 0
 
 
@@ -102,7 +102,8 @@ def _drawn(plan: Plan, form: str) -> str:
     return draw[form](plan)
 
 
-def _overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
+def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
+    """Yield the table of a plan and what there is to know besides."""
     from planrun.reports.clean import line
 
     plan, steps = ahead.plan, ahead.steps()

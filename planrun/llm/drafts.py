@@ -23,6 +23,7 @@ MAX_TEXT = 2000  # of every other text
 MAX_LIST = 50  # entries of a list
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*(?:json|JSON)?[ \t]*$", re.MULTILINE)
 _STEP_TEXTS = {
     "id": "A new id, of letters, digits, `_`, `-` and `.`.",
     "title": "What people read in reports; one line.",
@@ -106,11 +107,14 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(text: str, most_steps: int) -> Draft | list[Fault]:
-    """Return the draft in an answer, or everything that is wrong with its shape."""
+    """Return the draft in an answer, or everything that is wrong with its shape.
+
+    An answer that is not bare JSON is looked through for it: in its first fenced block, else from its first brace on.
+    """
     if len(text) > MAX_ANSWER:
         return [Fault(path="$", rule="size", message=f"the answer is longer than {MAX_ANSWER} characters")]
     try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        data = _data(text)
     except (ValueError, RecursionError) as error:
         return [Fault(path="$", rule="json", message=f"not the JSON that was asked for: {error}")]
     faults = list(_faults(data, most_steps))
@@ -123,6 +127,22 @@ def read(text: str, most_steps: int) -> Draft | list[Fault]:
         keep=tuple(data["keep"]),
         steps=tuple(steps),
     )
+
+
+def _data(text: str) -> Any:
+    """Return the JSON in an answer; raises ValueError, RecursionError."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+    try:
+        return decoder.decode(text)
+    except ValueError as error:
+        fence = _FENCE.search(text)
+        start = text.find("{", fence.end() if fence else 0)
+        if start < 0:
+            raise
+        try:
+            return decoder.raw_decode(text, start)[0]
+        except ValueError as inner:
+            raise inner if text[:start].strip() else error from None
 
 
 def _frozen(step: dict[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,6 @@ _ABSTRACT = {
     "write-tests": ("Write the tests", "Add tests that fail without what the goal asks for and pass with it"),
 }
 _NO_TESTS = "planrun found no command that tests this project; write the one to be used under `run`"
-_BY_HAND = "no command can be known here without a model: `planrun expand`, or write it under `run`"
 # Words of a goal that say nothing about where to look.
 _COMMON_WORDS = """
 a add all an and are as at be bug build by can code create debug do does file files fix for from function get has have
@@ -107,7 +106,7 @@ def _step(name: str, goal: str, repository: Repository) -> DraftStep:
         return _blank(name, "Run the tests", run=run, review=f"the commands come from {files}")
     title, what = _ABSTRACT[name]
     about = f"{what}: {goal.strip()}"
-    return _blank(name, title, review=_BY_HAND).but(description=about[:MAX_TEXT])
+    return _blank(name, title).but(description=about[:MAX_TEXT])
 
 
 def _blank(name: str, title: str, run: str = "", review: str = "") -> DraftStep:

@@ -1,0 +1,371 @@
+"""`planrun generate`: a plan for a goal, written for review by a model or by planrun's own patterns."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from planrun.cli.arguments import APPROVING, MODEL_OPTIONS, RUNNING, Option, parse_all
+from planrun.cli.failure import printable
+from planrun.cli.printing import say, say_bytes, say_json
+from planrun.cli.tabled import tabled
+from planrun.errors import EXIT_DENIED, EXIT_FAILED, EXIT_OK, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.app.planning.generating import Generated, Order
+    from planrun.app.running import Result
+    from planrun.app.settings import Settings
+    from planrun.model.llm import Llm
+
+FILE = "plan.yml"
+STANDARD_OUTPUT = "-"
+_SCOPE = "GENERATE"
+_OWN = (
+    Option(
+        flags=("--output", "-o"),
+        name="output",
+        kind="text",
+        metavar="FILE",
+        help=f"Where the plan goes; `-` is standard output. Default: {FILE}",
+        scope=_SCOPE,
+    ),
+    Option(flags=("--force",), name="force", kind="flag", help="Overwrite FILE.", scope=_SCOPE),
+    Option(
+        flags=("--offline",),
+        name="offline",
+        kind="flag",
+        help="Ask no model: take planrun's own pattern for the goal.",
+    ),
+    Option(
+        flags=("--fallback",),
+        name="fallback",
+        kind="choice",
+        choices=("fail", "template"),
+        help="What comes of it when the model gives no valid plan: nothing, or planrun's own pattern.",
+    ),
+    Option(
+        flags=("--execute",),
+        name="execute",
+        kind="flag",
+        help="Run the plan at once, as one that a model wrote: see llm_auto_approve.",
+        scope=_SCOPE,
+    ),
+    Option(
+        flags=("--dry-run",),
+        name="dry_run",
+        kind="flag",
+        help="Print what the model would be asked, and ask nobody.",
+        scope=_SCOPE,
+    ),
+    Option(
+        flags=("--no-auto-detect",),
+        name="no_auto_detect",
+        kind="flag",
+        help="Do not say how much the goal asks for.",
+    ),
+    Option(
+        flags=("--threshold",),
+        name="threshold",
+        kind="choice",
+        choices=("medium", "complex"),
+        help="The level from which on a plan is suggested, as for classify.",
+    ),
+)
+_LLM = (
+    Option(
+        flags=("--llm-effort",),
+        name="effort",
+        kind="choice",
+        choices=("low", "medium", "high", "xhigh", "max"),
+        help="How hard the model thinks. Default: medium",
+    ),
+    Option(
+        flags=("--plan-max-tokens",),
+        name="plan_max_tokens",
+        kind="count",
+        metavar="N",
+        help="The longest answer, in tokens; doubled once when one is cut off. Default: 8000",
+    ),
+    Option(
+        flags=("--max-generated-steps",),
+        name="max_generated_steps",
+        kind="count",
+        metavar="N",
+        help="How many steps the model may write. Default: 10",
+    ),
+    Option(
+        flags=("--planning-timeout",),
+        name="planning_timeout",
+        kind="span",
+        metavar="DURATION",
+        help="How long all calls may take together. Default: 1m",
+    ),
+)
+_JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
+GENERATE = (*_OWN, *MODEL_OPTIONS, *_LLM, *APPROVING, _JSON)
+_HELP = f"""Write a plan for a goal, for review.
+
+    GOAL is what is to be reached, in words; `-` reads it from standard input, and takes it for somebody else's text.
+    The model is told what this repository is: languages, build files, the tree, the beginning of README and CI files;
+    never files that hold secrets. It may write steps and nothing else. What it writes is checked like any plan,
+    repaired at most twice, and written to {FILE} with comments that say what to look at. Nothing runs without
+    --execute.
+
+    \b
+    Examples:
+      planrun generate "release version 1.2" --llm-model NAME
+      planrun generate "fix the login" --offline -o plans/login.yml
+      planrun generate "update the docs" --dry-run
+      gh issue view 12 --json body --jq .body | planrun generate - -o -
+
+    \b
+    Exit codes:
+      0    the plan is written; with --execute: how the run ended
+      1    the model says that it cannot be done, or gave no valid plan
+      2    the command line is wrong, no model can be asked, or FILE is there already
+      3    --policy denies what the model wrote
+    """
+
+
+def _generate(words: list[str]) -> int:
+    operands, values = parse_all(words, GENERATE)
+    own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
+    from planrun.app.settings import Settings
+
+    settings = Settings(**values)
+    target = own["output"] or FILE
+    if own["execute"] and target == STANDARD_OUTPUT:
+        raise InvalidInput("--execute needs a file: -o FILE")
+    if target != STANDARD_OUTPUT and not own["dry_run"]:
+        refuse_existing(target, forced=bool(own["force"]))
+    order = _order(operands, own, settings, target)
+    if own["dry_run"]:
+        return _show_request(order)
+    return _made(order, target, forced=bool(own["force"]), at_once=bool(own["execute"]))
+
+
+def _order(operands: list[str], own: dict[str, Any], settings: Settings, target: str) -> Order:
+    from planrun.app.planning.generating import Order
+    from planrun.cli.goals import task
+    from planrun.llm.complexity import THRESHOLD
+
+    return Order(
+        goal=task(operands, "GOAL"),
+        trusted=operands != ["-"],
+        file=FILE if target == STANDARD_OUTPUT else target,
+        settings=settings,
+        llm=_llm(own),
+        offline=bool(own["offline"]),
+        threshold=None if own["no_auto_detect"] else own["threshold"] or THRESHOLD,
+    )
+
+
+def _llm(own: dict[str, Any]) -> Llm:
+    from planrun.model.llm import Llm
+    from planrun.source.forms import as_duration
+
+    names = (*[option.name for option in _LLM], "fallback")
+    fields = {name: own[name] for name in names if own[name] is not None}
+    if "planning_timeout" in fields:
+        fields["planning_timeout"] = as_duration(fields["planning_timeout"])
+    if fields.get("max_generated_steps", 1) > 100:
+        raise InvalidInput("--max-generated-steps takes at most 100")
+    return Llm(**fields)
+
+
+def refuse_existing(path: str, *, forced: bool) -> None:
+    """Raise InvalidInput when a file is there that must not be overwritten, or when it can never be one."""
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a folder")
+    if os.path.lexists(path) and not forced:
+        raise InvalidInput(f"{path} exists already; --force overwrites it, -o FILE names another one")
+
+
+def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
+    from planrun.app.planning.generating import generate
+
+    said: list[dict[str, str]] = []
+
+    def tell(activity: str, message: str) -> None:
+        said.append({"activity": activity, "message": message})
+        sys.stderr.write(f"planrun: {printable(message)}\n")
+
+    found = generate(order, tell)
+    result = None
+    if found.outcome == "accepted":
+        _warn(found, order)
+        _write(found, target, tell, forced=forced)
+        if not order.settings.json:
+            _tell_plan(found, order, target)
+        if at_once:
+            tell("executing_plan", f"executing {target}")
+            result = _run(found, order.settings)
+    if order.settings.json:
+        say_json(_document(found, order, target, said, result))
+    if result is not None and result.lost:
+        raise result.lost
+    return result.exit_code if result is not None else _outcome(found)
+
+
+def _outcome(found: Generated) -> int:
+    """Say what came of it when there is no plan, and return the exit code."""
+    if found.outcome == "accepted":
+        return EXIT_OK
+    words = {
+        "infeasible": "the model says that this cannot be done",
+        "denied": "a policy denies what the model wrote",
+        "invalid": "no plan was written",
+        "budget": "no more may be spent on models",
+        "failed": "no answer could be had",
+        "stopped": "stopped",
+    }
+    why = "" if found.refusals else f": {printable(' '.join(found.message.split()))}"
+    sys.stderr.write(f"planrun: {words[found.outcome]}{why}\n")
+    for fault in found.faults:
+        sys.stderr.write(f"  {printable(fault.text)}\n")
+    for refusal in found.refusals:
+        sys.stderr.write(f"  {printable('{step}: {reason} [{rule}]'.format_map(refusal))}\n")
+    return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED
+
+
+def _warn(found: Generated, order: Order) -> None:
+    if found.source == "template" and not order.offline:
+        sys.stderr.write(
+            f"planrun: WARNING: the model gave no valid plan ({printable(' '.join(found.message.split()))}); "
+            "this plan is planrun's own pattern, not the model's\n"
+        )
+
+
+def _write(found: Generated, target: str, tell: Any, *, forced: bool) -> None:
+    data = found.text.encode()
+    if target == STANDARD_OUTPUT:
+        say_bytes(data)
+        return
+    tell("writing", f"writing {target}")
+    try:
+        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+        if forced and os.path.lexists(target):
+            os.unlink(target)  # a link is replaced, and what it leads to stays
+        with open(target, "xb") as file:  # exclusive: what appeared in between is not overwritten
+            file.write(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror}") from None
+
+
+def _tell_plan(found: Generated, order: Order, target: str) -> None:
+    """Show the plan as `planrun show` does; where the plan itself goes to stdout, on stderr."""
+    text = "\n".join(_lines(found, order, target))
+    if target == STANDARD_OUTPUT:
+        sys.stderr.write(f"{text}\n")
+    else:
+        say(text)
+
+
+def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
+    from planrun.app.foreseeing import foresee
+    from planrun.app.outlook import Outlook
+    from planrun.app.planning.generating import money, told
+    from planrun.app.settings import current_folder
+    from planrun.cli.showing import overview
+
+    plan = found.plan
+    assert plan is not None
+    foreseen = foresee(plan, (), current_folder())
+    plan = plan.but(digest=foreseen.reviewed.digest)
+    yield from overview(foreseen, Outlook(plan, order.settings))
+    yield ""
+    if found.source == "model":
+        yield f"Model: {printable(', '.join(told(found)))}"
+    if found.estimate:
+        tokens = sum(step.estimated_tokens for step in plan.steps)
+        yield f"Cost estimate: ~{tokens} tokens{money(found)}"
+    if order.threshold:
+        yield f"Goal: {found.complexity.level}; {_advice(found, order)}"
+    if target != STANDARD_OUTPUT:
+        yield f"Written: {printable(target)}; review it, then planrun execute {printable(target)}"
+
+
+def _advice(found: Generated, order: Order) -> str:
+    assert order.threshold is not None
+    words = {
+        "not needed": "a plan may not be needed",
+        "optional": "a plan is optional",
+        "suggested": "a plan is suggested",
+    }
+    return words[found.complexity.advice(order.threshold)]
+
+
+def _run(found: Generated, settings: Settings) -> Result:
+    """Run the plan that was written; all its steps are those of a model, whoever that was."""
+    from planrun.app.running import execute, vault_of
+
+    assert found.plan is not None
+    steps = tuple([step.but(origin="expanded") for step in found.plan.steps])
+    plan = found.plan.but(steps=steps)
+    told = settings.but(quiet=settings.quiet or settings.json, json=False)
+    return execute(plan, told, {}, vault=vault_of(plan))
+
+
+def _document(
+    found: Generated, order: Order, target: str, said: list[dict[str, str]], result: Result | None
+) -> dict[str, Any]:
+    from planrun.app.planning.generating import total
+    from planrun.cli.classifying import as_data
+    from planrun.llm.faults import as_data as faults_data
+
+    plan = found.plan
+    return {
+        "outcome": found.outcome,
+        "source": found.source,
+        "file": target if plan is not None and target != STANDARD_OUTPUT else None,
+        "message": found.message,
+        "complexity": as_data(found.complexity, order.threshold) if order.threshold else None,
+        "steps": [
+            {
+                "id": step.id,
+                "title": step.title,
+                "kind": step.kind,
+                "risk": step.risk,
+                "depends_on": [edge.on for edge in step.edges],
+                "estimated_tokens": step.estimated_tokens,
+            }
+            for step in (plan.steps if plan is not None else ())
+        ],
+        "rounds": found.rounds,
+        "faults": faults_data(found.faults),
+        "refusals": list(found.refusals),
+        "calls": [
+            {"model": call.model, "request_id": call.request_id, "ending": call.ending, "usage": call.usage}
+            for call in found.calls
+        ],
+        "usage": {name: value for name, value in vars(total(found.calls)).items() if value},
+        "usd": found.cost,
+        "estimate_usd": list(found.estimate) if found.estimate else None,
+        "activities": said,
+        "run": _run_data(result),
+    }
+
+
+def _run_data(result: Result | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {"run_id": os.path.basename(result.rundir), "exit_code": result.exit_code}
+
+
+def _show_request(order: Order) -> int:
+    from planrun.app.planning.generating import request_text
+
+    parts = request_text(order)
+    say("\n\n".join(parts))
+    size = sum(len(part.encode("utf-8", "replace")) for part in parts)
+    sys.stderr.write(f"planrun: {size} bytes, at most {size // 2} tokens; nobody was asked\n")
+    return EXIT_OK
+
+
+generate = tabled("generate", [click.Argument(["goal"], nargs=-1, required=True)], GENERATE, _HELP, _generate)
