@@ -23,7 +23,7 @@ MAX_TEXT = 2000  # of every other text
 MAX_LIST = 50  # entries of a list
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*(?:json|JSON)?[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~) ?(?:json|JSON)?[ \t]{0,9}$", re.MULTILINE)
 _STEP_TEXTS = {
     "id": "A new id, of letters, digits, `_`, `-` and `.`.",
     "title": "What people read in reports; one line.",

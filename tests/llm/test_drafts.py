@@ -88,7 +88,7 @@ def test_there_is_no_key_for_what_a_reviewer_decides(key: str) -> None:
     [
         ("", "json"),
         ("I cannot help with that.", "json"),
-        ("```json\n{}\n```", "json"),
+        ("```json\n{}\n```", "required"),
         ('{"analysis": "a", "analysis": "b"}', "json"),
         ("[" * 200_000, "json"),
         ('{"a":' * 100_000, "size"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from planrun.app.planning.conversing import Accepted, Refused
+from planrun.app.planning.inspecting import WRITTEN
 from planrun.app.policies import ceilings_of, layers_of, static_decision
 from planrun.errors import InvalidPlan
-from planrun.llm.drafts import STEP_KEYS
 from planrun.llm.estimates import estimated
 from planrun.llm.faults import Fault
 from planrun.llm.locating import faults_of
@@ -105,7 +105,7 @@ def _smuggled(data: bytes) -> Iterator[dict[str, str]]:
     root, _ = parse(data, "")
     steps = root.get("steps") if root is not None else None
     for step in steps.value if steps is not None else ():
-        extra = [key for key in step.value if key not in STEP_KEYS]
+        extra = [key for key in step.value if key not in WRITTEN]
         if extra:
             reason = f"the step would have the keys {', '.join(extra)}"
             yield {
