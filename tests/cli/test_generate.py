@@ -118,7 +118,7 @@ def test_what_is_asked_is_stable_and_has_no_free_play(ask: Callable[..., Said]) 
     assert "</untrusted-data" in after
 
 
-@pytest.mark.shows("D-47")
+@pytest.mark.shows("D-40", "D-41", "D-47")
 def test_faults_are_mended_by_exact_findings(ask: Callable[..., Said], repository: Path) -> None:
     """What is wrong goes back as path, rule and what is allowed; the mended answer becomes the plan."""
     with FakeMessages([BAD, text_reply(f"Sure:\n```json\n{json.dumps(GOOD)}\n```")]) as api:
@@ -289,3 +289,38 @@ def test_without_credentials_or_a_model_it_says_so(
     assert said.code == 2
     assert "s3cr3t" not in said.err
     assert not (repository / "plan.yml").exists()
+
+
+@pytest.mark.shows("D-43")
+def test_an_answer_that_is_cut_off_is_asked_for_with_more_room(ask: Callable[..., Said]) -> None:
+    """Nothing of it is read; the second request has twice the length, and there is no third."""
+    with FakeMessages(GOOD) as api:
+        said = ask(api, "ship", "-o", "-", "--plan-max-tokens", "20")
+        assert [entry.body["max_tokens"] for entry in api.journal.entries] == [20, 40]
+    assert (said.code, said.out) == (1, "")
+
+
+@pytest.mark.shows("D-38")
+@pytest.mark.usefixtures("unanswered")
+def test_no_model_is_asked_unless_somebody_says_so(say: Callable[..., Said], repository: Path) -> None:
+    """A plan with a step that failed and one without an action runs, or is refused, and nobody is asked."""
+    (repository / "plan.yml").write_text("version: 1\nsteps:\n  - run: exit 1\n")
+    assert say("execute", "plan.yml").code == 1
+    (repository / "plan.yml").write_text("version: 1\nsteps:\n  - title: to be written\n")
+    assert say("execute", "plan.yml").code == 2
+
+
+@pytest.mark.shows("D-09")
+def test_a_generated_plan_is_approved_and_runs(say: Callable[..., Said], repository: Path) -> None:
+    """What is above its level waits, and an approval of the reviewed file lets it run."""
+    (repository / "pyproject.toml").unlink()
+    (repository / "Makefile").write_text("test:\n\ttouch tested\n")
+    assert say("generate", "--offline", "fix it").code == 0
+    text = (repository / "plan.yml").read_text()
+    assert "    run: make test\n" in text
+    text = text.replace("    estimated_tokens: 4000\n", "    run: touch fixed\n")
+    (repository / "plan.yml").write_text(text.replace("auto_approve: medium", "auto_approve: low", 1))
+    assert say("execute", "plan.yml").code == 5
+    assert say("approve", "plan.yml", "--step", "test", "-o", "approval.json").code == 0
+    assert say("execute", "plan.yml", "--approval", "approval.json").code == 0
+    assert (repository / "tested").exists()

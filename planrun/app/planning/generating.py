@@ -133,7 +133,7 @@ def _by_model(order: Order, question: Question, complexity: Complexity, tell: Te
     from planrun.clock import SystemClock
 
     llm = llm_of(order.settings, order.llm)
-    spent = _spending(order.settings)
+    spent = spending(Limits(), order.settings)
     spent.refuse_unpriced(llm.model)
     model = open_model(order.settings, llm)
     calls: list[ev.ModelAnswered] = []
@@ -176,15 +176,6 @@ def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswer
             tell("planning", f"{event.level} % of {event.limit:g} {event.resource} are used")
 
     return hold(talk, question, heard)
-
-
-def _spending(settings: Settings) -> Spending:
-    given = {
-        name: float(value)
-        for name in ("tokens", "usd", "turns")
-        if (value := getattr(settings, f"max_{name}")) is not None
-    }
-    return spending(Limits(), given, {}, getattr(settings, "llm_prices", ""), is_bound=False)
 
 
 def _by_pattern(

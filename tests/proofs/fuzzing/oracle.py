@@ -219,7 +219,7 @@ def _shown(plan: Plan) -> None:
     ahead = Outlook(plan, Settings())
     json.loads(jsontext.dumps(jsontext.well_formed(outlook.plan_data(ahead))).encode())
     forms: dict[str, Callable[[], str]] = {
-        "table": lambda: "\n".join(showing._overview(foreseen, ahead)),
+        "table": lambda: "\n".join(showing.overview(foreseen, ahead)),
         "page": lambda: summing.markdown(plan, foreseen, ahead),
         "mermaid": lambda: drawing.mermaid(plan),
         "dot": lambda: drawing.dot(plan),
