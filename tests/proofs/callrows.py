@@ -32,6 +32,7 @@ class Row:
     """What the service does, one entry for each attempt, and how the call has to end.
 
     `rule`: the beginning of the answer's. `told`: what its message has to hold. `request`: fields that are changed.
+    `text`: of the answer, where it is looked at.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Row:
     rule: str
     told: str = ""
     request: dict[str, Any] = field(default_factory=dict)
+    text: str | None = None
 
     def replies(self) -> list[Any]:
         """Return the script; what depends on the time of day is made when it is due."""

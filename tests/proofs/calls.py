@@ -3,7 +3,9 @@
 Each row of callrows.py is played by a real server on loopback to the real process that calls models. A row holds when
 the call ends with the word, the rule and the number of attempts that it has to, when nothing of an answer that is not
 whole comes back, when the usage is what the service told, or where it told nothing at least what it would bill, and
-when the server has nothing to say against the client: no repeat of what cannot succeed, no pause cut short.
+when the server has nothing to say against the client: no repeat of what cannot succeed, no pause cut short. Then
+come streams that are twisted (calltwists.py), chains of faults drawn by a seed (callchains.py), and calls that planrun
+itself cuts off (callcuts.py).
 """
 
 from __future__ import annotations
@@ -23,13 +25,16 @@ from planrun.llm import process
 from planrun.llm.budget import estimate
 from planrun.llm.credentials import endpoint_of
 from planrun.llm.process import ModelProcess
-from planrun.model.call import Answer, Request
-from tests.fakes.messages import KEY, FakeMessages
+from planrun.model.call import Answer, Request, Usage
+from tests.fakes.messages import KEY, FakeMessages, Tokens
 from tests.fakes.messages.script import as_script
+from tests.proofs.callchains import chains
+from tests.proofs.callcuts import CUTS, cut_off
 from tests.proofs.callrows import KINDS, TIMES, Row
+from tests.proofs.calltwists import TWISTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tests.fakes.messages import Entry
 
@@ -39,6 +44,8 @@ HURRY = 4.0
 """The same where it is to be too short."""
 BACKOFF = 0.02
 PATH = "/usr/bin:/bin"
+ROWS = {**KINDS, **TWISTS, "chains": chains(12, seed=1)}
+"""The rows of the short form; the long one draws more chains."""
 FAULTS: dict[str, tuple[str, str, str, str]] = {
     "cut answers are whole": (
         "stops",
@@ -82,6 +89,14 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         '*[f"without:{each}" for each in lacking]',
         "*[]",
     ),
+    "order unwatched": ("disorder", "asking.py", "if kind in KINDS:", "if not kind:"),
+    "pieces get lost": ("chains", "asking.py", "self._texts.append(text)", "self._texts[:] = [text]"),
+    "malformed without end": (
+        "content",
+        "outcomes.py",
+        "message=told, repeat=1)",
+        "message=told, repeat=None)",
+    ),
     "no deadline": ("silence", "serving.py", 'call.cut("late", f"the', 'print("late", f"the'),
 }
 """Faults to plant into a copy of the process: which rows show it, file, text, other text."""
@@ -106,7 +121,7 @@ class Stage:
 
     def play(self, row: Row, *, is_silent: bool = False) -> list[str]:
         """Ask once under the row's script; returns what is not as it has to be."""
-        model = self._warm()
+        model = self.warm()
         self.api.script = as_script(row.replies())
         before = len(self.api.journal.entries)
         fields = {"seconds": HURRY if is_silent else SECONDS, "retries": TIMES - 1, **row.request}
@@ -128,7 +143,7 @@ class Stage:
             self._model.close()
             self._model = None
 
-    def _warm(self) -> ModelProcess:
+    def warm(self) -> ModelProcess:
         """Return a process that has loaded what it needs, so that time is spent on the row alone."""
         if self._model and self._model.pid:
             return self._model
@@ -175,6 +190,8 @@ def judge(row: Row, request: Request, answer: Answer, entries: list[Entry]) -> I
         yield f"the message is {answer.message!r}"
     if bool(answer.text) != (answer.ending == "answered"):
         yield f"the text is {answer.text!r}"
+    if row.text is not None and answer.text != row.text:
+        yield f"the text is {answer.text!r}, not {row.text!r}"
     if answer.ending != "answered" and not answer.message:
         yield "there is no message"
     if KEY in repr(answer) or "Traceback" in answer.message or len(answer.message.splitlines()) > 1:
@@ -188,11 +205,16 @@ def _counted(answer: Answer, request: Request, entries: list[Entry]) -> Iterator
     most = len(entries) * (estimate(request) + request.max_tokens) + sum(e.told.total for e in entries)
     if not due <= answer.usage.total <= most:
         yield f"{answer.usage} where {due} is due, and {most} is the most"
-    told = sum(entry.told.total for entry in entries)
-    if not answer.is_estimate and answer.usage.total != told:
+    told = sum((entry.told for entry in entries), Tokens())
+    if not answer.is_estimate and _tokens(answer.usage) != told:
         yield f"{answer.usage} is told as exact where the service told {told}"
-    if answer.is_estimate and told == due and all(entry.ended == "whole" for entry in entries):
+    if answer.is_estimate and told.total == due and all(entry.ended == "whole" for entry in entries):
         yield f"{answer.usage} is told as an estimate where the service told all"
+
+
+def _tokens(usage: Usage) -> Tokens:
+    """Return usage as the service has it."""
+    return Tokens(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
 
 
 def _sent(entries: list[Entry]) -> Iterator[str]:
@@ -220,13 +242,15 @@ def planted(fault: str) -> Iterator[str]:
         yield str(copy / "llm" / "worker" / "__main__.py")
 
 
-def play_all(fault: str = "", kinds: Sequence[str] = tuple(KINDS)) -> tuple[Counter[str], list[str]]:
-    """Play rows; returns how many of each kind, and what is not as it has to be."""
+def play_all(
+    fault: str = "", kinds: Sequence[str] = tuple(ROWS), rows: Mapping[str, Sequence[Row]] = ROWS
+) -> tuple[Counter[str], list[str]]:
+    """Play rows of some kinds; returns how many of each, and what is not as it has to be."""
     counts: Counter[str] = Counter()
     problems: list[str] = []
     with planted(fault) as main, Stage(main) as stage:
         for kind in kinds:
-            for row in KINDS[kind]:
+            for row in rows[kind]:
                 problems += stage.play(row, is_silent=kind == "silence")
                 counts[kind] += 1
                 if kind == "features":  # what a process learned of a service it keeps to
@@ -238,13 +262,20 @@ def main(words: Sequence[str]) -> int:
     """Run the proof; 1 when a row does not hold, or a planted fault was not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.proofs calls", description=__doc__)
     parser.add_argument("--fault", choices=FAULTS, help="plant this one only, and show what it breaks")
+    parser.add_argument("--chains", type=int, default=400, help="chains of faults that are drawn")
+    parser.add_argument("--seed", type=int, default=0, help="what they are drawn by; 0: the time of day")
     chosen = parser.parse_args(words)
+    seed = chosen.seed or int(time.time())
     began = time.monotonic()
     if chosen.fault:
         _, problems = play_all(chosen.fault, [FAULTS[chosen.fault][0]])
         print(f"planted fault: {chosen.fault}", *problems, sep="\n")
         return 0 if problems else 1
-    counts, problems = play_all()
+    counts, problems = play_all(rows={**ROWS, "chains": chains(chosen.chains, seed)})
+    for cut in CUTS.values():
+        with Stage() as stage:
+            problems += cut_off(stage, *cut)
+    print(f"seed {seed}; {len(CUTS)} calls cut off by planrun itself")
     for kind, count in counts.items():
         print(f"{kind}: {count} rows, each by a real server to the real process")
     print(f"{len(problems)} not as they have to be", *problems, sep="\n")
