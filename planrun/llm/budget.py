@@ -46,11 +46,12 @@ class OverrunError(Exception):
 class Held:
     """What is reserved for one call, until it is settled."""
 
-    __slots__ = ("amounts", "is_open", "longest")
+    __slots__ = ("amounts", "is_open", "longest", "paid")
 
-    def __init__(self, amounts: Mapping[str, float], longest: int = 0) -> None:
+    def __init__(self, amounts: Mapping[str, float]) -> None:
         self.amounts = dict(amounts)
-        self.longest = longest  # tokens of an answer
+        self.longest = 0  # tokens of an answer
+        self.paid = 1  # how many attempts may cost something
         self.is_open = True
 
     @property
@@ -91,15 +92,22 @@ class Account:
         """How much of a resource is reserved for calls under way."""
         return self._held.get(name, 0.0)
 
-    def reserve(self, wanted: Mapping[str, float], at: str, longest: int = 0) -> Held:
-        """Hold what a call takes at most, in every account that pays for it; raises OverrunError."""
+    def reserve(
+        self, wanted: Mapping[str, float], at: str, better: Mapping[str, float] | None = None
+    ) -> Held:
+        """Hold what a call takes at most, in every account that pays for it; raises OverrunError.
+
+        `better`: what is held instead where there is room for that.
+        """
         with self._lock:
+            if better is not None and all(account._has_room(better) for account in self._chain()):
+                wanted = better
             for account in self._chain():
                 account._refuse(wanted, at)
             for account in self._chain():
                 for name, value in wanted.items():
                     account._held[name] = account.held(name) + value
-        return Held(wanted, longest)
+        return Held(wanted)
 
     def settle(self, held: Held, spent: Mapping[str, float], at: str) -> list[ev.BudgetCrossed]:
         """Give back what was held and count what was spent instead; returns which levels that crosses."""
@@ -130,6 +138,13 @@ class Account:
         while account is not None:
             yield account
             account = account._whole
+
+    def _has_room(self, wanted: Mapping[str, float]) -> bool:
+        return all(
+            self.used(name) + self.held(name) + wanted.get(name, 0.0) <= limit + _SLACK
+            for name, limit in self.limits.items()
+            if wanted.get(name)
+        )
 
     def _refuse(self, wanted: Mapping[str, float], at: str) -> None:
         for name, limit in self.limits.items():
@@ -200,7 +215,10 @@ class Budget:
         return found
 
     def reserve(self, request: Request, at: str) -> Held:
-        """Hold what a call takes at most; raises OverrunError when there is no room for that."""
+        """Hold what a call takes at most; raises OverrunError when there is no room for that.
+
+        Where there is room, that is what two attempts take: one may break off after it has cost something.
+        """
         tokens = estimate(request)
         wanted: dict[str, float] = {"tokens": float(tokens + request.max_tokens), "turns": 1.0}
         price = self.prices.most(request.model, tokens, request.max_tokens) if self.prices else None
@@ -208,7 +226,12 @@ class Budget:
             wanted["usd"] = price
         elif any("usd" in account.limits for account in self.account._chain()):
             raise OverrunError(f'what "{request.model}" costs is not known, and USD are limited', None)
-        return self.account.reserve(wanted, at, request.max_tokens)
+        paid = request.paid if request.retries else 1
+        better = {name: value * (1 if name == "turns" else paid) for name, value in wanted.items()}
+        held = self.account.reserve(wanted, at, better)
+        held.longest = request.max_tokens
+        held.paid = paid if held.amounts["tokens"] > wanted["tokens"] else 1
+        return held
 
     def usage(self, request: Request, answer: Answer) -> dict[str, float]:
         """Return what a call used as the ledger has it, with its price where that is known."""

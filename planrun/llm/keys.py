@@ -63,7 +63,9 @@ def key_of(request: Request) -> str:
 def canonical(request: Request) -> str:
     """Return what the key is the hash of, as JSON."""
     asked: dict[str, Any] = {
-        name: value for name, value in vars(request).items() if name not in ("seconds", "retries", "purpose")
+        name: value
+        for name, value in vars(request).items()
+        if name not in ("seconds", "retries", "paid", "purpose")
     }
     asked["messages"] = settled(asked["messages"])
     return json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

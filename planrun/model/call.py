@@ -43,6 +43,7 @@ class Request(Record):
     effort: str = ""
     seconds: float = 120.0
     retries: int = 5
+    paid: int = 2  # how many attempts may cost something; one that the service turned down does not
 
 
 class Usage(Record):

@@ -23,7 +23,7 @@ _OUTCOMES = {
     "invalid": "the model wrote no plan that may be used",
     "infeasible": "the model says that there is no way",
     "failed": "no answer could be had",
-    "budget": "nothing more may be asked",
+    "budget": "there is no new plan",
     "stopped": "the planning was stopped",
 }
 
@@ -89,6 +89,8 @@ def told(
     if event.outcome == "revised":
         return "completed", f"the run goes on with version {event.plan.get('version', '')} of its plan"
     why = _OUTCOMES.get(event.outcome, event.outcome)
+    if event.outcome == "budget":  # what is used up is told by what comes next
+        return "partial", why
     return "partial", line(f"{why}: {event.message}" if event.message else why)
 
 

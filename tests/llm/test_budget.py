@@ -30,6 +30,7 @@ def request(text: str = "x" * 2000, longest: int = 1000) -> Request:
         system=(text,),
         messages=(),
         max_tokens=longest,
+        paid=1,
     )
 
 
@@ -122,6 +123,17 @@ def test_levels_on_record_are_not_told_again() -> None:
     assert levels(budget.account.due(AT)) == []
     larger = Budget("plan", {"tokens": 1100}, {"tokens": 960}, before)
     assert levels(larger.account.due(AT)) == [80]  # of another limit nobody was told
+
+
+def test_a_second_attempt_that_costs_is_paid_for_where_there_is_room() -> None:
+    """Twice as much is held; near a limit only one attempt may cost something."""
+    budget = Budget("plan", {"tokens": 6000, "turns": 9}, {})
+    first = budget.reserve(request().but(paid=2), AT)
+    assert (first.paid, first.amounts) == (2, {"tokens": 4400, "turns": 1})
+    budget.settle(first, answered(input_tokens=3000))
+    second = budget.reserve(request().but(paid=2), AT)
+    assert (second.paid, second.amounts["tokens"]) == (1, 2200)
+    assert Budget("plan", {}, {}).reserve(request().but(paid=2, retries=0), AT).paid == 1
 
 
 def test_a_part_pays_from_the_whole() -> None:

@@ -155,7 +155,8 @@ class Conversation:
             request=key_of(request),
             reserved=held.recorded,
         )
-        self._model.ask(request.but(seconds=max(0.001, min(self._llm.timeout, self._left()))))
+        request = request.but(seconds=max(0.001, min(self._llm.timeout, self._left())))
+        self._model.ask(request if held.paid == request.paid else request.but(paid=held.paid))
         answer = None if not self._stopped else self._ended()
         while answer is None:
             answer = self._model.wait(0)

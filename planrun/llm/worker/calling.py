@@ -79,6 +79,8 @@ class Caller:
         tries = f" ({all_in_all + 1} tries)" if all_in_all else ""
         if outcome.repeat == 0:
             return outcome.message + tries
+        if not call.tally.may_cost_more:
+            return f"{outcome.message}{tries}; nothing is reserved for one more that costs something"
         if all_in_all >= call.request.retries or (outcome.repeat is not None and same >= outcome.repeat):
             return outcome.message + tries
         pause = self._pause(outcome, all_in_all)

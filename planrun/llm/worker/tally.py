@@ -18,6 +18,7 @@ class Tally:
 
     def __init__(self, request: Request) -> None:
         self.attempts = 0
+        self._paid = 0  # attempts before this one that may have cost something
         self._request = request
         self._before = Usage()
         self._is_estimate = False
@@ -26,6 +27,7 @@ class Tally:
     def begin(self) -> None:
         """One more attempt; what the one before used up stays counted."""
         usage, is_estimate = self.spent()
+        self._paid += self._sent
         self._before, self._is_estimate = usage, is_estimate
         self._forget()
         self.attempts += 1
@@ -40,6 +42,11 @@ class Tally:
     def sent(self) -> None:
         """The request is on its way."""
         self._sent = True
+
+    @property
+    def may_cost_more(self) -> bool:
+        """Whether what is reserved for the call pays for one more attempt."""
+        return self._paid + self._sent < self._request.paid
 
     def declined(self) -> None:
         """The service answered with an error: such an attempt costs nothing."""
