@@ -64,8 +64,9 @@ def _panel(found: Inspected) -> Iterator[str]:
         yield f"language model: {totals_line(state)}"
     yield ""
     icons = facts.ICONS if speaks_unicode() else facts.ASCII_ICONS
+    labels = facts.labels(state)
     for step in state.steps.values():
-        yield step_line(step, icons)
+        yield step_line(step, icons, labels=labels)
         yield from [f"    {printable(' '.join(reason.split()))}" for reason in progress.why(found, step)]
     yield from _at_rest(found)
     coming = progress.next_steps(state)

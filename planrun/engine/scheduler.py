@@ -180,8 +180,9 @@ class Scheduler:
             if self.state.steps[step.id].ended:
                 continue
             if step.id in replaced:
-                others = ", ".join([other.id for other in steps if step.id in other.replaces])
-                self._move(step.id, "skipped", "replaced_by_replan", others)
+                others = [other.id for other in steps if step.id in other.replaces]
+                told = f"{', '.join(others)} {'takes' if len(others) == 1 else 'take'} its place"
+                self._move(step.id, "skipped", "replaced_by_replan", told)
             elif selected is not None and step.id not in selected:
                 self._move(step.id, "skipped", step.left_out)
 

@@ -164,7 +164,7 @@ class RunState:
 
     def __init__(self, plan: Plan, versions: Mapping[int, Plan] | None = None) -> None:
         self.plan = plan
-        self.versions = versions or {}  # every plan that an event may go on with
+        self.versions = versions or {plan.version: plan}  # every plan that an event may go on with
         self.steps = {step.id: StepState(step) for step in plan.steps}
         self.dropped: dict[str, StepState] = {}  # of steps that earlier versions of the plan had
         self.handlers, self.replaced = _handlers(plan)

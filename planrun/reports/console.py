@@ -99,7 +99,7 @@ class Console:
             if step.ended:  # of the run that is resumed
                 self._tally.end(name, None)
         self._began = self._spoken = self._drawn = screen.now()
-        self._steps = state.steps
+        self._steps, self._labels = state.steps, facts.labels(state)
         self._broken = False
         self._pending: list[str] = []
         self._problems: list[str] = []  # failed steps, for annotations
@@ -205,6 +205,9 @@ class Console:
     ) -> None:
         from planrun.reports import planning  # few runs ask a model
 
+        for name in state.steps.keys() - self._steps.keys():
+            self._tally.add(name)
+        self._steps, self._labels = state.steps, facts.labels(state)
         icon, told = planning.told(event, state)
         if icon == "partial" or not self.look.quiet:
             self._say(f"{self._icon(icon)} {told}\n")
@@ -222,7 +225,7 @@ class Console:
         failed = step.status == "failed"
         if (self.look.quiet and not failed) or step.reason == "not_selected":
             return
-        title = _title(step)
+        title = facts.title(step, self._labels)
         body = self._body(step, failed=failed)
         if self.look.sections and body:
             self._say(self.look.sections.group(f"{self._icons[step.status]} {title}", body))
@@ -351,15 +354,6 @@ class Console:
         self._screen.write("".join(self._pending), bar)
         self._pending.clear()
         return 1.0 if self._tally.running else None  # the elapsed time goes on counting
-
-
-def _title(step: StepState) -> str:
-    """`test: Unit tests (12.3s)`; a failed step shows its time, too."""
-    title = f": {line(step.step.title)}" if step.step.title else ""
-    details = facts.details(step)
-    if step.status == "failed" and step.tries:
-        details += f", {facts.seconds(facts.duration(step))}"
-    return f"{facts.name(step)}{title} ({details})"
 
 
 def _folder(paths: Mapping[str, str]) -> str:

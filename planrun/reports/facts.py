@@ -7,7 +7,7 @@ from planrun.reports.clean import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from planrun.model.events import AttemptEnded, RunEnding
     from planrun.model.state import AttemptState, RunState, StepState
@@ -192,6 +192,34 @@ def elapsed(state: RunState) -> float:
 def name(step: StepState) -> str:
     """The id of a step in one clean line that is never empty; ids made from values may hold anything."""
     return line(step.step.id).strip() or "step"
+
+
+def labels(state: RunState) -> Mapping[str, str]:
+    """What steps are called that take the place of others, by id: 3' for the one that replaces 3."""
+    if not state.replaced:
+        return {}
+    from planrun.reports.versions import lineage
+
+    return lineage(state.plan)
+
+
+def named(step: StepState, labels: Mapping[str, str]) -> tuple[str, str]:
+    """Return what a step is called, and what that adds to its details: `3'`, `replan as 7, `."""
+    label = labels.get(step.step.id) if labels else None
+    return (line(label), f"replan as {name(step)}, ") if label else (name(step), "")
+
+
+def title(step: StepState, labels: Mapping[str, str]) -> str:
+    """Return `test: Unit tests (12.3s)`, clean; a failed step shows its time, too."""
+    called, added = named(step, labels)
+    about = f": {line(step.step.title)}" if step.step.title else ""
+    spent = f", {seconds(duration(step))}" if step.status == "failed" and step.tries else ""
+    return f"{called}{about} ({added}{details(step)}{spent})"
+
+
+def is_revised(state: RunState) -> bool:
+    """Whether there is more to say of a run's plan than its name."""
+    return state.plan.version > 1 or bool(state.planning and state.planning.ended)
 
 
 def duration(step: StepState) -> float:

@@ -143,6 +143,7 @@ class _Writer:
             "planrun.verdict": state.ended.verdict if state.ended else "",
             "planrun.step_seconds": f"{spent:.3f}",  # the suite's time is wall clock: steps overlap
             **_of_models(state),
+            **_of_versions(state),
         }
         rows = [
             f'<property name="{name}" value={quoted(value)}/>\n' for name, value in values.items() if value
@@ -226,6 +227,15 @@ class _Writer:
         text = read(self.rundir, log, limit).replace("[[ATTACHMENT|", "[ [ATTACHMENT|")
         self.room -= len(escape(text).encode())
         return text
+
+
+def _of_versions(state: RunState) -> dict[str, str]:
+    """What became of the plan, as properties; none where it is the file."""
+    if not facts.is_revised(state) and not state.replaced:
+        return {}
+    from planrun.reports.versions import properties  # few plans are revised
+
+    return properties(state)
 
 
 def _of_models(state: RunState) -> dict[str, str]:

@@ -6,6 +6,7 @@ Keys are only ever added. What planrun cannot know yet is null, zero or empty, n
 from __future__ import annotations
 
 from planrun.model.jsontext import dumps, number, quote, well_formed
+from planrun.reports.facts import is_revised
 from planrun.reports.policies import LET_RUN, any_gate, policy_of, risk_of, risk_totals
 
 TYPE_CHECKING = False
@@ -83,7 +84,13 @@ def _run(state: RunState) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": started.run if started else "",
-        "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
+        "plan": {
+            "name": plan.name,
+            "version": plan.version,
+            "digest": plan.digest,
+            "file": plan.file,
+            "versions": _versions(state),
+        },
         "status": state.status,
         "verdict": ended.verdict if ended else None,
         "exit_code": state.exit_status,
@@ -97,6 +104,15 @@ def _run(state: RunState) -> dict[str, Any]:
         "llm": _models(state),
         "summary": state.summary(),
     }
+
+
+def _versions(state: RunState) -> list[dict[str, Any]]:
+    """Every plan that the run went by; empty where that is the file alone."""
+    if not is_revised(state):
+        return []
+    from planrun.reports.versions import as_data  # few plans are
+
+    return as_data(state)
 
 
 def _gates(state: RunState) -> dict[str, Any]:
@@ -160,6 +176,7 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
     step = state.step
     depends_on = ",".join([quote(edge.on) for edge in step.edges]) if step.edges else ""
     outputs = dumps(state.outputs) if state.outputs else "{}"
+    replaces = dumps(step.replaces) if step.replaces else "[]"
     tries = state.attempts
     attempts = _attempt(tries[0]) if len(tries) == 1 else ",".join([_attempt(attempt) for attempt in tries])
     return (
@@ -167,7 +184,7 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
         f'{natures.text(state)},"decision":{_decision(state)},'
         f'"status":"{state.status}","reason":{quote(state.reason)},'
         f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
-        f'"depends_on":[{depends_on}],"outputs":{outputs},'
+        f'"depends_on":[{depends_on}],"replaces":{replaces},"outputs":{outputs},'
         f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
         f'"attempts":[{attempts}]}}'
     )

@@ -13,7 +13,7 @@ from planrun.reports.verdicts import forgiven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import BinaryIO
 
     from planrun.model.state import RunState, StepState
@@ -48,10 +48,16 @@ def write_markdown(
     if chart:
         page.add(f"\n## Graph\n\n```mermaid\n{chart}```\n")
     page.add("\n## Steps\n\n")
-    _rows(state, page, lambda step: f"- {step_line(step)}\n")
+    labels = facts.labels(state)
+    _rows(state, page, lambda step: f"- {step_line(step, labels)}\n")
     if page.add(_TABLE):
         spans = {name: code(name) for name in state.steps}
         _rows(state, page, lambda step: _table_row(step, spans))
+    if facts.is_revised(state):
+        from planrun.reports.versions import page_section as versions_section  # few plans are
+
+        if not page.add(versions_section(state)):
+            page.missing += 1
     if state.planning is not None:
         from planrun.reports.planning import page_section  # few runs ask a model
 
@@ -68,13 +74,14 @@ def _chart(state: RunState) -> str:
     return flowchart(state)
 
 
-def step_line(step: StepState) -> str:
+def step_line(step: StepState, labels: Mapping[str, str]) -> str:
     """Return `✓ Step 1: title (12.3s, 1.2K tokens)`, escaped; a step without a title shows its id only."""
     details = facts.details(step)
     if step.status != "completed":  # then it is all our own words
         details = inline(details)
     title = f": {inline(step.step.title)}" if step.step.title else ""
-    return f"{ICONS[step.status]} Step {inline(facts.name(step))}{title} ({details})"
+    called, added = facts.named(step, labels)
+    return f"{ICONS[step.status]} Step {inline(called)}{title} ({inline(added) if added else ''}{details})"
 
 
 class _Page:
@@ -160,7 +167,7 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
 
 def _failure(state: RunState, step: StepState) -> str:
     """Heading, reason and circumstances of a failure."""
-    rows = [f"\n### {step_line(step)}\n\n{inline(facts.sentence(step), 1000)}\n\n"]
+    rows = [f"\n### {step_line(step, facts.labels(state))}\n\n{inline(facts.sentence(step), 1000)}\n\n"]
     attempt = facts.last(step)
     last = attempt.ended if attempt else None
     error = last.error if last else None

@@ -75,8 +75,12 @@ class Tally:
         self._known = 0.0
         self._unknown = 0
         for name in steps:
-            self.total += 1
-            self._count(name, 1)
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Take note of one more step."""
+        self.total += 1
+        self._count(name, 1)
 
     def _count(self, name: str, sign: int) -> None:
         if name in self._expected:

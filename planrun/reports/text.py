@@ -9,6 +9,7 @@ from planrun.reports.policies import any_gate, in_force, risk_totals, totals_lin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import BinaryIO
 
     from planrun.model.state import RunState, StepState
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
     out.write(f"{facts.heading(state)}\n\n".encode())
-    out.writelines(f"{step_line(step)}\n".encode() for step in state.steps.values())
+    labels = facts.labels(state)
+    out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in state.steps.values())
     out.write(_summary(state).encode())
+    if facts.is_revised(state):
+        from planrun.reports.versions import text_rows  # few plans are
+
+        out.write("".join([f"{row}\n" for row in ("", *text_rows(state))]).encode())
     if any_gate(state):
         from planrun.reports.waiting import told  # few runs have any
 
@@ -28,10 +34,16 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
             out.write(_failure(state, rundir, step).encode())
 
 
-def step_line(step: StepState, icons: dict[str, str] = ICONS) -> str:
-    """Return `✓ Step 1: title (12.3s, 1.2K tokens)`; a step without a title shows its id only."""
+def step_line(
+    step: StepState, icons: dict[str, str] = ICONS, *, labels: Mapping[str, str] | None = None
+) -> str:
+    """Return `✓ Step 1: title (12.3s, 1.2K tokens)`; a step without a title shows its id only.
+
+    `labels`: what steps are called that take the place of others.
+    """
     title = f": {line(step.step.title)}" if step.step.title else ""
-    return f"{icons[step.status]} Step {facts.name(step)}{title} ({facts.details(step)})"
+    called, added = facts.named(step, labels or {})
+    return f"{icons[step.status]} Step {called}{title} ({added}{facts.details(step)})"
 
 
 def _summary(state: RunState) -> str:
@@ -60,7 +72,7 @@ def _end(state: RunState) -> str:
 def _failure(state: RunState, rundir: str, step: StepState) -> str:
     """A failure with its place in the plan, its reason and the end of its log."""
     tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
-    rows = [f"\n{step_line(step)}{tolerated}"]
+    rows = [f"\n{step_line(step, labels=facts.labels(state))}{tolerated}"]
     rows.append(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}")
     if step.rule:
         rows.append(f"  denied by {line(step.rule)}")

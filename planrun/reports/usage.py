@@ -106,6 +106,8 @@ def as_data(state: RunState, planning: Planning) -> dict[str, Any]:
                 "message": ended.message,
                 "rounds": ended.rounds,
                 "version": ended.plan.get("version"),
+                "refusals": [dict(refusal) for refusal in ended.refusals],
+                "problems": list(ended.problems),
             }
             for ended in planning.ended
         ],

@@ -76,6 +76,7 @@ def test_every_key_of_ledger_json_is_described() -> None:
         "gate": schema["definitions"]["gate"],
         "attempt": schema["definitions"]["attempt"],
         "llm": schema["definitions"]["llm"],
+        "version": schema["definitions"]["version"],
         "call": schema["definitions"]["call"],
     }
     for name, part in parts.items():

@@ -135,7 +135,7 @@ def test_a_failure_is_planned_anew() -> None:
     assert sorted(world.started) == ["1", "2", "3", "5", "6", "7"]
     assert world.started[-2:] == ["6", "7"]
     moved = [event for event in world.events if isinstance(event, ev.StepMoved)]
-    assert [(event.step, event.message) for event in moved] == [("4", "7")]
+    assert [(event.step, event.message) for event in moved] == [("4", "7 takes its place")]
 
 
 def test_a_partial_verdict_fails_a_strict_run() -> None:

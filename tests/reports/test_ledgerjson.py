@@ -66,7 +66,13 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert value == {
         "schema_version": 1,
         "run_id": RUN,
-        "plan": {"name": "release", "version": 1, "digest": DIGEST, "file": "plans/release.yml"},
+        "plan": {
+            "name": "release",
+            "version": 1,
+            "digest": DIGEST,
+            "file": "plans/release.yml",
+            "versions": [],
+        },
         "status": "failed",
         "verdict": "failed",
         "exit_code": 1,
@@ -109,6 +115,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "reason": "timeout",
         "flaky": False,
         "depends_on": [],
+        "replaces": [],
         "outputs": {},
         "estimated_tokens": 0,
         "usage": NONE,

@@ -1,0 +1,204 @@
+"""What became of a run's plan: its versions, what each of them changed, and who stands in for whom.
+
+A step that takes the place of another is called as that one is, with one more prime: 3', and 3'' when that failed, too.
+Loaded for runs whose plan has such steps or was revised.
+"""
+
+from __future__ import annotations
+
+from planrun.reports import facts
+from planrun.reports.clean import line
+from planrun.reports.mdtext import code, inline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from planrun.model.events import PlanningEnded, RunResumed, RunStarted
+    from planrun.model.plan import Plan, Step
+    from planrun.model.state import RunState
+
+    Cause = RunStarted | RunResumed | PlanningEnded
+
+_MOST = 50  # steps that are named of one version, and plannings that are shown
+_OUTCOMES = {
+    "denied": "what the model wrote is not allowed, and none of it ran",
+    "invalid": "the model wrote no plan that may be used",
+    "infeasible": "the model says that there is no way",
+    "failed": "no answer could be had",
+    "budget": "nothing more may be asked",
+    "stopped": "the planning was ended before there was an answer",
+}
+
+
+def lineage(plan: Plan) -> dict[str, str]:
+    """Return what the steps are called that take the place of others, by id."""
+    found: dict[str, str] = {}
+    replacing = {step.id: step.replaces[0] for step in plan.steps if step.replaces}
+    for name in replacing:
+        at, primes = name, ""
+        while at in replacing and len(primes) <= len(replacing):
+            at, primes = replacing[at], primes + "'"
+        found[name] = at + primes
+    return found
+
+
+def versions(state: RunState) -> list[dict[str, Any]]:
+    """Return every plan that a run went by, the first one first, as plain data.
+
+    Keys: version, digest, sha256 (of its copy in the run's folder), cause (file, resume, expand, replan), at, model,
+    message, added (ids of new steps), replaced (id to the ids that take its place).
+    """
+    found: list[dict[str, Any]] = []
+    before: Plan | None = None
+    for cause in _causes(state):
+        named = cause.plan
+        if found and found[-1]["version"] == named.get("version"):
+            found[-1] |= {
+                "digest": named.get("digest", "")
+            }  # the same text, with other scripts or parameters
+            continue
+        plan = state.versions.get(named.get("version", 1)) or (state.plan if not found else None)
+        found.append(_version(cause, state, plan, before))
+        before = plan
+    return found
+
+
+def _causes(state: RunState) -> list[Cause]:
+    """Return the events that name a plan, in the order of their times."""
+    found: list[Cause] = [state.started] if state.started else []
+    later: list[Cause] = [*state.resumed]
+    later += [event for event in (state.planning.ended if state.planning else ()) if event.plan]
+    return [*found, *sorted([event for event in later if event.plan], key=lambda event: event.at)]
+
+
+def _version(cause: Cause, state: RunState, plan: Plan | None, before: Plan | None) -> dict[str, Any]:
+    purpose = getattr(cause, "purpose", "")
+    kind = purpose or ("resume" if hasattr(cause, "rerun") else "file")
+    old = {step.id for step in before.steps} if before else set()
+    steps = [step for step in plan.steps if step.id not in old] if plan and before else []
+    replaced: dict[str, list[str]] = {}
+    for step in steps:
+        for name in step.replaces:
+            replaced.setdefault(name, []).append(step.id)
+    return {
+        "version": cause.plan.get("version", 1),
+        "digest": cause.plan.get("digest", ""),
+        "sha256": cause.plan.get("sha256", ""),
+        "file": cause.plan.get("file", ""),
+        "cause": kind,
+        "at": cause.at,
+        "model": _model(state, cause) if purpose else "",
+        "message": getattr(cause, "message", ""),
+        "added": [step.id for step in steps],
+        "replaced": replaced,
+    }
+
+
+def _model(state: RunState, cause: Cause) -> str:
+    planning = state.planning
+    if planning is None:
+        return ""
+    pairs = zip(planning.started, planning.ended, strict=False)
+    return next((started.model for started, ended in pairs if ended is cause), "")
+
+
+def as_data(state: RunState) -> list[dict[str, Any]]:
+    """Return the versions of a run's plan for `ledger.json`."""
+    return versions(state)
+
+
+def properties(state: RunState) -> dict[str, str]:
+    """Return what a test report says of the versions."""
+    found = {"planrun.plan_version": str(state.plan.version)}
+    if state.planning and (count := state.planning.count("replan")):
+        found["planrun.replans"] = str(count)
+    labels = lineage(state.plan)
+    if labels:
+        found["planrun.lineage"] = line(
+            ", ".join([f"{name}={label}" for name, label in list(labels.items())[:_MOST]])
+        )
+    return found
+
+
+# For people.
+
+
+def text_rows(state: RunState) -> Iterator[str]:
+    """Yield lines of text: each version with what it changed, each planning that came to nothing."""
+    yield "Plan versions"
+    for version in versions(state):
+        yield f"  v{version['version']}: {_origin(version)}, digest {version['digest'][:12]}"
+        if version["message"]:
+            yield f"      {line(version['message'])}"
+        for told in _changes(state, version):
+            yield f"      {line(told)}"
+    for ended in _fruitless(state):
+        yield f"  {line(_told(ended))}"
+        for told in _grounds(ended):
+            yield f"      {line(told)}"
+
+
+def page_section(state: RunState) -> str:
+    """Return a section of a markdown page with the same."""
+    rows = ["\n## Plan versions\n\n"]
+    for version in versions(state):
+        rows.append(
+            f"- **v{version['version']}:** {inline(_origin(version), 1000)}, digest {code(version['digest'][:12])}\n"
+        )
+        if version["message"]:
+            rows.append(f"  - {inline(version['message'], 1000)}\n")
+        rows += [f"  - {inline(told, 500)}\n" for told in _changes(state, version)]
+    for ended in _fruitless(state):
+        rows.append(f"- {inline(_told(ended), 1500)}\n")
+        rows += [f"  - {inline(told, 1000)}\n" for told in _grounds(ended)]
+    return "".join(rows)
+
+
+def _origin(version: Mapping[str, Any]) -> str:
+    """Say where a version comes from."""
+    cause, model = version["cause"], version["model"] or "a model"
+    if cause == "replan":
+        return f"planned anew by {model}"
+    if cause == "expand":
+        return f"made concrete by {model}"
+    return f"`resume --plan {version['file']}`" if cause == "resume" else str(version["file"])
+
+
+def _changes(state: RunState, version: Mapping[str, Any]) -> Iterator[str]:
+    """Say in words what a version added and put in the place of what."""
+    plan = state.versions.get(version["version"])
+    steps: dict[str, Step] = {step.id: step for step in plan.steps} if plan else {}
+    for name in version["added"][:_MOST]:
+        step = steps.get(name)
+        title = f": {step.title}" if step and step.title else ""
+        instead = f", in the place of {', '.join(step.replaces)}" if step and step.replaces else ""
+        yield f"+ step {name}{title}{instead}"
+    if len(version["added"]) > _MOST:
+        yield f"and {len(version['added']) - _MOST} more"
+    for name, others in list(version["replaced"].items())[:_MOST]:
+        found = state.steps.get(name)
+        ended = f"{found.status}: {facts.cause(found)}" if found and found.ended else "replaced"
+        yield f"- step {name} ({ended}), replaced by {', '.join(others)}"
+
+
+def _fruitless(state: RunState) -> list[PlanningEnded]:
+    """Return the plannings that made no version."""
+    ended = state.planning.ended if state.planning else []
+    return [event for event in ended if event.outcome != "revised"][:_MOST]
+
+
+def _told(ended: PlanningEnded) -> str:
+    what = "planning anew" if ended.purpose == "replan" else "making concrete"
+    why = _OUTCOMES.get(ended.outcome, ended.outcome)
+    message = f": {ended.message}" if ended.message and not ended.refusals else ""
+    return f"{what} {', '.join(ended.steps[:_MOST])}: {why}{message}"
+
+
+def _grounds(ended: PlanningEnded) -> Iterator[str]:
+    """Name each refusal with its rule, and each problem."""
+    for refusal in ended.refusals[:_MOST]:
+        step = f"step {refusal['step']}" if refusal.get("step") else "the plan"
+        yield f"{step} denied by {refusal.get('rule', '')}: {refusal.get('reason', '')}"
+    yield from ended.problems[:_MOST]
