@@ -198,7 +198,7 @@ def labels(state: RunState) -> Mapping[str, str]:
     """What steps are called that take the place of others, by id: 3' for the one that replaces 3."""
     if not state.replaced:
         return {}
-    from planrun.reports.versions import lineage
+    from planrun.model.lineage import lineage  # few plans have such steps
 
     return lineage(state.plan)
 

@@ -1,11 +1,11 @@
-"""What became of a run's plan: its versions, what each of them changed, and who stands in for whom.
+"""What became of a run's plan: its versions, what each of them changed, and what came of plannings without one.
 
-A step that takes the place of another is called as that one is, with one more prime: 3', and 3'' when that failed, too.
-Loaded for runs whose plan has such steps or was revised.
+Loaded for runs whose plan was revised, or was to be.
 """
 
 from __future__ import annotations
 
+from planrun.model.lineage import lineage
 from planrun.reports import facts
 from planrun.reports.clean import line
 from planrun.reports.mdtext import code, inline
@@ -30,18 +30,6 @@ _OUTCOMES = {
     "budget": "nothing more may be asked",
     "stopped": "the planning was ended before there was an answer",
 }
-
-
-def lineage(plan: Plan) -> dict[str, str]:
-    """Return what the steps are called that take the place of others, by id."""
-    found: dict[str, str] = {}
-    replacing = {step.id: step.replaces[0] for step in plan.steps if step.replaces}
-    for name in replacing:
-        at, primes = name, ""
-        while at in replacing and len(primes) <= len(replacing):
-            at, primes = replacing[at], primes + "'"
-        found[name] = at + primes
-    return found
 
 
 def versions(state: RunState) -> list[dict[str, Any]]:
