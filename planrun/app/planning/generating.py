@@ -12,6 +12,7 @@ from planrun.app.planning.spending import spending
 from planrun.app.planning.talking import hold
 from planrun.app.settings import ci_context
 from planrun.errors import InvalidInput
+from planrun.llm.budget import UNITS
 from planrun.llm.complexity import classify
 from planrun.llm.patterns import draft_of
 from planrun.model import events as ev
@@ -173,7 +174,7 @@ def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswer
             calls.append(event)
             tell("synthesizing", "checking the answer")
         elif isinstance(event, ev.BudgetCrossed):
-            tell("planning", f"{event.level} % of {event.limit:g} {event.resource} are used")
+            tell("planning", f"{event.level} % of {event.limit:g} {UNITS[event.resource]} are used")
 
     return hold(talk, question, heard)
 
