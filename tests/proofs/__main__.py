@@ -22,6 +22,7 @@ from tests.proofs import (
     starts,
     surfaces,
     tamper,
+    tapes,
     values,
 )
 
@@ -44,6 +45,7 @@ PROOFS = {
     "surfaces": surfaces.main,
     "values": values.main,
     "tamper": tamper.main,
+    "tapes": tapes.main,
 }
 
 

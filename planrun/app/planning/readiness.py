@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.policy.deciding import Layers
+    from planrun.ports import Model
     from planrun.steps.runner import Steps
 
 
@@ -38,8 +39,9 @@ def replan_option(
     why = _why_not(plan, settings, environ)
     if why:
         return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
-    from planrun.app.planning.models import llm_of
+    from planrun.app.planning.models import check_recording, llm_of
 
+    check_recording(settings)
     most = plan.limits.max_replans
     model = llm_of(settings, llm).model
     times = "once" if most == 1 else f"up to {most} times"
@@ -88,11 +90,16 @@ def replanner_of(
     if not opening["options"].get("replan", {}).get("model") or session.admission is None:
         return None
     from planrun.app.planning.adopting import Adoption
-    from planrun.app.planning.models import llm_of, open_model
+    from planrun.app.planning.models import Taping, llm_of, open_model
     from planrun.app.planning.replanning import Desk, Replanner
 
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
-    desk = Desk(llm, session.admission.layers, lambda: open_model(settings, state.plan.llm), session.clock)
+    mask = session.vault.veil.mask_text if session.vault and session.vault.veil else None
+
+    def opened() -> Model:
+        return open_model(settings, state.plan.llm, taping=Taping(mask=mask, planning=state.planning))
+
+    desk = Desk(llm, session.admission.layers, opened, session.clock)
     desk.context = opening["context"]
     return Replanner(desk, steps.place, Adoption(session, steps, gates), _budget)
 
