@@ -23,8 +23,8 @@ def task(words: Sequence[str], operand: str) -> str:
         raise InvalidInput(f"{operand} is empty")
     if len(text) > MAX_TASK:
         raise InvalidInput(f"{operand} has {len(text)} characters; at most {MAX_TASK} are read")
-    if "\0" in text:
-        raise InvalidInput(f"{operand} holds the character NUL")
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput(f"{operand} is not UTF-8 text")
     return text.strip()
 
 

@@ -95,8 +95,8 @@ def _text(draft: Draft, frame: Frame, heading: Sequence[str], notes: Mapping[str
 
 
 def name_of(goal: str) -> str:
-    """Return a name for a plan: the first words of its goal; empty when they have no letters that a name can have."""
-    words = re.findall(r"[A-Za-z0-9]+", goal)[:6]
+    """Return a name for a plan: the first words of its goal; empty when it has none."""
+    words = re.findall(r"[^\W_]+", goal)[:6]
     return "-".join(words).lower()[:60].strip("-")
 
 
