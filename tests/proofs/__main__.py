@@ -22,7 +22,6 @@ from tests.proofs import (
     starts,
     surfaces,
     tamper,
-    tapes,
     values,
 )
 
@@ -45,7 +44,6 @@ PROOFS = {
     "surfaces": surfaces.main,
     "values": values.main,
     "tamper": tamper.main,
-    "tapes": tapes.main,
 }
 
 

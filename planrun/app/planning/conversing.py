@@ -204,14 +204,13 @@ class Conversation:
         return self._model.wait(None)
 
     def _answered(self, answer: Answer, usage: dict[str, float]) -> ev.ModelAnswered:
-        known = ("model", "request_id", "message", "rule", "is_estimate", "replayed")
-        given = {name: value for name in known if (value := getattr(answer, name))}  # always in this order
+        known = ("attempts", "model", "request_id", "message", "rule", "is_estimate", "replayed")
+        given = {name: value for name, value in vars(answer).items() if name in known}
         return ev.ModelAnswered(
             at=self._clock.stamp(),
             call=self._call,
             ending=answer.ending,
             usage=usage,
             duration=round(answer.duration, 3),
-            attempts=answer.attempts,
             **given,
         )
