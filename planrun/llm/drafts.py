@@ -110,6 +110,7 @@ def read(text: str, most_steps: int) -> Draft | list[Fault]:
     """Return the draft in an answer, or everything that is wrong with its shape.
 
     An answer that is not bare JSON is looked through for it: in its first fenced block, else from its first brace on.
+    Two answers in one are none.
     """
     if len(text) > MAX_ANSWER:
         return [Fault(path="$", rule="size", message=f"the answer is longer than {MAX_ANSWER} characters")]
@@ -140,9 +141,13 @@ def _data(text: str) -> Any:
         if start < 0:
             raise
         try:
-            return decoder.raw_decode(text, start)[0]
+            data, end = decoder.raw_decode(text, start)
         except ValueError as inner:
             raise inner if text[:start].strip() else error from None
+    # One of them may be a quotation of what somebody else would like to be answered.
+    if '"steps"' in text[:start] or '"steps"' in text[end:]:
+        raise ValueError("there is more than one answer")
+    return data
 
 
 def _frozen(step: dict[str, Any]) -> dict[str, Any]:

@@ -87,7 +87,8 @@ def _answer_data(answer: Answer) -> dict[str, Any]:
     data: dict[str, Any] = {"ending": answer.ending, "model": answer.model, "usage": {
         name: value for name, value in vars(answer.usage).items() if value
     }}  # fmt: skip
-    known = ("is_estimate", "attempts", "request_id", "stop_reason", "message", "rule")
+    data |= {"attempts": answer.attempts} if answer.attempts != 1 else {}
+    known = ("is_estimate", "request_id", "stop_reason", "message", "rule")
     data |= {name: vars(answer)[name] for name in known if vars(answer).get(name)}
     form, text = form_of(answer.text)
     if answer.text:

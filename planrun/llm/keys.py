@@ -32,6 +32,8 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 _DATE = r"\d{4}-\d\d-\d\d"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 _ZONE = r"(?:Z\b|[+-]\d\d:?\d\d\b)?"
 _UNIT = r"(?:ns|us|µs|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b"
@@ -40,6 +42,13 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"[^\n]*\n\[\d+ bytes left out\][^\n]*"), "<cut>"),
     (re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b"), "<run>"),
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
+    (  # `date`, syslog, mail
+        re.compile(
+            rf"\b(?:{_DAY},? +)?(?:{_MONTH} +\d{{1,2}}|\d{{1,2}} {_MONTH})\b(?:,? \d{{4}})?,? +{_CLOCK}"
+            r"(?: [+-]\d{4}\b| (?:[AP]M\b)?(?: ?[A-Z]{3,4}\b)?(?: \d{4}\b)?)?"
+        ),
+        "<time>",
+    ),
     (re.compile(rf"\b{_DATE}[T ]{_CLOCK}{_ZONE}|\b{_DATE}\b|\b{_CLOCK}{_ZONE}"), "<time>"),
     (
         re.compile(

@@ -28,6 +28,7 @@ _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker", "__ma
 _GRACE = 5.0  # seconds that the process may be late with an answer that is due, before it is ended
 _STOP_GRACE = 2.0  # the same for the answer to a stop
 _CHUNK = 1 << 16
+_PIECES = 64  # of one line that are taken at once
 BACKOFF = 2.0  # seconds before the first repeat (V-68); tests have less patience
 
 
@@ -193,16 +194,22 @@ class ModelProcess:
             self._unsent = b""
 
     def _receive(self) -> None:
-        try:
-            data = os.read(self._out, _CHUNK)
-        except BlockingIOError:
-            return
-        if not data:
-            self._lost()
-            return
-        *lines, self._unread = (self._unread + data).split(b"\n")
-        for line in lines:
-            self._take(json.loads(line))
+        """Take what came; of a long line, which comes in pieces, as many as follow each other closely."""
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        for _ in range(_PIECES):
+            try:
+                data = os.read(self._out, _CHUNK)
+            except BlockingIOError:
+                return
+            if not data:
+                self._lost()
+                return
+            *lines, self._unread = (self._unread + data).split(b"\n")
+            for line in lines:
+                self._take(json.loads(line))
+            if lines or not poll.poll(1):  # whoever waits has other things to do
+                return
 
     def _take(self, said: dict[str, Any]) -> None:
         if said["word"] == "ready":

@@ -34,6 +34,10 @@ _PRIVATE = re.compile(
     r"|(?:\.aws|\.ssh|\.gnupg|\.kube|\.docker)/.*)\Z",
     re.IGNORECASE,
 )
+# Records, reports, and recorded answers.
+_OURS = re.compile(
+    r"\A(?:\.planrun|planrun-out)/|(?:\A|/)\d{4,}-(?:generate|expand|replan)-[0-9a-f]{8}\.yml\Z"
+)
 # Likewise, unless it is a program that deals with such things.
 _TELLING = re.compile(r"(?:secret|credential|password)[^/]*\Z", re.IGNORECASE)
 _EXTENSIONS = {
@@ -95,6 +99,11 @@ def is_private(path: str) -> bool:
     if _PRIVATE.search(path):
         return True
     return _TELLING.search(path) is not None and path.rpartition(".")[2].lower() not in _LANGUAGES
+
+
+def is_ours(path: str) -> bool:
+    """Say whether planrun wrote a file about runs or questions: with it no question would be asked twice."""
+    return _OURS.search(path) is not None
 
 
 def is_told(path: str) -> bool:

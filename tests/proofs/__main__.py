@@ -14,6 +14,7 @@ from tests.proofs import (
     holds,
     kills,
     limits,
+    malicious,
     masks,
     powercut,
     races,
@@ -22,6 +23,7 @@ from tests.proofs import (
     starts,
     surfaces,
     tamper,
+    tapes,
     values,
 )
 
@@ -35,6 +37,7 @@ PROOFS = {
     "holds": holds.main,
     "kills": kills.main,
     "limits": limits.main,
+    "malicious": malicious.main,
     "masks": masks.main,
     "powercut": powercut.main,
     "races": races.main,
@@ -44,6 +47,7 @@ PROOFS = {
     "surfaces": surfaces.main,
     "values": values.main,
     "tamper": tamper.main,
+    "tapes": tapes.main,
 }
 
 

@@ -204,13 +204,14 @@ class Conversation:
         return self._model.wait(None)
 
     def _answered(self, answer: Answer, usage: dict[str, float]) -> ev.ModelAnswered:
-        known = ("attempts", "model", "request_id", "message", "rule", "is_estimate", "replayed")
-        given = {name: value for name, value in vars(answer).items() if name in known}
+        known = ("model", "request_id", "message", "rule", "is_estimate", "replayed")
+        given = {name: value for name in known if (value := getattr(answer, name))}  # always in this order
         return ev.ModelAnswered(
             at=self._clock.stamp(),
             call=self._call,
             ending=answer.ending,
             usage=usage,
             duration=round(answer.duration, 3),
+            attempts=answer.attempts,
             **given,
         )

@@ -11,14 +11,17 @@ from __future__ import annotations
 from planrun.app.judging import as_written
 from planrun.app.planning.conversing import Refused
 from planrun.app.policies import facts_of
+from planrun.expressions.tree import spelled
 from planrun.llm.faults import Fault
 from planrun.model import graph
+from planrun.model.plan import Run
 from planrun.model.record import Record
 from planrun.policy.deciding import decide
 from planrun.reports.clean import line
 from planrun.source.document import parse
 from planrun.source.node import MAPPING, SCALAR
 from planrun.source.outline import Outline
+from planrun.steps.environment import looks_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +80,7 @@ def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fa
     changed = list(_changes(plan, new, bounds))
     if changed:  # planrun's own writing has let something through: whatever the rest says
         return Refused(refusals=tuple(changed))
-    faults = [*_misnamed(plan, new, bounds), *_unguarded(plan, new, bounds)]
+    faults = [*_misnamed(plan, new, bounds), *_prying(plan, new), *_unguarded(plan, new, bounds)]
     if faults:
         return faults
     refusals = (*_unmarked(plan, new, bounds), *_denied(plan, new, bounds))
@@ -119,10 +122,6 @@ def _added(
         return
     extra = [key for key, value in told.items() if key not in WRITTEN and given.get(key) != value]
     missing = [key for key in given if key not in WRITTEN and key not in told]
-    if (
-        name != origin and "recovers" in missing
-    ):  # only the last of them has done what comes to another one's help
-        missing.remove("recovers")
     if "condition" in given and given["condition"] not in (told.get("condition"), _inner(told, given)):
         missing.append("condition")
     if extra or missing:
@@ -205,6 +204,34 @@ def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
             and (step.kind not in GUARDS or step.id in bounds.failed)
         ]
     )
+
+
+def _prying(plan: Plan, new: Sequence[str]) -> Iterator[Fault]:
+    """Yield a fault for each expression that would put a credential, or variables that nobody names, into a text."""
+    steps = {step.id: step for step in plan.steps}
+    for at, name in enumerate(new):
+        step = steps[name]
+        texts: dict[str, Any] = {"condition": step.condition}
+        if isinstance(step.action, Run):
+            texts["run"] = step.action.script
+        for key, tree in texts.items():
+            for path in _paths(tree):
+                if path[0] == "env" and (
+                    len(path) < 2 or looks_secret(str(path[1])) or path[1] in plan.secrets
+                ):
+                    message = f"{spelled(path)} may hold a secret, which is no value for an expression"
+                    yield Fault(path=f"steps[{at}].{key}", rule="secret", message=message)
+
+
+def _paths(tree: Any) -> Iterator[tuple[str | int, ...]]:
+    """Yield the names that an expression or a template reads."""
+    if not isinstance(tree, tuple):
+        return
+    if len(tree) == 4 and tree[0] == "path":
+        yield tree[3]
+        return
+    for part in tree:
+        yield from _paths(part)
 
 
 def _unguarded(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:

@@ -5,16 +5,35 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidInput
-from planrun.llm.credentials import AddressError, endpoint_of
+from planrun.llm.credentials import SECRETS, AddressError, endpoint_of
 from planrun.model.llm import Llm
+from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from planrun.app.settings import Settings
     from planrun.llm.credentials import Endpoint
+    from planrun.model.planning import Planning
     from planrun.ports import Model
+
+    Mask = Callable[[str], str]
+
+
+class Taping(Record):
+    """What a recording or a replay has to know of a run.
+
+    `mask` hides its secrets in what is recorded; credentials of the environment are hidden anyway. `planning`: what it
+    asked before, which a replay does not answer again.
+    """
+
+    mask: Mask | None = None
+    planning: Planning | None = None
+
+
+UNTOLD = Taping()
+"""Nothing is known of a run, or there is none."""
 
 
 def llm_of(settings: Settings, llm: Llm | None) -> Llm:
@@ -30,19 +49,72 @@ def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str]
 
 
 def open_model(
-    settings: Settings, llm: Llm | None = None, environ: Mapping[str, str] = os.environ, *, wake: int = -1
+    settings: Settings,
+    llm: Llm | None = None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    wake: int = -1,
+    taping: Taping = UNTOLD,
 ) -> Model:
-    """Return the model to ask; its process starts with the first question, or with `start`.
+    """Return the model to ask; its process starts with the first question. With a replay there is none.
 
     `wake`: a descriptor that ends a wait for an answer when it can be read. Without credentials every answer is
-    `unauthorized`; see `why_no_model`. Raises InvalidInput when no model may be asked or none is named, and for an
-    address that is none.
+    `unauthorized`; see `why_no_model`. Raises InvalidInput when no model may be asked or none is named, for an address
+    that is none and a recording that cannot be read, RecordsLost for one that cannot be written.
     """
     if unnamed := _unnamed(llm_of(settings, llm)):
         raise InvalidInput(unnamed)
+    _refuse_both(settings)
+    if settings.llm_replay:
+        from planrun.llm.tapes import Player
+
+        return Player(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
     from planrun.llm.process import ModelProcess
 
-    return ModelProcess(_endpoint(settings, environ), wake=wake)
+    model: Model = ModelProcess(_endpoint(settings, environ), wake=wake)
+    if not settings.llm_record:
+        return model
+    from planrun.llm.tapes import Recorder
+
+    return Recorder(model, settings.llm_record, _hiding(taping.mask, environ))
+
+
+def check_recording(settings: Settings) -> None:
+    """Raise what `open_model` would of a recording, before anything starts: InvalidInput, RecordsLost."""
+    _refuse_both(settings)
+    if settings.llm_replay:
+        from planrun.llm.shelf import entries
+
+        entries(settings.llm_replay)
+    elif settings.llm_record:
+        from planrun.llm.shelf import Shelf
+
+        Shelf(settings.llm_record).close()
+
+
+def _refuse_both(settings: Settings) -> None:
+    if settings.llm_replay and settings.llm_record:
+        raise InvalidInput("--llm-record and --llm-replay exclude each other: what is replayed is recorded")
+
+
+def _hiding(mask: Mask | None, environ: Mapping[str, str]) -> Mask:
+    """Return what hides the credentials of an environment, and what `mask` does."""
+    from planrun.secrets.known import PROVIDER_KEYS, known_secrets
+    from planrun.secrets.masker import Masker
+    from planrun.steps.environment import holds_credential
+
+    known = known_secrets((*PROVIDER_KEYS, *SECRETS), environ)[0]
+    known |= {name: value for name, value in environ.items() if value and holds_credential(name)}
+    own = Masker(known).mask_text
+    return own if mask is None else lambda text: own(mask(text))
+
+
+def _served(planning: Planning | None) -> list[str]:
+    """Return the keys of the requests that a run had recorded answers to, in order."""
+    from planrun.llm.entries import ENDINGS
+
+    calls = planning.calls if planning else []
+    return [call.asked.request for call in calls if call.answered and call.answered.ending in ENDINGS]
 
 
 def _unnamed(llm: Llm) -> str:

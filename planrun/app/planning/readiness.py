@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 
-from planrun.errors import InvalidInput
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from planrun.app.gates import PolicyGates
@@ -19,9 +17,10 @@ if TYPE_CHECKING:
     from planrun.app.running import Session
     from planrun.app.settings import Settings
     from planrun.llm.budget import Budget
-    from planrun.model.plan import Plan
+    from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.policy.deciding import Layers
+    from planrun.ports import Model
     from planrun.steps.runner import Steps
 
 
@@ -40,8 +39,9 @@ def replan_option(
     why = _why_not(plan, settings, environ)
     if why:
         return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
-    from planrun.app.planning.models import llm_of
+    from planrun.app.planning.models import check_recording, llm_of
 
+    check_recording(settings)
     most = plan.limits.max_replans
     model = llm_of(settings, llm).model
     times = "once" if most == 1 else f"up to {most} times"
@@ -90,11 +90,16 @@ def replanner_of(
     if not opening["options"].get("replan", {}).get("model") or session.admission is None:
         return None
     from planrun.app.planning.adopting import Adoption
-    from planrun.app.planning.models import llm_of, open_model
+    from planrun.app.planning.models import Taping, llm_of, open_model
     from planrun.app.planning.replanning import Desk, Replanner
 
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
-    desk = Desk(llm, session.admission.layers, lambda: open_model(settings, state.plan.llm), session.clock)
+    mask = session.vault.veil.mask_text if session.vault and session.vault.veil else None
+
+    def opened() -> Model:
+        return open_model(settings, state.plan.llm, taping=Taping(mask=mask, planning=state.planning))
+
+    desk = Desk(llm, session.admission.layers, opened, session.clock)
     desk.context = opening["context"]
     return Replanner(desk, steps.place, Adoption(session, steps, gates), _budget)
 
@@ -106,17 +111,11 @@ def _budget(state: RunState) -> Budget:
     return spending_on_record(options).budget(state.planning)
 
 
-def require_actions(plan: Plan, settings: Settings) -> None:
-    """Raise InvalidInput for a plan with abstract steps that nobody makes concrete."""
-    if settings.expand:
-        from planrun.app.planning.preparing import require_expandable
-
-        require_expandable(plan, settings)
-        return
-    steps = [step for step in plan.steps if step.kind == "abstract"]
-    named = ", ".join(f'"{step.id}" ({plan.file}:{step.line})' for step in steps[:5])
+def abstract_told(steps: Sequence[Step], file: str) -> str:
+    """Say of steps that they have no action yet, and what to do about it."""
+    named = ", ".join(f'"{step.id}" ({file}:{step.line})' for step in steps[:5])
     more = f" and {len(steps) - 5} more" if len(steps) > 5 else ""
-    raise InvalidInput(
+    return (
         f"the plan has steps without an action: {named}{more}; expand it first: "
-        "give each a `run`, an `exec` or a `validate`, or have a model do it by `planrun expand` or --expand"
+        "give each a `run`, an `exec` or a `validate`"
     )

@@ -6,7 +6,7 @@ import os
 import stat
 
 from planrun.app.revisions import listed_files
-from planrun.llm.repository import Repository, is_private, is_told
+from planrun.llm.repository import Repository, is_ours, is_private, is_told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def read_repository(folder: str = ".") -> Repository:
     """Return what there is to know of the project in a folder; what cannot be read is left out."""
     listed = listed_files(folder)
     paths = list(_walk(folder)) if listed is None else listed
-    kept = sorted({path for path in paths if path.isprintable() and not is_private(path)})
+    wanted = [path for path in paths if not is_ours(path) and not is_private(path)]
+    kept = sorted({path for path in wanted if path.isprintable()})
     shown = tuple(kept[:MAX_PATHS])
     texts = {path: text for path in shown if is_told(path) and (text := _head(folder, path)) is not None}
     return Repository(paths=shown, texts=texts, complete=len(kept) <= MAX_PATHS, git=listed is not None)
