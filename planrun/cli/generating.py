@@ -281,7 +281,8 @@ def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
     yield from overview(foreseen, Outlook(plan, order.settings))
     yield ""
     if found.source == "model":
-        yield f"Model: {printable(', '.join(told(found)))}"
+        source = ", from a recording" if any(call.replayed for call in found.calls) else ""
+        yield f"Model: {printable(', '.join(told(found)))}{source}"
     if found.estimate:
         tokens = sum(step.estimated_tokens for step in plan.steps)
         yield f"Cost estimate: ~{tokens} tokens{money(found)}"
@@ -341,7 +342,13 @@ def _document(
         "faults": faults_data(found.faults),
         "refusals": list(found.refusals),
         "calls": [
-            {"model": call.model, "request_id": call.request_id, "ending": call.ending, "usage": call.usage}
+            {
+                "model": call.model,
+                "request_id": call.request_id,
+                "ending": call.ending,
+                "usage": call.usage,
+                "replayed": call.replayed,
+            }
             for call in found.calls
         ],
         "usage": {name: value for name, value in vars(total(found.calls)).items() if value},

@@ -361,3 +361,22 @@ def test_a_generated_plan_is_approved_and_runs(say: Callable[..., Said], reposit
     assert say("approve", "plan.yml", "--step", "test", "-o", "approval.json").code == 0
     assert say("execute", "plan.yml", "--approval", "approval.json").code == 0
     assert (repository / "tested").exists()
+
+
+def test_a_recording_gives_the_same_plan_again(
+    ask: Callable[..., Said], say: Callable[..., Said], repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the plan, nor the recording, nor what runs leave behind are part of what is asked."""
+    with FakeMessages([GOOD]) as api:
+        assert ask(api, "ship", "--llm-record", "tapes").code == 0
+    first = (repository / "plan.yml").read_bytes()
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    (repository / "planrun-out").mkdir()
+    (repository / "planrun-out" / "junit.xml").write_text("<x/>")
+    said = say("generate", "ship", "--llm-replay", "tapes", "--force")
+    assert said.code == 0
+    assert ", from a recording\n" in said.out
+    assert (repository / "plan.yml").read_bytes() == first
+    said = say("generate", "something else", "--llm-replay", "tapes", "-o", "-")
+    assert (said.code, said.out) == (1, "")
+    assert "the recording has no answer" in said.err

@@ -89,7 +89,7 @@ def generate(order: Order, tell: Tell) -> Generated:
     if not order.offline and (why := why_no_model(order.settings, order.llm)):
         raise InvalidInput(f"{why}; --offline makes a plan without a model")
     tell("reading", "reading the repository")
-    repository = read_repository()
+    repository = _repository(order)
     tell("analyzing", "analyzing the goal")
     complexity = classify(order.goal, repository.paths)
     if order.offline:
@@ -114,8 +114,14 @@ def masker(goal: str) -> Callable[[str], str]:
 
 def request_text(order: Order) -> tuple[str, ...]:
     """Return everything that would be sent: the stable beginning, then the question."""
-    found = _question(order, read_repository(), masker(order.goal))
+    found = _question(order, _repository(order), masker(order.goal))
     return (*found.system, found.prompt)
+
+
+def _repository(order: Order) -> Repository:
+    """Return the project without what comes of the order itself, so that the same order asks the same again."""
+    made = (order.file, order.settings.llm_record, order.settings.llm_replay, order.settings.report_dir)
+    return read_repository(without=[path for path in made if path])
 
 
 def _question(order: Order, repository: Repository, mask: Callable[[str], str]) -> Question:
@@ -223,8 +229,6 @@ def told(found: Generated) -> Iterator[str]:
     yield f"{usage.total - usage.output_tokens} tokens read, {usage.output_tokens} written"
     if found.cost is not None:
         yield f"${found.cost:.4f} by the prices of {found.prices}"
-    if last and last.replayed:
-        yield "from a recording"
 
 
 def money(found: Generated) -> str:

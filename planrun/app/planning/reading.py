@@ -10,38 +10,55 @@ from planrun.llm.repository import Repository, is_ours, is_private, is_told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 MAX_PATHS = 20_000
 MAX_DEPTH = 8  # levels of folders where git does not list the files
 MAX_READ = 16 * 1024  # bytes of one file
 _SKIPPED = frozenset(
     (
-        *(".git", ".hg", ".svn", ".planrun", "planrun-out", "node_modules", "__pycache__", ".venv", "venv"),
         *(
+            ".git",
+            ".hg",
+            ".svn",
+            ".planrun",
+            "planrun-out",
+            "node_modules",
+            "__pycache__",
+            ".venv",
+            "venv",
             ".tox",
             ".mypy_cache",
-            ".pytest_cache",
-            ".ruff_cache",
-            "target",
-            "dist",
-            "build",
-            ".idea",
-            ".vscode",
         ),
+        *(".pytest_cache", ".ruff_cache", "target", "dist", "build", ".idea", ".vscode"),
     )
 )
 
 
-def read_repository(folder: str = ".") -> Repository:
-    """Return what there is to know of the project in a folder; what cannot be read is left out."""
+def read_repository(folder: str = ".", without: Collection[str] = ()) -> Repository:
+    """Return what there is to know of the project in a folder; what cannot be read is left out.
+
+    `without`: files and folders that are left out as well, as the caller names them.
+    """
     listed = listed_files(folder)
     paths = list(_walk(folder)) if listed is None else listed
-    wanted = [path for path in paths if not is_ours(path) and not is_private(path)]
+    hidden = {os.path.relpath(path, folder) for path in without}
+    wanted = [path for path in paths if not (is_ours(path) or is_private(path) or _is_below(path, hidden))]
     kept = sorted({path for path in wanted if path.isprintable()})
     shown = tuple(kept[:MAX_PATHS])
     texts = {path: text for path in shown if is_told(path) and (text := _head(folder, path)) is not None}
     return Repository(paths=shown, texts=texts, complete=len(kept) <= MAX_PATHS, git=listed is not None)
+
+
+def _is_below(path: str, folders: Collection[str]) -> bool:
+    if path in folders:
+        return True
+    at = path.find("/")
+    while at > 0:
+        if path[:at] in folders:
+            return True
+        at = path.find("/", at + 1)
+    return False
 
 
 def _walk(folder: str) -> Iterator[str]:
