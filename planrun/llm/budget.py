@@ -78,7 +78,7 @@ class Account:
         self.scope = scope
         self.step = step  # whose it is, where it is that of a step
         self.limits = dict(limits)
-        self.told: dict[tuple[str, float], int] = {}
+        self.told: dict[tuple[str, float], set[int]] = {}
         self._used = dict(used or {})
         self._held: dict[str, float] = {}
         self._whole = whole
@@ -154,23 +154,23 @@ class Account:
             message = f"{_shown(used)} of {_shown(limit)} {UNITS[name]} are used, and a call may take {_shown(value)}"
             if used + value <= limit + _SLACK:
                 raise OverrunError(f"{message} beside those under way", None, waits=True)
-            events = [self._crossing(name, level, at) for level in self._untold(name, 100)[-1:]]
+            events = [self._crossing(name, level, at) for level in self._untold(name, (100,))]
             raise OverrunError(message, events[0] if events else None)
 
     def _crossed(self, at: str) -> list[ev.BudgetCrossed]:
         found = []
         for name, limit in self.limits.items():
             used = self.used(name)
-            reached = max((level for level in LEVELS if (used + _SLACK) * 100 >= level * limit), default=0)
+            reached = [level for level in LEVELS if (used + _SLACK) * 100 >= level * limit]
             found += [self._crossing(name, level, at) for level in self._untold(name, reached)]
         return found
 
-    def _untold(self, name: str, reached: int) -> list[int]:
-        """Return the levels up to one that nobody was told of, and take them for told."""
-        key = (name, self.limits[name])
-        before = self.told.get(key, 0)
-        self.told[key] = max(before, reached)
-        return [level for level in LEVELS if before < level <= reached]
+    def _untold(self, name: str, levels: Iterable[int]) -> list[int]:
+        """Return the levels that nobody was told of, and take them for told."""
+        told = self.told.setdefault((name, self.limits[name]), set())
+        found = [level for level in levels if level not in told]
+        told.update(found)
+        return found
 
     def _crossing(self, name: str, level: int, at: str) -> ev.BudgetCrossed:
         used = round(self.used(name), 9)
@@ -202,8 +202,7 @@ class Budget:
         self.account = Account(scope, limits, used)
         for event in told:
             if event.scope == scope:
-                key = (event.resource, event.limit)
-                self.account.told[key] = max(event.level, self.account.told.get(key, 0))
+                self.account.told.setdefault((event.resource, event.limit), set()).add(event.level)
         self.prices = prices
         self.until: float | None = None  # when the run is to be over, on the clock that never jumps
 

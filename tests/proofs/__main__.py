@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tests.proofs import (
+    budgets,
     calls,
     ending,
     environment,
@@ -28,6 +29,7 @@ from tests.proofs import (
 )
 
 PROOFS = {
+    "budgets": budgets.main,
     "calls": calls.main,
     "ending": ending.main,
     "environment": environment.main,
