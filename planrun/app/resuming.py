@@ -12,7 +12,6 @@ from planrun.app.reviewed import named_plan, review
 from planrun.app.running import (
     Session,
     admission_of,
-    refuse_abstract,
     scheduler_options,
     vault_of,
 )
@@ -85,9 +84,15 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         session.record(state, ledger, event)
         for name in course.given_up():
             session.record(state, ledger, _given_up(os.path.basename(rundir), name, event.at))
-        gates = session.admit(state, ledger, course.steps, course.opening, course.selected)
+        selected = course.selected
+        if course.is_abstract:
+            from planrun.app.planning.preparing import make_concrete, with_pieces  # few plans have such steps
+
+            make_concrete(session, state, ledger, course.steps, course.opening)
+            selected = with_pieces(state.plan, selected)
+        gates = session.admit(state, ledger, course.steps, course.opening, selected)
         ledger.sync()
-        return session.drive(state, ledger, course.steps, course.options, gates)
+        return session.drive(state, ledger, course.steps, course.options.but(selected=selected), gates)
 
 
 def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, Reading, RunState]:
@@ -121,7 +126,13 @@ class Course:
         self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
         self.plan = self._revised(wish.plan) if wish.plan else state.plan
         _refuse_rejected(state, self.plan)
-        refuse_abstract(self.plan)
+        if state.started.options.get("expand"):
+            session.settings = session.settings.but(expand=True)
+        self.is_abstract = any(step.kind == "abstract" for step in self.plan.steps)
+        if self.is_abstract:
+            from planrun.app.planning.readiness import require_actions
+
+            require_actions(self.plan, session.settings)
         self.opening = self._new_opening(state.started)
         admission = session.admission = admission_of(self.plan, session.settings, rundir, _policies(state))
         self._refuse_drift()

@@ -9,7 +9,7 @@ from planrun.app.reviewed import named_plan, review
 from planrun.app.settings import ci_context, current_folder, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
-from planrun.errors import EXIT_WAITING, InvalidInput, RecordsLost
+from planrun.errors import EXIT_WAITING, RecordsLost
 from planrun.executors.local import LocalExecutor
 from planrun.executors.mark import Owner
 from planrun.executors.signals import SignalInbox
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from planrun.app.admission import Admission
     from planrun.app.gates import PolicyGates
+    from planrun.app.planning.preparing import Preparation
     from planrun.app.planning.replanning import Replanner
     from planrun.app.reviewed import Reviewed
     from planrun.app.secrets import Vault
@@ -66,6 +67,7 @@ class Session:
         self.vault: Vault | None = None  # None: there is nothing to keep secret
         self.admission: Admission | None = None  # None: every step may start
         self.replanner: Replanner | None = None  # None: no failure is planned anew
+        self.halted: Preparation | None = None  # what kept the run from starting; None: nothing did
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
@@ -157,7 +159,7 @@ class Session:
                 "schedule": plan.schedule,
                 "selection": dict(selection),
                 "strict": self.settings.strict,
-                **({"locked": True} if self.settings.locked else {}),
+                **{name: True for name in ("locked", "expand") if getattr(self.settings, name)},
                 "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
@@ -218,11 +220,15 @@ class Session:
     ) -> Result:
         """Run what is pending, write the reports and say how it ended and what could not be written.
 
-        A run that awaits its approval starts nothing.
+        A run that awaits its approval starts nothing, nor does one whose steps could not be made concrete.
         """
         rundir = steps.place.rundir
-        screen = console(state, rundir, self.settings, masks=self.masks)
-        if state.status == "awaiting_approval":
+        screen = (
+            self.halted.screen if self.halted else console(state, rundir, self.settings, masks=self.masks)
+        )
+        if self.halted:
+            code, lost = self.halted.code, ledger.lost
+        elif state.status == "awaiting_approval":
             if state.gate and state.gate.opened:
                 screen.on_event(state.gate.opened, state)
             ledger.sync()
@@ -279,7 +285,7 @@ class Session:
         def record(event: ev.Event) -> None:
             self.record(state, ledger, event)
 
-        if self.admission is None:
+        if self.admission is None or self.halted:
             if state.status == "awaiting_approval":
                 record(ev.PlanMoved(at=self.clock.stamp(), status="approved"))
             return None
@@ -316,7 +322,10 @@ def execute(
 
     `vault`: the plan's secrets, where the caller knows them already.
     """
-    refuse_abstract(plan)
+    if unfinished := any([step.kind == "abstract" for step in plan.steps]):  # noqa: C419 - half the time
+        from planrun.app.planning.readiness import require_actions
+
+        require_actions(plan, settings)
     vault = vault or vault_of(plan, settings.llm_model)
     if vault:
         vault.refuse(plan, params)
@@ -329,7 +338,7 @@ def execute(
     admission = admission_of(plan, settings)
     if admission and vault:
         admission.refuse(vault)
-    limited: Mapping[str, Any] = {}
+    limited: dict[str, Any] = {}
     if plan.llm or settings.llm_model:
         from planrun.app.planning.limiting import limits_on_record  # few runs may ask a model
 
@@ -348,12 +357,15 @@ def execute(
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
         if vault:
             opening["options"]["secrets"] = vault.notice(plan, selected)
-        if admission:
-            opening["options"] |= admission.options(plan, settings)
-        opening["options"] |= limited
+        opening["options"] |= (admission.options(plan, settings) if admission else {}) | limited
         session.record(state, ledger, ev.RunStarted(run=run, **opening))
         session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
         steps = session.steps(state, rundir, opening)
+        if unfinished:
+            from planrun.app.planning.preparing import make_concrete, with_pieces  # few plans have such steps
+
+            make_concrete(session, state, ledger, steps, opening)
+            selected = with_pieces(state.plan, selected)
         gates = session.admit(state, ledger, steps, opening, selected)
         if ledger.lost and not ledger.records:
             records.discard(rundir)
@@ -363,10 +375,7 @@ def execute(
 
 
 def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:
-    """Return who is to be let in; None where every step may start, which then costs nothing.
-
-    `before` is what a run that goes on recorded of its policies, in `rundir`.
-    """
+    """Return who is to be let in, None where all are, at no cost; `before`: what a run in `rundir` recorded."""
     if not (plan.policy or plan.llm or settings.gates or before) and not any(map(_asks, plan.steps)):
         return None
     from planrun.app.admission import Admission
@@ -375,7 +384,8 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
 
 
 def _asks(step: Step) -> bool:
-    return step.kind in ("ask", "decide") or step.on_failure in ("ask", "replan") or step.origin != "file"
+    wants = step.kind in ("ask", "decide", "abstract") or step.on_failure in ("ask", "replan")
+    return wants or step.origin != "file"
 
 
 def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | None) -> Options:
@@ -387,12 +397,3 @@ def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | N
         strict=session.settings.strict,
         fail_on_flaky=session.settings.fail_on_flaky,
     )
-
-
-def refuse_abstract(plan: Plan) -> None:
-    """Raise InvalidInput when a step of the plan has no action yet."""
-    abstract = [step for step in plan.steps if step.kind == "abstract"]
-    if abstract:
-        from planrun.app.planning.readiness import abstract_told
-
-        raise InvalidInput(abstract_told(abstract, plan.file))

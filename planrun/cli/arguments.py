@@ -229,10 +229,17 @@ MODEL_OPTIONS = (
         help="Calls to models in all, instead of the plan's limits.max_turns.",
     ),
 )
+EXPAND = Option(
+    flags=("--expand",),
+    name="expand",
+    kind="flag",
+    help="Have a model make abstract steps concrete before anything starts; see llm_auto_approve.",
+)
 CACHE = Option(
     flags=("--no-cache",), name="no_cache", kind="flag", help="Do not use or keep a compiled plan."
 )
-EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *MODEL_OPTIONS, *RUNNING, CACHE)
+ASKING = (EXPAND, *MODEL_OPTIONS)
+EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *ASKING, *RUNNING, CACHE)
 REVISING = (
     # Variables of their own: those of `execute` are often set for a whole job.
     Option(
@@ -248,7 +255,7 @@ REVISING = (
         scope="RESUME",
     ),
 )
-RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *MODEL_OPTIONS, *RUNNING)
+RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *RUNNING)
 RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *RUNNING)
 
 
@@ -333,33 +340,19 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
             raise InvalidInput(f'{where} takes a number from 1 up, not "{value}"')
         into[option.name] = int(value)
     elif option.kind == "amount":
-        into[option.name] = _amount(where, value)
+        from planrun.cli.quantities import amount  # few command lines have one
+
+        into[option.name] = amount(where, value)
     elif option.kind == "span":
-        into[option.name] = _span(where, value)
+        from planrun.cli.quantities import span
+
+        into[option.name] = span(where, value)
     elif option.kind == "choice" and value not in option.choices:
         raise InvalidInput(f'{where} takes {", ".join(option.choices)}, not "{value}"')
     elif not value:  # such as a variable of the caller that is not set: nothing is chosen by that
         raise InvalidInput(f"{where} takes {option.metavar}, not nothing")
     else:
         into[option.name] = value
-
-
-def _amount(where: str, value: str) -> float:
-    whole, _, rest = value.partition(".")
-    digits = whole + rest
-    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and float(value) > 0):
-        raise InvalidInput(f'{where} takes an amount over 0 such as 2.50, not "{value}"')
-    return float(value)
-
-
-def _span(where: str, value: str) -> str:
-    from planrun.source.forms import as_duration  # few command lines have one
-
-    try:
-        as_duration(value)
-    except ValueError:
-        raise InvalidInput(f'{where} takes a duration such as 30s, 5m or 1h30m, not "{value}"') from None
-    return value
 
 
 def _several(option: Option, text: str) -> list[str]:

@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "explain": "explaining:explain",
     "risk": "risking:risk",
     "generate": "generating:generate",
+    "expand": "expanding:expand",
     "classify": "classifying:classify",
     "lock": "approving:lock",
     "schema": "beginning:schema",

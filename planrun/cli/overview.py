@@ -50,6 +50,7 @@ Plans:
   explain PLAN STEP   why a step would run, and under what conditions
   risk COMMAND        what a command may do when nobody watches, and why
   generate GOAL       write a plan for a goal, for review
+  expand PLAN         make its abstract steps concrete, for review
   classify TEXT       whether a task is simple, medium or complex, and why
   lock PLAN           write down what was reviewed, for execute --locked
   schema [NAME]       print the JSON Schema of plans, for editors

@@ -45,6 +45,7 @@ _SENTENCES = {
     "spawn": "could not be started",
     "refused": "an unsafe value was refused",
     "lost": "the attempt has no recorded end",
+    "planning": "no model made it concrete",
     "denied": "was not allowed",
     "budget": "its budget is used up",
     "condition": "its condition is false",

@@ -18,6 +18,7 @@ TYPES: dict[str, tuple[str, str]] = {
     "idle_timeout": ("error", "IdleTimeout"),
     "spawn": ("error", "NotStarted"),
     "refused": ("error", "Refused"),
+    "planning": ("error", "NotExpanded"),
     "denied": ("failure", "Denied"),
     "budget": ("error", "BudgetExceeded"),
     "lost": ("error", "WorkerLost"),

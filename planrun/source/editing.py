@@ -42,7 +42,7 @@ def append_steps(data: bytes, file: str, text_of_steps: str) -> bytes:
     above each step included; each step has an id. Raises InvalidPlan when the plan, before or after, is none, and
     EditError when the text does not lend itself to it.
     """
-    page = _Page(data, file)
+    page = Page(data, file)
     new = _Fragment(text_of_steps)
     listing, last = page.listing("steps"), page.listing("steps").entries[-1]
     changes = page.appended(listing, last, new)
@@ -56,7 +56,7 @@ def replace_step(data: bytes, file: str, step: str, texts: Sequence[str]) -> byt
     `texts` are their texts in order, each as in `append_steps`. Comments inside the replaced step are kept above the
     first of them. Raises as `append_steps` does, EditError also for a step that is not there.
     """
-    page = _Page(data, file)
+    page = Page(data, file)
     new = _Fragment("".join(text if text.endswith("\n") else text + "\n" for text in texts))
     section, at = page.find(step)
     listing = page.listing(section)
@@ -101,7 +101,7 @@ class _Fragment:
         return found
 
 
-class _Page:
+class Page:
     """The text of one plan, and where its steps stand in it."""
 
     def __init__(self, data: bytes, file: str) -> None:
@@ -167,7 +167,11 @@ class _Page:
 
     def replaced(self, listing: Listing, entry: Entry, new: _Fragment) -> list[Change]:
         """Return what puts steps in the place of one."""
-        kept = self._comments_in(entry, is_flow=listing.is_flow)
+        kept = [
+            comment
+            for comment in self._comments_in(entry, is_flow=listing.is_flow)
+            if not any(comment in part for part in new.parts)
+        ]
         if listing.is_flow:
             rows = new.rows(is_json=self.is_json)
             rows[0] = [*([] if self.is_json else kept), *rows[0]]

@@ -26,10 +26,11 @@ class Entry:
     value, `end` behind its last character. `first` is the offset of its first key; -1: it has none, as an alias.
     `is_flow`: it stands between braces. `is_kept`: it ends with a text that counts every empty line after it.
     `block` is the offset of the header (`|`, `>`) of the text in lines that it ends with, else -1. `scalars` are the
-    extents of the scalars in it.
+    extents of the scalars in it. `keys` are its own keys in order, each with where it begins, where its value ends and
+    whether that is a text that counts every empty line after it. `anchors` are the extents of all marks `&name`.
     """
 
-    __slots__ = ("block", "dash", "end", "first", "is_flow", "is_kept", "scalars", "start")
+    __slots__ = ("anchors", "block", "dash", "end", "first", "is_flow", "is_kept", "keys", "scalars", "start")
 
     def __init__(self, start: int, *, is_flow: bool) -> None:
         self.start = self.dash = self.end = start
@@ -38,6 +39,8 @@ class Entry:
         self.is_kept = False
         self.block = -1
         self.scalars: list[tuple[int, int]] = []
+        self.keys: list[tuple[str, int, int, bool]] = []
+        self.anchors: list[tuple[int, int]] = []
 
 
 class Listing:
@@ -66,6 +69,9 @@ class _Walk:
         self.key: str | None = None  # of the plan, whose value is due or being read
         self.listing: Listing | None = None
         self.entry: Entry | None = None
+        self.inner: tuple[str, int] | None = (
+            None  # the key of the entry whose value is due, and where it begins
+        )
         self.flows: list[bool] = []
 
     def run(self) -> dict[str, Listing]:
@@ -95,13 +101,17 @@ class _Walk:
             self.finish()
         elif self.entry is not None:
             entry = self.entry
-            if self.depth == 3 and entry.first < 0:
-                entry.first = start
+            self.mark(event)
             entry.scalars.append((start, end))
             self.reach(end)
             if getattr(event, "style", None) in ("|", ">"):
                 header = self.text.find(event.style, start)
                 entry.block, entry.is_kept = header, bool(_KEPT.match(self.text, header))
+            if self.depth == 3 and self.inner is None:
+                entry.first = start if entry.first < 0 else entry.first
+                self.inner = (getattr(event, "value", ""), start)
+            elif self.depth == 3:
+                self.conclude()
 
     def open(self, event: Any, *, is_list: bool) -> None:
         """Take the beginning of a list or mapping."""
@@ -110,8 +120,7 @@ class _Walk:
             self.listing = self.found[str(self.key)] = Listing(start, is_flow=is_flow)
         elif self.depth == 2 and self.listing is not None:
             self.begin(start, is_flow=is_flow)
-        elif self.depth == 3 and self.entry is not None and self.entry.first < 0:
-            self.entry.first = start
+        self.mark(event)
         self.depth += 1
         self.flows.append(is_flow)
 
@@ -122,7 +131,9 @@ class _Walk:
             self.reach(event.end_mark.index)
             if self.depth == 1 and self.listing is not None:
                 self.listing.end = event.end_mark.index
-        if self.depth == 2:
+        if self.depth == 3 and self.entry is not None:
+            self.conclude()
+        elif self.depth == 2:
             self.finish()
         elif self.depth == 1:
             self.listing = self.key = None
@@ -144,9 +155,22 @@ class _Walk:
             if self.listing is not None and not self.listing.is_flow:
                 self.listing.end = end
 
+    def mark(self, event: Any) -> None:
+        """Take note of an anchor."""
+        if self.entry is not None and event.anchor is not None and type(event).__name__ != "AliasEvent":
+            start = event.start_mark.index
+            self.entry.anchors.append((start, start + 1 + len(event.anchor)))
+
+    def conclude(self) -> None:
+        """End the value of a key."""
+        entry, inner = self.entry, self.inner
+        if entry is not None and inner is not None:
+            entry.keys.append((*inner, entry.end, entry.is_kept))
+        self.inner = None
+
     def finish(self) -> None:
         """End the entry."""
-        self.entry = None
+        self.entry = self.inner = None
 
 
 def _dash_before(text: str, start: int) -> int:

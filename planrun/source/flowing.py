@@ -6,13 +6,14 @@ import re
 
 from planrun.source.node import MAPPING, SCALAR, Node
 
-_BARE = re.compile(r"[-+]?[A-Za-z0-9_./][-+A-Za-z0-9_./]*")
+# What stands plain in a file and holds none of the marks of a list or mapping in one line.
+_BARE = re.compile(r"(?!.*(?:: |:$| #))[^\s,\[\]{}][^,\[\]{}\n\r\t]*")
 _JSON = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false|null")
 _SHORT = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
 def flow(node: Node, *, is_json: bool = False) -> str:
-    """Return a value in one line: numbers, booleans and simple words as they are, all other text in double quotes.
+    """Return a value in one line: what stands plain in the file stays so where it can, all other text is in quotes.
 
     `is_json`: as JSON, where words are in quotes, too.
     """

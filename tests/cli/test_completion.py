@@ -63,7 +63,7 @@ def test_bash_completes_verbs_options_steps_and_runs(tmp_path: Path, shell: dict
     (tmp_path / ".planrun" / "runs" / "20260131-093000-1f2e3d").mkdir(parents=True)
     typed = {
         "planrun ''": " ".join(VERBS),
-        "planrun ex": "explain execute",
+        "planrun ex": "explain expand execute",
         "planrun execute plan.yml --fr": "--from",
         "planrun execute plan.yml --only ''": "build bundle test",
         "planrun execute --jobs 2 plan.yml --until bu": "build bundle",

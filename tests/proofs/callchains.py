@@ -1,7 +1,8 @@
 """Rows after rows: chains of faults in one call, drawn by a seed, with what has to come of each.
 
-What has to come of a chain is told by three sentences, and not by the code that is on trial: a fault that is final ends
-the call; one that is no message is made again once for each kind; all others are, until the call has no repeats left.
+What has to come of a chain is told by four sentences, and not by the code that is on trial: a fault that is final ends
+the call; one that is no message is made again once for each kind; all others are, until the call has no repeats left;
+and nothing is made again once as many attempts may have cost something as are paid for.
 """
 
 from __future__ import annotations
@@ -58,21 +59,24 @@ def chains(count: int, seed: int) -> tuple[Row, ...]:
 
 
 def _chain(name: str, draw: random.Random) -> Row:
-    retries = draw.randrange(6)
+    retries, paid = draw.randrange(6), draw.choice((1, 2, 3, 99))
+    request = {"retries": retries, "paid": paid}
     # Faults that are repeated make long chains, of which an answer is one end among others.
     weights = [4 if often else 1 for *_, often in LINKS]
     seen: dict[str, int] = {}
+    costly = 0
     script: list[Any] = []
     while True:
         if draw.random() < 0.15:
             text = draw.choice(TEXTS)
             script.append(_answer(draw, text))
-            return Row(name, script, "answered", "stop_reason:end_turn", "", {"retries": retries}, text)
+            return Row(name, script, "answered", "stop_reason:end_turn", "", request, text)
         reply, ending, rule, often = draw.choices(LINKS, weights)[0]
         script.append(reply)
         seen[rule] = seen.get(rule, 0) + 1
-        if seen[rule] > often or len(script) > retries:
-            return Row(name, script, ending, rule, "", {"retries": retries})
+        costly += not (isinstance(reply, Reply) and reply.fault and reply.fault.kind == "status")
+        if seen[rule] > often or len(script) > retries or costly >= paid:
+            return Row(name, script, ending, rule, "", request)
 
 
 def _answer(draw: random.Random, text: str) -> Reply:

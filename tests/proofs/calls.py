@@ -97,6 +97,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         "message=told, repeat=1)",
         "message=told, repeat=None)",
     ),
+    "paid for without end": ("chains", "calling.py", "if not call.tally.may_cost_more:", "if not call:"),
     "no deadline": ("silence", "serving.py", 'call.cut("late", f"the', 'print("late", f"the'),
 }
 """Faults to plant into a copy of the process: which rows show it, file, text, other text."""
@@ -175,6 +176,7 @@ def question(text: str, **fields: Any) -> Request:
         "system": ("You write plans.", "At most ten steps."),
         "messages": ({"role": "user", "content": f"Build it, and test it: {text}."},),
         "max_tokens": 400,
+        "paid": 99,  # rows are about what is repeated, not about what is paid for; chains are about both
         **fields,
     }
     return Request(**asked)
@@ -205,6 +207,9 @@ def _counted(answer: Answer, request: Request, entries: list[Entry]) -> Iterator
     most = len(entries) * (estimate(request) + request.max_tokens) + sum(e.told.total for e in entries)
     if not due <= answer.usage.total <= most:
         yield f"{answer.usage} where {due} is due, and {most} is the most"
+    paid = sum(entry.due.total > 0 for entry in entries)
+    if paid > request.paid:
+        yield f"{paid} attempts cost something, where {request.paid} may"
     told = sum((entry.told for entry in entries), Tokens())
     if not answer.is_estimate and _tokens(answer.usage) != told:
         yield f"{answer.usage} is told as exact where the service told {told}"

@@ -69,7 +69,7 @@ def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
     """Return the plan of a draft that was checked, with comments above each step; `heading`: more, above all."""
     plain = load_bytes(_text(draft, frame, [], {}).encode(), frame.file, cache=False)
     layers = layers_of(plain, frame.settings, ceilings_of(frame.settings))
-    notes = {step.id: list(_notes(step, layers, frame.context)) for step in plain.steps}
+    notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
     text = _text(draft, frame, [*heading, *_first_looks(plain)], notes)
     return Composed(text=text, plan=load_bytes(text.encode(), frame.file, cache=False))
 
@@ -124,7 +124,7 @@ def _denied(plan: Plan, frame: Frame) -> Iterator[dict[str, str]]:
             yield {"step": step.id, "rule": decision.rule, "reason": line(decision.reason, _REASON * 3)}
 
 
-def _notes(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator[str]:
+def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reviewer is told of a step, by planrun's own classifier and the policies in force."""
     if step.kind == "abstract":
         yield "nothing to run yet: `planrun expand` makes it concrete, or write it under `run`"

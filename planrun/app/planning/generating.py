@@ -182,7 +182,7 @@ def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswer
         elif isinstance(event, ev.BudgetCrossed):
             tell("planning", f"{event.level} % of {event.limit:g} {UNITS[event.resource]} are used")
 
-    return hold(talk, question, heard)
+    return hold(talk, talk.ask(question), heard)
 
 
 def _by_pattern(

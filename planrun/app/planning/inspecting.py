@@ -122,6 +122,10 @@ def _added(
         return
     extra = [key for key, value in told.items() if key not in WRITTEN and given.get(key) != value]
     missing = [key for key in given if key not in WRITTEN and key not in told]
+    if (
+        name != origin and "recovers" in missing
+    ):  # only the last of them has done what comes to another one's help
+        missing.remove("recovers")
     if "condition" in given and given["condition"] not in (told.get("condition"), _inner(told, given)):
         missing.append("condition")
     if extra or missing:

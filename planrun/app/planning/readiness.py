@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 
+from planrun.errors import InvalidInput
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
     from planrun.app.gates import PolicyGates
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from planrun.app.running import Session
     from planrun.app.settings import Settings
     from planrun.llm.budget import Budget
-    from planrun.model.plan import Plan, Step
+    from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.policy.deciding import Layers
     from planrun.ports import Model
@@ -111,11 +113,17 @@ def _budget(state: RunState) -> Budget:
     return spending_on_record(options).budget(state.planning)
 
 
-def abstract_told(steps: Sequence[Step], file: str) -> str:
-    """Say of steps that they have no action yet, and what to do about it."""
-    named = ", ".join(f'"{step.id}" ({file}:{step.line})' for step in steps[:5])
+def require_actions(plan: Plan, settings: Settings) -> None:
+    """Raise InvalidInput for a plan with abstract steps that nobody makes concrete."""
+    if settings.expand:
+        from planrun.app.planning.preparing import require_expandable
+
+        require_expandable(plan, settings)
+        return
+    steps = [step for step in plan.steps if step.kind == "abstract"]
+    named = ", ".join(f'"{step.id}" ({plan.file}:{step.line})' for step in steps[:5])
     more = f" and {len(steps) - 5} more" if len(steps) > 5 else ""
-    return (
+    raise InvalidInput(
         f"the plan has steps without an action: {named}{more}; expand it first: "
-        "give each a `run`, an `exec` or a `validate`"
+        "give each a `run`, an `exec` or a `validate`, or have a model do it by `planrun expand` or --expand"
     )

@@ -8,15 +8,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.app.planning.conversing import Conversation, Question, Result
+    from planrun.app.planning.conversing import Conversation, Result, Talk
     from planrun.model.events import Event
 
 _PAUSE = 0.02  # seconds between two looks for an answer that takes seconds
 
 
-def hold(talk: Conversation, question: Question, heard: Callable[[Event], None]) -> Result:
-    """Return how a conversation ended; `heard` gets every event. A KeyboardInterrupt ends it and is raised again."""
-    asking = talk.ask(question)
+def hold(talk: Conversation, asking: Talk, heard: Callable[[Event], None]) -> Result:
+    """Return how a conversation ended, of which `asking` is what is asked; `heard` gets every event.
+
+    A KeyboardInterrupt ends it and is raised again.
+    """
     try:
         while True:
             event = next(asking)

@@ -1,0 +1,147 @@
+"""A plan file whose abstract steps are made concrete, for review: the finished text, and what is different in it."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.app.planning.expanding import Expansion, Ground, abstract_steps
+from planrun.app.planning.generating import masker
+from planrun.app.planning.models import llm_of, open_model, why_no_model
+from planrun.app.planning.reading import read_repository
+from planrun.app.planning.spending import spending
+from planrun.app.planning.talking import hold
+from planrun.app.policies import layers_of
+from planrun.app.settings import ci_context
+from planrun.errors import InvalidInput
+from planrun.model import events as ev
+from planrun.model.record import Record
+from planrun.source.file import read_source
+from planrun.source.load import load_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Literal
+
+    from planrun.app.settings import Settings
+    from planrun.llm.faults import Fault
+    from planrun.model.plan import Plan
+
+
+class Order(Record):
+    """Which file is to be finished, and which of its abstract steps; none named: all."""
+
+    file: str
+    settings: Settings
+    steps: tuple[str, ...] = ()
+
+
+class Finished(Record):
+    """What came of an order; `after` is there for `accepted`, `faults` and `refusals` say why not.
+
+    `pieces`: what each step became; `usage` and `usd` of all calls, usd None where it is not known.
+    """
+
+    outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
+    before: Plan
+    after: Plan | None = None
+    asked: tuple[str, ...] = ()
+    pieces: Mapping[str, tuple[str, ...]] = {}
+    analyses: Mapping[str, str] = {}
+    message: str = ""
+    rounds: int = 0
+    faults: tuple[Fault, ...] = ()
+    refusals: tuple[dict[str, str], ...] = ()
+    calls: tuple[ev.ModelAnswered, ...] = ()
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """Tokens, and usd where the price of every call is known, of all calls together."""
+        names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+        total = {name: sum(call.usage.get(name, 0) for call in self.calls) for name in names}
+        found = {name: value for name, value in total.items() if value}
+        if self.calls and all("usd" in call.usage for call in self.calls):
+            found["usd"] = sum(call.usage["usd"] for call in self.calls)
+        return found
+
+
+def finish(order: Order, tell: Callable[[str], None]) -> Finished:
+    """Return what comes of an order; nothing is written.
+
+    Raises InvalidPlan for a file that is none, InvalidInput for a step that is none, when no model can be asked, and
+    for a text that cannot be edited.
+    """
+    before, steps, expansion = _prepared(order)
+    if not steps:
+        return Finished(outcome="accepted", before=before, after=before)
+    if why := why_no_model(order.settings, before.llm):
+        raise InvalidInput(why)
+    return _asked(order, before, steps, expansion, tell)
+
+
+def request_texts(order: Order) -> list[tuple[str, ...]]:
+    """Return everything that would be sent for each step, as long as none of them is made concrete."""
+    from planrun.llm.pieces import whole_of
+
+    before, steps, expansion = _prepared(order)
+    found = [expansion.question(whole_of(before, step)) for step in steps]
+    return [(*question.system, question.prompt) for question in found]
+
+
+def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
+    before = load_bytes(read_source(order.file), order.file, cache=False)
+    steps = abstract_steps(before, order.steps)
+    llm = llm_of(order.settings, before.llm)
+    ground = Ground(
+        layers=layers_of(before, order.settings),
+        repository=read_repository(),
+        mask=masker(""),
+        most_steps=llm.max_generated_steps,
+        context=ci_context(os.environ),
+    )
+    return before, steps, Expansion(before, ground)
+
+
+def _asked(
+    order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
+) -> Finished:
+    from planrun.app.planning.conversing import Conversation
+    from planrun.clock import SystemClock
+
+    llm = llm_of(order.settings, before.llm)
+    is_bound = bool(order.settings.policy)
+    spent = spending(before.limits, order.settings, is_bound=is_bound)
+    spent.refuse_unpriced(llm.model)
+    model = open_model(order.settings, llm)
+    calls: list[ev.ModelAnswered] = []
+
+    def heard(event: ev.Event) -> None:
+        if isinstance(event, ev.ModelAsked):
+            at = min(len(expansion.pieces), len(steps) - 1)
+            tell(f'asking {event.model} for "{steps[at]}" ({at + 1} of {len(steps)}), call {event.call}')
+        elif isinstance(event, ev.ModelAnswered):
+            calls.append(event)
+        elif isinstance(event, ev.BudgetCrossed):
+            tell(f"{event.level} % of {event.limit:g} {event.resource} are used")
+
+    for note in spent.notes:
+        tell(note)
+    try:
+        talk = Conversation(model, llm, spent.budget(), SystemClock())
+        result = hold(talk, expansion.talk(talk, steps), heard)
+    finally:
+        model.close()
+    is_done = result.outcome == "accepted"
+    return Finished(
+        outcome=result.outcome,
+        before=before,
+        after=load_bytes(expansion.plan.source, before.file, cache=False) if is_done else None,
+        asked=tuple(steps),
+        pieces=expansion.pieces if is_done else {},
+        analyses=expansion.analyses if is_done else {},
+        message=result.message,
+        rounds=result.rounds,
+        faults=result.faults,
+        refusals=result.refusals,
+        calls=tuple(calls),
+    )
