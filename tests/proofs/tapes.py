@@ -124,13 +124,13 @@ class Told:
     watched: str = ""
 
 
-def _run(folder: Path, *words: str, **env: str) -> Told:
-    """Execute the plan in a folder and return what it leaves."""
+def planrun(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command in a folder, watched, with no credentials but those that are given."""
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "PLANRUN_"))
     }
-    done = subprocess.run(
-        [sys.executable, "-c", _WATCH, "execute", "plan.yml", "--jobs", "1", *words],
+    return subprocess.run(
+        [sys.executable, "-c", _WATCH, *words],
         cwd=folder,
         env={**clean, "PLANRUN_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(ROOT), **env},
         capture_output=True,
@@ -138,6 +138,11 @@ def _run(folder: Path, *words: str, **env: str) -> Told:
         timeout=LIMIT,
         check=False,
     )
+
+
+def _run(folder: Path, *words: str, **env: str) -> Told:
+    """Execute the plan in a folder and return what it leaves."""
+    done = planrun(folder, "execute", "plan.yml", "--jobs", "1", *words, **env)
     found = {"stdout": done.stdout, "stderr": done.stderr}
     rundirs = sorted((folder / ".planrun" / "runs").glob("*")) if (folder / ".planrun").exists() else []
     for rundir in rundirs:

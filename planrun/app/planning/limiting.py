@@ -32,13 +32,16 @@ def limits_on_record(
     """Return the option `budget` as the ledger has it, empty for a run that asks no model.
 
     `before`: the options that the run recorded so far. Raises InvalidInput when dollars are limited and nobody knows
-    what the model costs, and for a table of prices that cannot be read.
+    what the model costs, for a table of prices and a recording that cannot be read,
+    RecordsLost for a recording that cannot be written.
     """
     model = model_of(plan, settings)
     if not model:
         return {}
+    from planrun.app.planning.models import check_recording
     from planrun.app.planning.spending import spending  # parses a file
 
+    check_recording(settings)
     ceilings = admission.recorded()["ceilings"] if admission else ()
     is_bound = bool(ceilings or any(known.get("locked") for known in before))
     kept = next((known["budget"] for known in reversed(before) if known.get("budget")), None)

@@ -41,9 +41,8 @@ def replan_option(
     why = _why_not(plan, settings, environ)
     if why:
         return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
-    from planrun.app.planning.models import check_recording, llm_of
+    from planrun.app.planning.models import llm_of
 
-    check_recording(settings)
     most = plan.limits.max_replans
     model = llm_of(settings, llm).model
     times = "once" if most == 1 else f"up to {most} times"
