@@ -197,7 +197,14 @@ class Session:
     def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
         """What steps inherit, and what was left out; sorted out once."""
         if self._environment is None:
-            self._environment = caller_environment(plan.inherit_env, os.environ, plan.secrets)
+            kept_back = plan.secrets
+            if plan.inherit_env == "all" and (plan.llm or self.settings.llm_model):
+                from planrun.llm.credentials import (
+                    WITHHELD,
+                )  # few plans hand everything on and ask a model, too
+
+                kept_back = (*kept_back, *WITHHELD)
+            self._environment = caller_environment(plan.inherit_env, os.environ, kept_back)
         return self._environment
 
     def _hide(self, plan: Plan) -> str:

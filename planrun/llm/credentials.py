@@ -95,11 +95,6 @@ def find_credentials(environ: Mapping[str, str]) -> Credentials | str:
     return "there are no credentials for a language model: set ANTHROPIC_API_KEY"
 
 
-def secret_values(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what must not be shown anywhere when a model may be asked, by the names of variables."""
-    return {name: environ[name] for name in SECRETS if environ.get(name)}
-
-
 def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
     names = [*_PROXIES, *[name.lower() for name in _PROXIES]]
     return {name: environ[name] for name in names if environ.get(name)}

@@ -11,6 +11,7 @@ itself cuts off (callcuts.py).
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import tempfile
 import time
@@ -230,13 +231,10 @@ def _sent(entries: list[Entry]) -> Iterator[str]:
 
 
 @contextmanager
-def planted(fault: str) -> Iterator[str]:
-    """Give the path of a process with a fault in it; the empty name is the process as it is."""
-    if not fault:
-        yield ""
-        return
-    _, name, text, other = FAULTS[fault]
+def altered(name: str, text: str, other: str) -> Iterator[str]:
+    """Give the path of the process in a copy of planrun in which a file of it has another text."""
     with tempfile.TemporaryDirectory(prefix="calls-") as folder:
+        os.chmod(folder, 0o755)
         copy = Path(folder).resolve() / "planrun"
         shutil.copytree(Path(planrun.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
         file = copy / "llm" / "worker" / name
@@ -245,6 +243,16 @@ def planted(fault: str) -> Iterator[str]:
             raise RuntimeError(f"{name} does not hold {text!r} once, so the fault cannot be planted")
         file.write_text(source.replace(text, other), "utf-8")
         yield str(copy / "llm" / "worker" / "__main__.py")
+
+
+@contextmanager
+def planted(fault: str) -> Iterator[str]:
+    """Give the path of the process with a fault in it; the empty name is the process as it is."""
+    if not fault:
+        yield ""
+        return
+    with altered(*FAULTS[fault][1:]) as main:
+        yield main
 
 
 def play_all(

@@ -56,9 +56,9 @@ def open_model(
     wake: int = -1,
     taping: Taping = UNTOLD,
 ) -> Model:
-    """Return the model to ask; its process starts with the first question. With a replay there is none.
+    """Return the model to ask; its process is started here and loads what it needs while the question is written.
 
-    `wake`: a descriptor that ends a wait for an answer when it can be read. Without credentials every answer is
+    With a replay there is none. `wake`: a descriptor that ends a wait for an answer when it can be read. Without credentials every answer is
     `unauthorized`; see `why_no_model`. Raises InvalidInput when no model may be asked or none is named, for an address
     that is none and a recording that cannot be read, RecordsLost for one that cannot be written.
     """
@@ -71,12 +71,14 @@ def open_model(
         return Player(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
     from planrun.llm.process import ModelProcess
 
-    model: Model = ModelProcess(_endpoint(settings, environ), wake=wake)
-    if not settings.llm_record:
-        return model
-    from planrun.llm.tapes import Recorder
+    model = ModelProcess(_endpoint(settings, environ), wake=wake)
+    opened: Model = model
+    if settings.llm_record:
+        from planrun.llm.tapes import Recorder
 
-    return Recorder(model, settings.llm_record, _hiding(taping.mask, environ))
+        opened = Recorder(model, settings.llm_record, _hiding(taping.mask, environ))
+    model.start()
+    return opened
 
 
 def check_recording(settings: Settings) -> None:

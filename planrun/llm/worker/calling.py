@@ -83,7 +83,7 @@ class Caller:
             return f"{outcome.message}{tries}; nothing is reserved for one more that costs something"
         if all_in_all >= call.request.retries or (outcome.repeat is not None and same >= outcome.repeat):
             return outcome.message + tries
-        pause = self._pause(outcome, all_in_all)
+        pause = pause_before(outcome, all_in_all, self._backoff)
         if pause >= call.left:
             asks = (
                 f"it asks to wait {outcome.after:g} s"
@@ -93,14 +93,6 @@ class Caller:
             return f"{outcome.message}{tries}; {asks}, and {max(0.0, call.left):.1f} s are left"
         time.sleep(pause)
         return None
-
-    def _pause(self, outcome: Outcome, repeat: int) -> float:
-        """Return the seconds before the next attempt: what the service asks for, or twice as long each time."""
-        if outcome.after is not None:
-            return outcome.after * (1 + JITTER * random.random())  # noqa: S311 - spreads, and protects nothing
-        factor = OVERLOAD if outcome.ending == "overloaded" else 1.0
-        pause: float = min(LONGEST, self._backoff * factor * 2.0 ** min(repeat, 30))
-        return pause * (1 + JITTER * (2 * random.random() - 1))  # noqa: S311
 
     def _answer(self, call: Call, outcome: Outcome, message: str) -> Answer:
         wanted = {"schema": call.request.schema is not None, "effort": call.request.effort, "thinking": True}
@@ -123,3 +115,15 @@ class Caller:
             message = message.replace(secret, "***")
         line = " ".join("".join(char if char.isprintable() else " " for char in message).split())
         return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def pause_before(outcome: Outcome, repeat: int, base: float) -> float:
+    """Return the seconds before an attempt: what the service asks for, or `base`, and twice as long each time.
+
+    `repeat` counts from 0. A tenth more or less, at random, keeps many clients from coming back at once.
+    """
+    if outcome.after is not None:
+        return outcome.after * (1 + JITTER * random.random())  # noqa: S311 - spreads, and protects nothing
+    factor = OVERLOAD if outcome.ending == "overloaded" else 1.0
+    pause: float = min(LONGEST, base * factor * 2.0 ** min(repeat, 30))
+    return pause * (1 + JITTER * (2 * random.random() - 1))  # noqa: S311
