@@ -20,7 +20,7 @@ from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import write_reports
-from planrun.steps.environment import caller_environment, withheld
+from planrun.steps.environment import MODEL_CREDENTIALS, caller_environment, withheld
 from planrun.steps.render import shell_on
 from planrun.steps.runner import Place, Steps
 
@@ -197,14 +197,9 @@ class Session:
     def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
         """What steps inherit, and what was left out; sorted out once."""
         if self._environment is None:
-            kept_back = plan.secrets
-            if plan.inherit_env == "all" and (plan.llm or self.settings.llm_model):
-                from planrun.llm.credentials import (
-                    WITHHELD,
-                )  # few plans hand everything on and ask a model, too
-
-                kept_back = (*kept_back, *WITHHELD)
-            self._environment = caller_environment(plan.inherit_env, os.environ, kept_back)
+            asks = plan.inherit_env == "all" and (plan.llm or self.settings.llm_model)
+            secrets = (*plan.secrets, *MODEL_CREDENTIALS) if asks else plan.secrets
+            self._environment = caller_environment(plan.inherit_env, os.environ, secrets)
         return self._environment
 
     def _hide(self, plan: Plan) -> str:

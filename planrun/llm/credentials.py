@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 API = "https://api.anthropic.com"
 SECRETS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN")
 """Variables whose values are credentials; no step gets one unasked when a model may be asked."""
-WITHHELD = (*SECRETS, "ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_CUSTOM_HEADERS")
-"""All that no step gets unasked then: a path to a token is as good as the token."""
-
 _FEDERATION = {
     "ANTHROPIC_FEDERATION_RULE_ID": "federation_rule_id",
     "ANTHROPIC_ORGANIZATION_ID": "organization_id",

@@ -16,6 +16,11 @@ _ENDINGS = (
 )
 _PARTS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PRIVATE_KEY")
 _STARTS = ("AWS_", "ACTIONS_", "ANTHROPIC_", "OPENAI_", "AZURE_CLIENT_", "GOOGLE_APPLICATION_")
+MODEL_CREDENTIALS = (
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN"),
+    *("ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_CUSTOM_HEADERS"),
+)
+"""What no step gets unasked while planrun itself may ask a model; a path to a token is as good as the token."""
 _NAMES = frozenset({"TOKEN", "KEY", "APIKEY", "API_KEY"})
 _PLACES = frozenset({"PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"})  # where credentials are to be had
 # Options of this program, and shell start-up files that would run before a reviewed script.

@@ -58,9 +58,10 @@ def open_model(
 ) -> Model:
     """Return the model to ask; its process is started here and loads what it needs while the question is written.
 
-    With a replay there is none. `wake`: a descriptor that ends a wait for an answer when it can be read. Without credentials every answer is
-    `unauthorized`; see `why_no_model`. Raises InvalidInput when no model may be asked or none is named, for an address
-    that is none and a recording that cannot be read, RecordsLost for one that cannot be written.
+    With a replay there is none. `wake`: a descriptor that ends a wait for an answer when it can be read. Without
+    credentials every answer is `unauthorized`; see `why_no_model`. Raises InvalidInput when no model may be asked or
+    none is named, for an address that is none and a recording that cannot be read, RecordsLost for one that cannot be
+    written.
     """
     if unnamed := _unnamed(llm_of(settings, llm)):
         raise InvalidInput(unnamed)
