@@ -204,8 +204,7 @@ class Session:
 
     def _hide(self, plan: Plan) -> str:
         """Hide from the steps to come what only some of them get, or none; returns how far the system lets us."""
-        environ = os.environ
-        names = withheld(environ, self._caller_environment(plan)[0], plan.secrets)
+        names = withheld(os.environ, self._caller_environment(plan)[0], plan.secrets)
         if not names:
             return "nothing to hide"
         from planrun.executors.shield import hide  # loads a library
