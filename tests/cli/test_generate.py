@@ -380,3 +380,19 @@ def test_a_recording_gives_the_same_plan_again(
     said = say("generate", "something else", "--llm-replay", "tapes", "-o", "-")
     assert (said.code, said.out) == (1, "")
     assert "the recording has no answer" in said.err
+
+
+@pytest.mark.shows("GP-67")
+def test_a_plan_may_require_that_somebody_approves_it(say: Callable[..., Said], repository: Path) -> None:
+    """`ask_for: plan` lets nothing start before the digest is approved; without it what is harmless runs unasked."""
+    assert say("generate", "--offline", "look around").code == 0
+    text = (repository / "plan.yml").read_text().partition("  # nothing to run yet")[0]
+    (repository / "plan.yml").write_text(text)
+    assert say("execute", "plan.yml").code == 0
+    required = "policy: {ask_for: plan, auto_approve: none,"
+    (repository / "plan.yml").write_text(text.replace("policy: {auto_approve: medium,", required))
+    assert say("execute", "plan.yml").code == 5
+    ledger = json.loads((repository / "planrun-out" / "ledger.json").read_text())
+    assert [each["attempts"] for each in ledger["steps"]] == [[]]
+    assert say("approve", "plan.yml", "-o", "approval.json").code == 0
+    assert say("execute", "plan.yml", "--approval", "approval.json").code == 0
