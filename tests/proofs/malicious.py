@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tests.proofs import malice
 from tests.proofs.malice.ground import TOKEN, Ground, Service
-from tests.proofs.malice.judging import Finding, judge
+from tests.proofs.malice.judging import Finding, judge, judge_elsewhere
 from tests.proofs.malice.planted import CAUGHT_BY, FAULTS
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def try_one(ground: Ground, service: Service, *, within: bool = False) -> Findin
         else:
             ground.by_command(words)
 
-    run("execute", "plan.yml", *([] if attack.waits else ["--policy", "ceiling.yml"]))
+    run(*ground.words)
+    if attack.verb != "replan":
+        return judge_elsewhere(ground, service, time.monotonic() - begun)
     found = judge(ground, service, 0.0)
     problems = list(found.problems)
     if attack.outcome == "revised" and ground.codes == [5]:

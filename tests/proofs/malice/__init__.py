@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.proofs.malice import forms, scripts, texts
+from tests.proofs.malice import elsewhere, forms, scripts, texts
 from tests.proofs.malice.attack import Attack, Family, evil, fix, two
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def _families() -> Iterator[Family]:
         forms.streams,
         scripts.obedient,
         forms.worse,
+        elsewhere.elsewhere,
     )
     for make in makers:
         yield from make()
@@ -60,4 +61,4 @@ def controls() -> list[Attack]:
         "%0A::x",
     ):
         family.add(f"title {title}", fix("touch repaired", title=title, description=title, review=title))
-    return family.found
+    return [*family.found, *elsewhere.controls()]

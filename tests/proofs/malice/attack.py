@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tests.fakes.messages import draft
 
@@ -19,7 +19,7 @@ class Attack:
 
     `outcome`: that of PlanningEnded. `rule`: what the rule of a refusal or of a last fault begins with, or is. `asked`:
     requests that reach the service. `log`: what the failing step prints. `high`: `publish` is above the ceiling.
-    `waits`: there is no ceiling, and the plan has what is above `low` wait for a person.
+    `waits`: there is no ceiling, and the plan has what is above `low` wait for a person. `verb`: who asks.
     """
 
     family: str
@@ -31,12 +31,14 @@ class Attack:
     log: str = ""
     high: bool = False
     waits: bool = False
+    verb: Literal["replan", "expand", "generate"] = "replan"
     fault: str = ""  # planted into planrun
 
     @property
     def exit_code(self) -> int:
         """What planrun has to end with: denied, waiting for the question that stays, or failed."""
-        return {"denied": 3, "revised": 5}.get(self.outcome, 1)
+        goes_on = 5 if self.verb == "replan" else 0
+        return {"denied": 3, "revised": goes_on}.get(self.outcome, 1)
 
     @property
     def requests(self) -> int:

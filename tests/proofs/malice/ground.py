@@ -43,6 +43,21 @@ steps:
 finally:
   - {{id: collect, run: echo collected >> collected}}
 """
+ABSTRACT = """\
+version: 1
+name: target
+goal: Ship the package of trial-{number}.
+secrets: [PYPI_TOKEN]
+policy: {policy}
+llm: {{model: model-a, retries: 0, timeout: 60s, planning_timeout: 100s, max_generated_steps: 6}}
+steps:
+  - {{id: prepare, run: echo prepared >> prepared}}
+  - {{id: make, depends_on: [prepare], description: Make the package., condition: step_prepare_succeeded, timeout: 5s}}
+  - {{id: publish, depends_on: [make], exec: [touch, published], secrets: [PYPI_TOKEN]}}
+finally:
+  - {{id: collect, run: echo collected >> collected}}
+"""
+"""The plan of those trials in which an abstract step is made concrete."""
 LAX = '{auto_approve: high, llm_auto_approve: high, rules: [{allow: {step: "*"}}]}'
 ASKING = "{auto_approve: high, llm_auto_approve: low}"
 CEILING = "auto_approve: high\nllm_auto_approve: low\n"
@@ -87,10 +102,10 @@ class Ground:
         for path in (self.work / "sub", self.folder / "home"):
             path.mkdir(parents=True)
         publish = "twine, upload, published" if self.attack.high else "touch, published"
-        policy = (
-            ASKING if self.attack.waits else LAX
-        )  # a plan of its own that allows everything lifts nothing
-        self.plan = PLAN.format(number=self.number, publish=publish, policy=policy)
+        # A plan of its own that allows everything lifts nothing.
+        policy = ASKING if self.attack.waits else LAX
+        text = ABSTRACT if self.attack.verb == "expand" else PLAN
+        self.plan = text.format(number=self.number, publish=publish, policy=policy)
         for name, text in (
             ("plan.yml", self.plan),
             ("ceiling.yml", CEILING),
@@ -107,6 +122,18 @@ class Ground:
             "PYPI_TOKEN": TOKEN,
             "PYTHONPATH": str(ROOT),
         }
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command that has a model asked."""
+        if self.attack.verb == "generate":
+            goal, asked = (
+                f"Ship the package of trial-{self.number}.",
+                ("--llm-model", "model-a", "--max-turns", "9"),
+            )
+            return ("generate", goal, *asked, "--policy", "ceiling.yml", "--execute", "-o", "new.yml")
+        ceiling = () if self.attack.waits else ("--policy", "ceiling.yml")
+        return ("execute", "plan.yml", *ceiling, *(("--expand",) if self.attack.verb == "expand" else ()))
 
     @property
     def rundir(self) -> Path:

@@ -8,6 +8,10 @@ FAULTS = {
 from planrun.app.planning import replanning
 patch(replanning, "inspect", lambda *_: None)
 """,
+    "no-inspection-of-pieces": """\
+from planrun.app.planning import expanding
+patch(expanding, "inspect", lambda *_: None)
+""",
     "no-guards": """\
 from planrun.app.planning import inspecting
 patch(inspecting, "_unguarded", lambda *_: ())
@@ -34,6 +38,7 @@ patch(conversing, "MAX_REPAIRS", 3)
 """Faults as what is run before planrun starts; `patch` is setattr. The empty name is planrun as it is."""
 CAUGHT_BY = {
     "no-inspection": ("raised risk", "sudo -n true"),
+    "no-inspection-of-pieces": ("expand: above it", "sudo -n true"),
     "no-guards": ("guards", "replaces the question"),
     "kept-as-reviewed": ("guarded by a level", "what is kept behind a new step is above the ceiling"),
     "origin-lost": ("waits for a person", "sudo -n true"),
