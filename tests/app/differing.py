@@ -85,6 +85,7 @@ OF_PLAN: dict[str, tuple[Any, Any]] = {
     "env_file": (["a.env"], ["b.env"]),
     "secrets": (["FIRST_KEY"], ["FIRST_KEY", "OTHER_KEY"]),
     "limits": ({"max_parallel": 1}, {"max_parallel": 2}),
+    "llm": ({"model": "model-a"}, {"model": "model-a", "effort": "high"}),
     "schedule": (None, "levels"),
     "policy": ({"auto_approve": "low"}, {"auto_approve": "medium"}),
     "decisions": ({"gate": _DECIDE}, {"gate": {**_DECIDE, "question": "Which one?"}}),
