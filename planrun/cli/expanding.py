@@ -95,7 +95,12 @@ def _expand(words: list[str]) -> int:
     from planrun.app.planning.finishing import Order, finish
     from planrun.app.settings import Settings
 
-    order = Order(file=file, settings=Settings(**values), steps=tuple(own["steps"] or ()))
+    order = Order(
+        file=file,
+        settings=Settings(**values),
+        steps=tuple(own["steps"] or ()),
+        target=str(own["output"] or ""),
+    )
     if own["dry_run"]:
         return _show_requests(order)
     target = _target(file, own)

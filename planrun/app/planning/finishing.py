@@ -34,6 +34,12 @@ class Order(Record):
     file: str
     settings: Settings
     steps: tuple[str, ...] = ()
+    target: str = ""  # the file that is to be written; empty: none
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """What is no part of the question: the plan, which is told apart, what is written, and recordings."""
+        return (self.file, self.target, self.settings.llm_record, self.settings.llm_replay)
 
 
 class Finished(Record):
@@ -94,7 +100,7 @@ def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
     llm = llm_of(order.settings, before.llm)
     ground = Ground(
         layers=layers_of(before, order.settings),
-        repository=read_repository(),
+        repository=read_repository(without=[path for path in order.own if path]),
         mask=masker(""),
         most_steps=llm.max_generated_steps,
         context=ci_context(os.environ),

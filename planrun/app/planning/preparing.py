@@ -15,7 +15,7 @@ from planrun.app.planning.adopting import Adoption
 from planrun.app.planning.conversing import Conversation, Result
 from planrun.app.planning.expanding import Expansion, Ground, abstract_steps
 from planrun.app.planning.generating import masker
-from planrun.app.planning.models import llm_of, open_model, why_no_model
+from planrun.app.planning.models import Taping, llm_of, open_model, why_no_model
 from planrun.app.planning.reading import read_repository
 from planrun.app.planning.spending import spending_on_record
 from planrun.errors import EXIT_WAITING, InvalidInput, PlanrunError
@@ -121,7 +121,7 @@ class Preparation:
             plan,
             Ground(
                 layers=session.admission.layers,
-                repository=read_repository(session.workspace),
+                repository=read_repository(session.workspace, _recordings(session.settings)),
                 mask=(lambda text: provider(veil.mask_text(text))) if veil else provider,
                 most_steps=llm_of(session.settings, plan.llm).max_generated_steps,
                 context=opening["context"],
@@ -138,7 +138,9 @@ class Preparation:
         limit = state.plan.limits.deadline
         if limit is not None:
             budget.until = self._until = session.clock.monotonic() + limit
-        model = open_model(session.settings, state.plan.llm, wake=session.inbox.fd)
+        veil = session.vault.veil if session.vault else None
+        taping = Taping(mask=veil.mask_text if veil else None, planning=state.planning)
+        model = open_model(session.settings, state.plan.llm, wake=session.inbox.fd, taping=taping)
         asked = max([call.asked.call for call in state.planning.calls], default=0) if state.planning else 0
         talk = Conversation(model, llm, budget, session.clock, asked)
         try:
@@ -285,6 +287,11 @@ def with_pieces(plan: Plan, selected: frozenset[str] | None) -> frozenset[str] |
         if whole != name:
             (found.add if whole in selected else found.discard)(name)
     return frozenset(found)
+
+
+def _recordings(settings: Settings) -> tuple[str, ...]:
+    """Return what is no part of the question, since it comes of the answers."""
+    return tuple([folder for folder in (settings.llm_record, settings.llm_replay) if folder])
 
 
 def _options(state: RunState) -> Mapping[str, Any]:
