@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fakes.messages import FakeMessages, draft, say, step
-from tests.proofs.tapes import PLAN, planrun
+from tests.proofs.tapes import PLAN, planrun, record, replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,59 @@ def test_a_generated_plan_is_written_again(tmp_path: Path, in_git: bool) -> None
         assert (again / "plan.yml").read_bytes() == written
         assert (again / "watched").read_text("utf-8") == ""
         (again / "watched").unlink()
+
+
+ABSTRACT = """\
+version: 1
+name: shop
+goal: The shop is packed.
+llm: {model: model-a}
+steps:
+  - id: build   # as ever
+    title: Build the shop
+  - id: pack
+    depends_on: [build]
+    run: echo pack >> ran
+"""
+PIECES = draft([step("build", "echo build >> ran", title="Build the shop")])
+
+
+@pytest.mark.parametrize(
+    "words", [("expand", "plan.yml", "-o", "out.yml"), ("execute", "plan.yml", "--expand")]
+)
+def test_steps_are_made_concrete_again(words: tuple[str, ...], tmp_path: Path) -> None:
+    """What `expand` writes, and the version that `execute --expand` runs, is the same from a recording."""
+    written: list[list[bytes]] = []
+    for name in ("first", "second", "third, with a longer name"):
+        folder = project(tmp_path / name, in_git=False)
+        (folder / "plan.yml").write_text(ABSTRACT, "utf-8")
+        if written:
+            shutil.copytree(tmp_path / "first" / "tapes", folder / "tapes")
+            done = planrun(folder, *words, "--llm-replay", "tapes")
+            assert (folder / "watched").read_text("utf-8") == ""
+        else:
+            with FakeMessages([say("No."), PIECES]) as api:
+                done = planrun(folder, *words, "--llm-record", "tapes", **api.env)
+        assert done.returncode == 0, done.stderr
+        found = [*folder.glob("out.yml"), *folder.glob(".planrun/runs/*/plan.v2.yml")]
+        written.append([path.read_bytes() for path in found])
+    assert len(written[0]) == 1
+    assert written[0] == written[1] == written[2]
+
+
+@pytest.mark.shows("V-69")
+def test_a_run_is_exported_with_its_plan_use_and_progress(tmp_path: Path) -> None:
+    """`report --format json` holds the plan, what models used of which limits, and how many steps came to what."""
+    record("mended at once", tmp_path / "recorded")
+    replay(tmp_path / "recorded" / "tapes", tmp_path / "again")
+    done = planrun(tmp_path / "again", "report", "last", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["plan"]["name"], told["plan"]["version"]) == ("shop", 2)
+    assert told["usage"]["input_tokens"] > 0
+    assert [call["replayed"] for call in told["llm"]["calls"]] == [True]
+    assert {"total", "completed", "failed"} <= set(told["summary"])
+    assert len(told["steps"]) == told["summary"]["total"]
 
 
 def test_another_goal_is_missing(tmp_path: Path) -> None:
