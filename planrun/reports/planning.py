@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 100  # of calls and of steps in a report
 _HEAD = ("Call", "For", "Model", "Ended", "Tokens", "Reserved", "Cost", "Time")
 _RESOURCES = {"tokens": "tokens", "usd": "US dollars", "turns": "turns", "time": "seconds"}
-_WHOSE = {"plan": "the run", "planning": "the planning", "call": "the longest answer"}
+_WHOSE = {"planning": "the planning", "call": "the longest answer"}
 _OUTCOMES = {
     "denied": "what the model wrote is not allowed",
     "invalid": "the model wrote no plan that may be used",
@@ -113,9 +113,9 @@ def answer_line(state: RunState, answered: ModelAnswered) -> str:
     return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{told} in {took}{repeats}")
 
 
-def crossing_line(event: BudgetCrossed) -> str:
-    """Return `80% of the tokens of the run are used: 5700 of 7000`, clean."""
-    whose = f"the step {event.step}" if event.step else _WHOSE.get(event.scope, event.scope)
+def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
+    """Return `80% of the tokens of the run are used: 5700 of 7000`, clean; `whole`: whose the largest budget is."""
+    whose = f"the step {event.step}" if event.step else _WHOSE.get(event.scope, whole)
     what = _RESOURCES.get(event.resource, event.resource)
     used = f"{amount_of(event.used)} of {amount_of(event.limit)}"
     if event.level < 100:

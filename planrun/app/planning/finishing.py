@@ -15,6 +15,7 @@ from planrun.app.settings import ci_context
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.reports.planning import crossing_line
 from planrun.source.file import read_source
 from planrun.source.load import load_bytes
 
@@ -128,7 +129,7 @@ def _asked(
         elif isinstance(event, ev.ModelAnswered):
             calls.append(event)
         elif isinstance(event, ev.BudgetCrossed):
-            tell(f"{event.level} % of {event.limit:g} {event.resource} are used")
+            tell(crossing_line(event, "this command"))
 
     for note in spent.notes:
         tell(note)

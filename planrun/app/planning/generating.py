@@ -12,7 +12,6 @@ from planrun.app.planning.spending import spending
 from planrun.app.planning.talking import hold
 from planrun.app.settings import ci_context
 from planrun.errors import InvalidInput
-from planrun.llm.budget import UNITS
 from planrun.llm.complexity import classify
 from planrun.llm.patterns import draft_of
 from planrun.model import events as ev
@@ -20,6 +19,7 @@ from planrun.model.call import Usage
 from planrun.model.llm import Llm
 from planrun.model.plan import Limits
 from planrun.model.record import Record
+from planrun.reports.planning import crossing_line
 from planrun.secrets.known import PROVIDER_KEYS, known_secrets
 from planrun.secrets.masker import Masker
 from planrun.steps.environment import holds_credential
@@ -180,7 +180,7 @@ def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswer
             calls.append(event)
             tell("synthesizing", "checking the answer")
         elif isinstance(event, ev.BudgetCrossed):
-            tell("planning", f"{event.level} % of {event.limit:g} {UNITS[event.resource]} are used")
+            tell("planning", crossing_line(event, "this command"))
 
     return hold(talk, talk.ask(question), heard)
 
