@@ -58,13 +58,16 @@ class Admission:
         """What the first event of a run, and that of its resumption, record."""
         return {**recorded(self.layers), "told": in_force(self.layers)}
 
-    def options(self, plan: Plan, settings: Settings) -> dict[str, Any]:
-        """Return the options of a run that are about who is let in, and whether a model may write more steps."""
+    def options(self, plan: Plan, settings: Settings, failed: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return the options of a run that are about who is let in, and whether a model may write more steps.
+
+        `failed`: steps that somebody asked to have planned anew.
+        """
         found: dict[str, Any] = {"policy": self.recorded()}
-        if plan.llm or any([step.on_failure == "replan" for step in plan.steps]):  # noqa: C419 - half the time
+        if plan.llm or failed or any([step.on_failure == "replan" for step in plan.steps]):  # noqa: C419 - half the time
             from planrun.app.planning.readiness import replan_option  # few plans name a model
 
-            found |= replan_option(plan, settings, self.layers)
+            found |= replan_option(plan, settings, self.layers, failed)
         return found
 
     def replanner(

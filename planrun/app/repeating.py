@@ -57,7 +57,7 @@ class Repetition:
     """A run that goes on: `before` as it stopped, `after` the same under the plan that it goes on with.
 
     Both are the same state when that is the same plan. `selected` are the steps that may run, None: all.
-    `holds` evaluates a condition, `steps` renders.
+    `held` are failures that are planned anew. `holds` evaluates a condition, `steps` renders.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Repetition:
         self._steps = steps
         self._selected = selected
         self._holds = holds
+        self.held: tuple[str, ...] = ()
         self._lost = frozenset(lost_attempts(before))
         self._again: dict[str, str] = {}
 
@@ -101,8 +102,11 @@ class Repetition:
         after = self._after
         for name in graph.order(graph.waits(after.plan.main())):
             found = after.steps[name]
-            if name in after.replaced and found.ended:
-                continue  # others do what it was for
+            if name in self.held or (name in after.replaced and found.ended):
+                # Others do what it was for, or will; what was blocked is left out instead, as if it had not ended.
+                if found.status in ("blocked", "cancelled"):
+                    self._again[name] = "others take its place"
+                continue
             reason = self._pardon(found) if refusal(found) else why(found)
             if reason:
                 self._again[name] = reason

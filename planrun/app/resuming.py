@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.app.comparing.lines import differences
-from planrun.app.copies import state_of, state_under
+from planrun.app.copies import added_by_models, state_of, state_under
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
 from planrun.app.reviewed import named_plan, review
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+    from planrun.app.admission import Admission
     from planrun.app.reviewed import Reviewed
     from planrun.app.running import Result
     from planrun.app.settings import Settings
@@ -49,12 +50,14 @@ _TOLD = 20  # steps that run again, one a line
 class Wish(Record):
     """How a run is to go on: `say` takes a line for people that has to come before anything runs.
 
+    `replan`: failed steps that a model plans anew, empty: all; None: nothing is planned unasked for.
     `plan`: the plan to go on with instead of the run's newest copy. `steps`: steps to run again, finished or not, with
     what depends on them and nothing else; empty: whatever has to.
     """
 
     say: Say
     plan: Plan | None = None
+    replan: tuple[str, ...] | None = None
     steps: tuple[str, ...] = ()
     workspace: str = ""
 
@@ -133,11 +136,12 @@ class Course:
             from planrun.app.planning.readiness import require_actions
 
             require_actions(self.plan, session.settings)
+        self.failed = self._failed()
         self.opening = self._new_opening(state.started)
-        admission = session.admission = admission_of(self.plan, session.settings, rundir, _policies(state))
+        admission = session.admission = self._admission(rundir)
         self._refuse_drift()
         if admission:
-            self.opening["options"] |= admission.options(self.plan, session.settings)
+            self.opening["options"] |= admission.options(self.plan, session.settings, self.failed)
             if session.vault:
                 admission.refuse(session.vault)
         if self.plan.llm or session.settings.llm_model:
@@ -153,14 +157,14 @@ class Course:
         self.selected = None if chosen is None else chosen | asked
         if session.vault:
             self.opening["options"]["secrets"] = session.vault.notice(self.plan, self.selected)
-        self.options = scheduler_options(session, self.plan, self.selected)
+        self.options = scheduler_options(session, self.plan, self.selected).but(replan=self.failed)
         self.steps = session.steps(self._after, rundir, self.opening)
         self._again = self._repetition()
 
     @property
     def is_over(self) -> bool:
         """Whether the run completed and nothing but its cleanup would run, which nobody asked for."""
-        if self._before.status != "completed" or self._wish.steps:
+        if self._before.status != "completed" or self._wish.steps or self.failed:
             return False
         main = self._after.plan.main()
         return all(step.id not in self._again and self._after.steps[step.id].ended for step in main)
@@ -250,6 +254,22 @@ class Course:
             plan = plan.but(version=self.plan.version, file=self._named["file"])
         return named_plan(plan.but(version=self.plan.version), self.reviewed)
 
+    def _failed(self) -> tuple[str, ...]:
+        """Return the failures that are planned anew because somebody wants it."""
+        if self._wish.replan is None:
+            return ()
+        from planrun.app.planning.asking import failures_to_plan  # few runs are
+
+        return failures_to_plan(self._before, self._wish.replan, self._session.settings)
+
+    def _admission(self, rundir: str) -> Admission | None:
+        before, settings = _policies(self._before), self._session.settings
+        if not self.failed:
+            return admission_of(self.plan, settings, rundir, before)
+        from planrun.app.admission import Admission  # what a model writes is always judged
+
+        return Admission(self.plan, settings, rundir, before)
+
     def _refuse_drift(self) -> None:
         if self.reviewed and self._wish.plan:
             self._session.refuse_drift(self._wish.plan, self.opening["params"], self.reviewed)
@@ -262,8 +282,13 @@ class Course:
 
     def _repetition(self) -> dict[str, str]:
         found = Repetition(
-            self._before, self._after, self.steps, selected=self.selected, holds=self.steps.holds
+            self._before,
+            self._after,
+            self.steps,
+            selected=self.selected,
+            holds=self.steps.holds,
         )
+        found.held = self.failed
         if not self._wish.steps:
             return found.of_changes()
         for name in self._wish.steps:
@@ -337,17 +362,6 @@ class Course:
             yield f"  {name}: {why}" + (", and not idempotent, so it does not run" if lost else "")
         if len(again) > _TOLD:
             yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
-
-
-def added_by_models(state: RunState) -> set[str]:
-    """Return the steps that plannings added to the plan of a run: nobody could select or leave them out by name."""
-    found: set[str] = set()
-    for event in state.planning.ended if state.planning else ():
-        later = state.versions.get(event.plan.get("version", 0)) if event.plan else None
-        before = state.versions.get(later.version - 1) if later else None
-        if later and before:
-            found |= {step.id for step in later.steps} - {step.id for step in before.steps}
-    return found
 
 
 def _policies(state: RunState) -> list[Mapping[str, Any]]:

@@ -28,6 +28,7 @@ VERBS: dict[str, str] = {
     "execute": "executing:execute",
     "resume": "executing:resume",
     "retry": "executing:retry",
+    "replan": "replanning:replan",
     "approve": "answering:approve",
     "reject": "answering:reject",
     "decide": "answering:decide",

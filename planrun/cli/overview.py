@@ -59,6 +59,7 @@ Runs:
   execute PLAN        run a plan
   resume RUN          go on with a run that failed or was killed
   retry RUN STEP...   run steps again, and what depends on them
+  replan RUN          have a model plan anew for what failed, and go on
   approve RUN|PLAN    approve what a run waits for, or write an approval
   reject RUN [STEP]   reject it: the run ends with exit code 3
   decide RUN STEP=X   answer what a run asks

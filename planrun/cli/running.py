@@ -108,7 +108,20 @@ def _retry(words: list[str]) -> int:
     return _go_on(operands[0], values, steps=tuple(operands[1:]))
 
 
-def _go_on(run: str, values: dict[str, Any], *, file: str = "", steps: tuple[str, ...] = ()) -> int:
+def replan(run: str, values: dict[str, Any], steps: tuple[str, ...]) -> int:
+    """Have a model plan anew for failed steps of a run, all where none is named, and go on."""
+    _ignore_pauses()
+    return _go_on(run, values, replan=steps)
+
+
+def _go_on(
+    run: str,
+    values: dict[str, Any],
+    *,
+    file: str = "",
+    steps: tuple[str, ...] = (),
+    replan: tuple[str, ...] | None = None,
+) -> int:
     from planrun.app.resuming import Wish, go_on
     from planrun.app.settings import Settings
     from planrun.cli.failure import printable
@@ -120,7 +133,12 @@ def _go_on(run: str, values: dict[str, Any], *, file: str = "", steps: tuple[str
 
         plan, warnings = _load(file, settings)
         _warn(plan, warnings, vault_of(plan))
-    wish = Wish(say=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"), plan=plan, steps=steps)
+    wish = Wish(
+        say=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"),
+        plan=plan,
+        steps=steps,
+        replan=replan,
+    )
     result = go_on(run, settings, wish)
     if result is not None:
         return _finish(result, settings)

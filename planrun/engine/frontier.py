@@ -6,7 +6,7 @@ from planrun.model.lifecycle import judge, weigh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from planrun.model.lifecycle import Judgement
     from planrun.model.plan import Edge, Step
@@ -18,9 +18,10 @@ class Frontier:
 
     A `failed` or `done` edge waits for the end of a step. An `ok` or `completed` edge waits until the step is
     resolved: it ended and, if it failed and nothing else tolerates that, every step that recovers it ended too.
+    `held` are steps that ended, and whose end nobody is to look at yet.
     """
 
-    def __init__(self, steps: Iterable[Step], state: RunState) -> None:
+    def __init__(self, steps: Iterable[Step], state: RunState, held: Collection[str] = ()) -> None:
         self._state = state
         self._waits: dict[str, int] = {}
         self._on_end: dict[str, list[str]] = {}
@@ -40,7 +41,7 @@ class Frontier:
             if not edges:
                 self.loose.append(name)
         for name in inside:
-            if state.steps[name].ended:
+            if state.steps[name].ended and name not in held:
                 self.settle(name)
 
     def settle(self, name: str) -> None:

@@ -8,11 +8,13 @@ from planrun.model import events as ev
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planrun.engine.scheduler import Options, Rooms
     from planrun.model.state import RunState
     from planrun.ports import Gates, Planner
 
-STOP_WITHIN = 2.0
+STOP_WITHIN = 3.0
 """Seconds that a model has to end after it was stopped; then nobody waits for what it says."""
 
 
@@ -29,12 +31,16 @@ class ReplanningScheduler(GatedScheduler):
     ) -> None:
         super().__init__(state, rooms, options, gates)
         self._planner = planner
-        self._wanted: list[str] = []  # failed steps whose planning is to come, or is going on
+        self._wanted = list(options.replan)  # failed steps whose planning is to come, or is going on
         self._plans = False  # a planning is going on
         self._listen = LISTEN  # seconds until the next look at it
         self._stop_by: float | None = None  # when a planning that was stopped has to have ended
 
     # Failures that want it.
+
+    @property
+    def _unjudged(self) -> Sequence[str]:
+        return self._wanted
 
     def _settle(self, name: str) -> None:
         if self._wants(name):

@@ -37,6 +37,7 @@ class Options(Record):
     selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
     strict: bool = False
     fail_on_flaky: bool = False
+    replan: tuple[str, ...] = ()  # steps that failed before, and are planned anew before anything starts
     seconds: Mapping[str, float] = {}
 
 
@@ -126,7 +127,7 @@ class Scheduler:
 
     def _enter(self, steps: Sequence[Step]) -> None:
         """Make frontier and queue of a section from the state, whatever has happened in it before."""
-        self._frontier = Frontier(steps, self.state)
+        self._frontier = Frontier(steps, self.state, self._unjudged)
         self._queue = Queue(steps, self.options.schedule, self.options.jobs, self.options.seconds)
         for step in steps:
             found = self.state.steps[step.id]
@@ -136,6 +137,11 @@ class Scheduler:
                 self._queue.put_back(step.id)
         if self.state.replaced or self.options.selected is not None:
             self._leave_out(steps)
+
+    @property
+    def _unjudged(self) -> Sequence[str]:
+        """Steps that have ended and whose dependents nobody looks at yet."""
+        return ()
 
     def _goes_on(self, found: StepState) -> bool:
         """Whether a step is between two attempts, or after the last one."""

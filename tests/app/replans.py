@@ -118,10 +118,11 @@ class Shop:
     def resume(
         self, *replies: Reply, plan: Plan | None = None, steps: tuple[str, ...] = (), **settings: Any
     ) -> Result | None:
-        """Have the newest run go on."""
+        """Have the newest run go on; `replan` among the settings: failures that are planned anew."""
+        replan = settings.pop("replan", None)
         self.model = Scripted(*replies)
         found = Settings(**{"logs": "none", "jobs": 2, **settings})
-        wish = Wish(say=lambda _: None, plan=plan, steps=steps, workspace=str(self.folder))
+        wish = Wish(say=lambda _: None, plan=plan, steps=steps, replan=replan, workspace=str(self.folder))
         return go_on("last", found, wish)
 
     @property

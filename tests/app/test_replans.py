@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planrun.errors import InvalidInput
+from planrun.errors import Denied, InvalidInput
 from planrun.model import events as ev
 from planrun.model.call import Answer
+from planrun.model.lineage import lineage
 from planrun.source.load import load
 from tests.app.replans import MENDED, PLAN, Shop, draft, ends, newest, planrun, step
 from tests.fakes.messages import FakeMessages
@@ -383,3 +386,108 @@ def test_a_selection_takes_what_replaces_its_steps(shop: Shop) -> None:
     again = shop.resume()
     assert again is not None
     assert shop.ran == ["7", "8", "6"]
+
+
+# Somebody wants it.
+
+
+@pytest.fixture
+def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop whose plan asks for no planning by itself."""
+    text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
+    return Shop(tmp_path, monkeypatch, text)
+
+
+@pytest.mark.shows("GP-11", "GP-51")
+def test_a_run_that_failed_is_planned_anew_when_somebody_wants_it(plain: Shop) -> None:
+    """It goes on with the new version: failed, approved, executing; the failed step does not run again."""
+    assert plain.run().exit_code == 1
+    (plain.folder / "ran").unlink()
+    result = plain.resume(MENDED, replan=())
+    assert result is not None
+    assert (result.exit_code, ends(result.state)) == (0, DONE)
+    assert plain.ran == ["7", "8", "5", "6"]
+    rows = Path(newest(plain.folder)[0], "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    kinds = [json.loads(row)["type"] for row in rows]
+    later = kinds[kinds.index("run_resumed") :]
+    assert later[:3] == ["run_resumed", "plan_moved", "planning_started"]
+    assert planrun(plain.folder, "verify", "last").returncode == 0
+
+
+def test_a_planning_that_comes_to_nothing_leaves_the_failure(plain: Shop) -> None:
+    """What waited for it is blocked as before."""
+    plain.run()
+    answer = {"analysis": "a", "infeasible": "There is no way.", "keep": [], "steps": []}
+    result = plain.resume(answer, replan=("3",))
+    assert result is not None
+    assert result.exit_code == 1
+    assert ends(result.state)["4"] == "blocked(upstream)"
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        (("2",), 'the step "2" has not failed: it is completed'),
+        (("6",), 'the step "6" has not failed'),
+        (("33",), 'no step "33" in this run; did you mean "3"'),
+    ],
+)
+def test_only_failures_are_planned_anew(plain: Shop, steps: tuple[str, ...], told: str) -> None:
+    """Whoever names another step is told why not, and nothing is recorded."""
+    plain.run()
+    before = Path(newest(plain.folder)[0], "ledger.jsonl").read_bytes()
+    with pytest.raises(InvalidInput, match=re.escape(told)):
+        plain.resume(MENDED, replan=steps)
+    assert Path(newest(plain.folder)[0], "ledger.jsonl").read_bytes() == before
+
+
+def test_nothing_is_planned_anew_after_a_refusal(shop: Shop) -> None:
+    """What a ceiling forbade is final for the run."""
+    (shop.folder / "ceiling.yml").write_text("auto_approve: high\nllm_auto_approve: low\n", encoding="utf-8")
+    shop.run(draft(step("7", "rm -rf ~/x", replaces=["3"])), policy="ceiling.yml")
+    with pytest.raises(Denied, match="is not asked again"):
+        shop.resume(MENDED, replan=())
+
+
+def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
+    """Text and difference are written, nothing runs, nothing is recorded; the reviewed file goes on."""
+    text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
+    (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
+    answer = fake_draft(MENDED["steps"], MENDED["analysis"], keep=MENDED["keep"])
+    with FakeMessages([answer]) as api:
+        assert planrun(tmp_path, "execute", "plan.yml", **api.env).returncode == 1
+        ledger = Path(newest(tmp_path)[0], "ledger.jsonl")
+        before = ledger.read_bytes()
+        done = planrun(tmp_path, "replan", "last", "--propose", **api.env)
+    assert done.returncode == 0, done.stderr
+    assert ledger.read_bytes() == before
+    assert (tmp_path / "plan.v2.yml").read_text("utf-8").startswith(text.partition("finally")[0])
+    difference = (tmp_path / "plan.v2.yml.diff").read_text("utf-8")
+    assert "+    title: Generate by hand" in difference
+    assert not [row for row in difference.splitlines() if row.startswith("-") and not row.startswith("---")]
+    again = planrun(tmp_path, "replan", "last", "--propose", **api.env)
+    assert again.returncode != 0
+    (tmp_path / "ran").unlink()
+    resumed = planrun(tmp_path, "resume", "last", "--plan", "plan.v2.yml")
+    assert resumed.returncode == 0, resumed.stderr
+    assert (tmp_path / "ran").read_text().split() == ["7", "8", "5", "6"]
+    state = newest(tmp_path)[1]
+    assert {found.step.origin for found in state.steps.values()} == {"file"}
+    assert lineage(state.plan) == {"7": "3'", "8": "4'"}
+
+
+def test_the_verb_goes_the_whole_way(tmp_path: Path) -> None:
+    """`planrun replan last` by a real model process; --offline is none of its options."""
+    text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
+    (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
+    answer = fake_draft(MENDED["steps"], MENDED["analysis"], keep=MENDED["keep"])
+    with FakeMessages([answer]) as api:
+        planrun(tmp_path, "execute", "plan.yml", **api.env)
+        assert planrun(tmp_path, "replan", "last", "--offline", **api.env).returncode == 2
+        done = planrun(tmp_path, "replan", "last", "--step", "3", **api.env)
+    assert done.returncode == 0, done.stderr
+    assert ends(newest(tmp_path)[1]) == DONE
+    assert api.journal.verdicts() == []
+    nothing = planrun(tmp_path, "replan", "last", **api.env)
+    assert nothing.returncode == 2
+    assert "no failure of this run can be planned anew" in nothing.stderr

@@ -209,7 +209,7 @@ def test_a_signal_ends_a_planning() -> None:
 
 
 def test_a_deaf_planner_holds_nobody() -> None:
-    """Two seconds after it was stopped the run ends without it, and the planning has an end on record."""
+    """Three seconds after it was stopped the run ends without it, and the planning has an end on record."""
     world = World({"3": [FAIL]})
     thinking(world, SECOND).deaf = True
     world.signals = [(1003.0, INT)]
@@ -217,7 +217,7 @@ def test_a_deaf_planner_holds_nobody() -> None:
     assert code == 130
     assert state.planning is not None
     assert state.planning.going is None
-    assert world.clock.now < 1006.0
+    assert world.clock.now < 1007.0
 
 
 def test_a_second_signal_ends_a_planning_at_once() -> None:

@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 
 
 def replan_option(
-    plan: Plan, settings: Settings, layers: Layers, environ: Mapping[str, str] = os.environ
+    plan: Plan, settings: Settings, layers: Layers, failed: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Return the option `replan` as the first event of a run has it; empty where no failure asks for a planning.
 
-    Keys: model (empty: none plans anew), most (plannings in the run), told (a line for people).
+    `failed`: steps that somebody asked to have planned anew. Keys: model (empty: none plans anew), most (plannings in
+    the run), told (a line for people).
     """
     llm = plan.llm
-    named = [step.id for step in plan.main() if step.on_failure == "replan"]
+    named = list(failed) or [step.id for step in plan.main() if step.on_failure == "replan"]
     by_class = llm.replan_on_failure if llm and llm.enabled else "never"
     if not named and by_class == "never":
         return {}
-    why = _why_not(plan, settings, environ)
+    why = why_no_replan(plan, settings)
     if why:
         return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
     from planrun.app.planning.models import llm_of
@@ -50,7 +51,8 @@ def replan_option(
     return {"replan": {"model": model, "most": most, "told": told}}
 
 
-def _why_not(plan: Plan, settings: Settings, environ: Mapping[str, str]) -> str:
+def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
+    """Return in one line why no model may plan anew; empty when one may."""
     if plan.limits.max_replans < 1:
         return "limits.max_replans is 0"
     if settings.locked:
@@ -85,7 +87,7 @@ def _how_far(layers: Layers) -> str:
 
 
 def replanner_of(
-    session: Session, state: RunState, steps: Steps, gates: PolicyGates, opening: Mapping[str, Any]
+    session: Session, state: RunState, steps: Steps, gates: PolicyGates | None, opening: Mapping[str, Any]
 ) -> Replanner | None:
     """Return who plans anew in a run that starts, or goes on, with the event whose fields `opening` has."""
     if not opening["options"].get("replan", {}).get("model") or session.admission is None:

@@ -129,11 +129,18 @@ class Replanner:
     ) -> Generator[ev.Event | None, None, dict[str, Any]]:
         if self._stopped:
             return {"outcome": "stopped"}
+        result = yield from self.ask(steps, state)
+        return self._end(result, state)
+
+    def ask(self, steps: tuple[str, ...], state: RunState) -> Generator[ev.Event | None, None, Result]:
+        """Yield what happens until the model has answered, None while it thinks; nothing is kept of the answer.
+
+        The value of what is accepted is the plan and what the model says about it.
+        """
         self._model = self._model or self._desk.open_model()
         calls = len(state.planning.calls) if state.planning else 0
-        budget = self._budget(state)
         talk = self._conversation = Conversation(
-            self._model, self._desk.llm, budget, self._desk.clock, call=calls
+            self._model, self._desk.llm, self._budget(state), self._desk.clock, call=calls
         )
         path = os.path.join(self._place.rundir, plan_file(state.plan.version))
         with open(path, "rb") as file:
@@ -145,10 +152,9 @@ class Replanner:
             check=lambda draft: self._check(draft, state, revision),
         )
         try:
-            result = yield from talk.ask(question)
+            return (yield from talk.ask(question))
         finally:
             self._conversation = None
-        return self._end(result, state)
 
     def _check(self, draft: Draft, state: RunState, revision: Revision) -> Accepted | Refused | list[Fault]:
         found = revision.next_plan(draft, self._adoption)

@@ -1,0 +1,153 @@
+"""`planrun replan`: have a model plan anew for a run that failed, and go on; or only propose it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from planrun.cli.arguments import ANSWERING, APPROVAL, APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
+from planrun.cli.completing import complete_runs
+from planrun.cli.failure import printable
+from planrun.cli.overview import EXIT_CODES
+from planrun.cli.tabled import tabled
+from planrun.errors import EXIT_DENIED, EXIT_FAILED, EXIT_OK, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.app.planning.proposing import Proposal
+    from planrun.model.events import Event
+    from planrun.model.state import RunState
+
+_SCOPE = "REPLAN"
+REPLAN = (
+    Option(
+        flags=("--step",),
+        name="step",
+        kind="list",
+        metavar="STEP",
+        help="Plan anew for this failure; default: for all that count.",
+        scope=_SCOPE,
+    ),
+    Option(
+        flags=("--propose",),
+        name="propose",
+        kind="flag",
+        help="Only write the next version of the plan and its difference, for review.",
+        scope=_SCOPE,
+    ),
+    Option(
+        flags=("--output", "-o"),
+        name="output",
+        kind="text",
+        metavar="FILE",
+        help="With --propose: where it goes. Default: beside the plan, as plan.v2.yml.",
+        scope=_SCOPE,
+    ),
+    *ANSWERING,
+    *APPROVING,
+    APPROVAL,
+    *MODEL_OPTIONS,
+    *RUNNING,
+)
+
+
+def _run(words: list[str]) -> int:
+    run, values = parse(words, REPLAN, "RUN id (or `last`)")
+    steps: tuple[str, ...] = values.pop("step", ())
+    output: str = values.pop("output", "")
+    if values.pop("propose", False):
+        return _propose(run, values, steps, output)
+    if output:
+        raise InvalidInput("--output is for --propose; without it the run keeps the new version itself")
+    from planrun.cli.running import replan
+
+    return replan(run, values, steps)
+
+
+def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: str) -> int:
+    from planrun.app.planning.proposing import propose
+    from planrun.app.settings import Settings
+
+    settings = Settings(**values)
+    found = propose(run, settings, steps, _quiet if settings.quiet else _tell)
+    if not found.text:
+        return _nothing(found)
+    path = output or _beside(found)
+    for name in (path, f"{path}.diff"):
+        if os.path.lexists(name):
+            raise InvalidInput(f"{name} is there already; --output names another file")
+    _write(path, found.text)
+    _write(f"{path}.diff", found.difference.encode())
+    _say(f"version {found.version} for review: {path}, and what is new: {path}.diff")
+    if found.about:
+        _say(found.about)
+    _say(f"nothing ran and nothing was recorded; `planrun resume {run} --plan {path}` goes on with it")
+    return EXIT_OK
+
+
+def _beside(found: Proposal) -> str:
+    stem, ending = os.path.splitext(found.file)
+    return f"{stem}.v{found.version}{ending or '.yml'}"
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        with open(path, "xb") as file:
+            file.write(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
+
+
+def _nothing(found: Proposal) -> int:
+    result = found.result
+    _say(f"no new version ({result.outcome}): {result.message}")
+    for refusal in result.refusals:
+        _say(f"  {refusal['step'] or 'the plan'} is denied by {refusal['rule']}: {refusal['reason']}")
+    for fault in result.faults:
+        _say(f"  {fault.text}")
+    return EXIT_DENIED if result.outcome == "denied" else EXIT_FAILED
+
+
+def _tell(event: Event, state: RunState) -> None:
+    from planrun.model.events import BudgetCrossed, ModelAnswered
+    from planrun.reports.planning import told
+
+    if isinstance(event, ModelAnswered | BudgetCrossed):
+        _say(told(event, state)[1])
+
+
+def _quiet(event: Event, state: RunState) -> None:
+    """Say nothing of what happens."""
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"planrun: {printable(text)}\n")
+
+
+replan = tabled(
+    "replan",
+    [click.Argument(["run"], shell_complete=complete_runs)],
+    REPLAN,
+    f"""Have a model plan anew for what failed in RUN, and go on: the id of a run, the beginning of one, or `last`.
+
+What has finished stays as it is. The model writes steps that take the place of those that failed, and of others
+that have not started; they are held against the policy as in any run. The run keeps the new version of its plan.
+
+With --propose nothing runs and nothing is recorded: the next version of the plan and what is new in it are written
+for review, and `planrun resume RUN --plan FILE` goes on with it.
+
+\b
+Examples:
+  planrun replan last
+  planrun replan last --step test
+  planrun replan 20260131-093000-1f2e3d --propose -o plan.v2.yml
+
+\b
+Exit codes:
+{EXIT_CODES}""",
+    _run,
+)
