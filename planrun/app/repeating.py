@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.errors import EvaluationError
 from planrun.expressions.check import references
+from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.plan import Ask, Decide, Validate
 from planrun.source.canonical import plain
@@ -37,6 +38,17 @@ _NAMED = 5  # of many names the first ones
 def lost_attempts(state: RunState) -> list[str]:
     """Return the steps whose last attempt has no end."""
     return [name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None]
+
+
+def given_up(run: str, name: str, at: str) -> ev.StepMoved:
+    """The failure of a step whose lost attempt may have had its effect, because it must not be repeated unasked."""
+    return ev.StepMoved(
+        at=at,
+        step=name,
+        status="failed",
+        reason="lost",
+        message=f"its last attempt has no end and it is not idempotent; `planrun retry {run} {name}` runs it again",
+    )
 
 
 def refusal(found: StepState) -> str:

@@ -7,7 +7,7 @@ import os
 from planrun.app.comparing.lines import differences
 from planrun.app.copies import added_by_models, state_of, state_under
 from planrun.app.inspecting import find
-from planrun.app.repeating import CLEANUP, Repetition, lost_attempts, refusal
+from planrun.app.repeating import CLEANUP, Repetition, given_up, lost_attempts, refusal
 from planrun.app.reviewed import named_plan, review
 from planrun.app.running import (
     Session,
@@ -86,7 +86,7 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head, beside=kept)
         session.record(state, ledger, event)
         for name in course.given_up():
-            session.record(state, ledger, _given_up(os.path.basename(rundir), name, event.at))
+            session.record(state, ledger, given_up(os.path.basename(rundir), name, event.at))
         selected = course.selected
         if course.is_abstract:
             from planrun.app.planning.preparing import make_concrete, with_pieces  # few plans have such steps
@@ -388,14 +388,3 @@ def _values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         if old.get(name) != new.get(name):
             before, after = (show(values[name]) if name in values else "nothing" for values in (old, new))
             yield f"~ the parameter {name} was {before} and is {after}"
-
-
-def _given_up(run: str, name: str, at: str) -> ev.StepMoved:
-    """The failure of a step whose lost attempt may have had its effect, because it must not be repeated unasked."""
-    return ev.StepMoved(
-        at=at,
-        step=name,
-        status="failed",
-        reason="lost",
-        message=f"its last attempt has no end and it is not idempotent; `planrun retry {run} {name}` runs it again",
-    )

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.app.planning.proposing import Proposal
+    from planrun.app.proposing import Proposal
     from planrun.model.events import Event
     from planrun.model.state import RunState
 
@@ -69,7 +69,7 @@ def _run(words: list[str]) -> int:
 
 
 def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: str) -> int:
-    from planrun.app.planning.proposing import propose
+    from planrun.app.proposing import propose
     from planrun.app.settings import Settings
 
     settings = Settings(**values)
