@@ -11,6 +11,8 @@ from __future__ import annotations
 from planrun.app.judging import as_written
 from planrun.app.planning.conversing import Refused
 from planrun.app.policies import facts_of
+from planrun.expressions.errors import ExpressionError
+from planrun.expressions.parse import parse as parse_expression
 from planrun.expressions.tree import spelled
 from planrun.llm.faults import Fault
 from planrun.model import graph
@@ -80,7 +82,7 @@ def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fa
     changed = list(_changes(plan, new, bounds))
     if changed:  # planrun's own writing has let something through: whatever the rest says
         return Refused(refusals=tuple(changed))
-    faults = [*_misnamed(plan, new, bounds), *_prying(plan, new), *_unguarded(plan, new, bounds)]
+    faults = [*_misplaced(plan, new, bounds), *_prying(plan, new), *_unguarded(plan, new, bounds)]
     if faults:
         return faults
     refusals = (*_unmarked(plan, new, bounds), *_denied(plan, new, bounds))
@@ -136,8 +138,16 @@ def _added(
 def _inner(told: Told, given: Told) -> Any:
     """Return the condition of a reviewer where a new one begins with it and can only be stricter, else None."""
     theirs, ours = given["condition"], told.get("condition")
-    is_kept = isinstance(ours, tuple) and ours[0].startswith(f"({theirs[0]}) and (") and ours[0].endswith(")")
-    return theirs if is_kept else None
+    begin, end = f"({theirs[0]}) and (", ")"
+    if not (isinstance(ours, tuple) and ours[0].startswith(begin) and ours[0].endswith(end)):
+        return None
+    try:
+        parse_expression(
+            ours[0][len(begin) : -len(end)]
+        )  # alone: `a) or (b` would lift what stands before it
+    except ExpressionError:
+        return None
+    return theirs
 
 
 def _told(plan: Plan) -> tuple[Told, dict[str, Told]]:
@@ -166,15 +176,10 @@ def _data(node: Node) -> Any:
 # What a model has to mend.
 
 
-def _misnamed(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
-    """Yield faults of ids, of what is replaced, and of steps that do nothing."""
+def _misplaced(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
+    """Yield faults of what is replaced, and of steps that do nothing; ids are the door's to look at."""
     steps = {step.id: step for step in plan.steps}
-    folded: dict[str, str] = {step.id.casefold(): step.id for step in bounds.before.steps}
     for at, name in enumerate(new):
-        other = folded.setdefault(name.casefold(), name)
-        if other != name:
-            message = f"differs from the id {other} by capital letters alone"
-            yield Fault(path=f"steps[{at}].id", rule="id", message=message)
         if steps[name].kind == "abstract":
             message = "there is no script, and the step could not be started"
             yield Fault(path=f"steps[{at}].run", rule="empty", message=message)
