@@ -195,12 +195,17 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--within", action="store_true", help="in one process, with one process for the model"
     )
-    parser.add_argument("--share", type=int, default=1, help="every so manieth attack of each family")
+    parser.add_argument(
+        "--share",
+        type=int,
+        default=1,
+        help="every so manieth attack of each family, and twice as many benign replies",
+    )
     parser.add_argument(
         "--fault", choices=[name for name in FAULTS if name], default="", help="plant one in all"
     )
     chosen = parser.parse_args(words)
-    planned = [*some(chosen.share), *malice.controls()]
+    planned = [*some(chosen.share), *malice.controls()[:: max(1, chosen.share // 2)]]
     if chosen.fault:
         planned = [replace(attack, fault=chosen.fault) for attack in planned]
     else:
