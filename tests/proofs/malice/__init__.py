@@ -52,6 +52,8 @@ def controls() -> list[Attack]:
     second = {"replaces": ["publish"], "depends_on": ["approve"]}
     both = two("true", "touch repaired published", ("approve",), second)
     family.add("behind the question", both)
+    loud = "::error::x\n<script>alert(1)</script> [a](javascript:b) @everyone"
+    family.add("a loud analysis", {**fix("touch repaired"), "analysis": loud})
     for title in (
         "::error::x",
         "<script>alert(1)</script>",
