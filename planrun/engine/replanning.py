@@ -101,6 +101,8 @@ class ReplanningScheduler(GatedScheduler):
             return super()._over()
         if not self._is_draining:
             self._plans, self._listen = True, 0.0
+            # In file order: which of two ended first is chance, and a recording has to know the question again.
+            self._wanted = [name for name in self.state.steps if name in self._wanted]
             self._planner.begin(tuple(self._wanted), self.state)
         return False
 

@@ -50,18 +50,8 @@ class StepState:
     """What is known of one step; `step` is its plan."""
 
     __slots__ = (
-        "after",
-        "attempts",
-        "before",
-        "ended_at",
-        "gate",
-        "message",
-        "outputs",
-        "reason",
-        "rule",
-        "status",
-        "step",
-    )
+        "after", "attempts", "before", "ended_at", "gate", "message", "outputs", "reason", "rule", "status", "step"
+    )  # fmt: skip
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -196,11 +186,17 @@ class RunState:
         state = self.steps[step_id]
         if state.status != "failed" or state.reason == "denied":
             return None
-        if any(self.steps[handler].status == "completed" for handler in self.handlers.get(step_id, ())):
+        if any(map(self._is_done, self.handlers.get(step_id, ()))):
             return "continue"
         if state.on_failure == "continue":
             return "continue"
         return "skip" if state.on_failure == "skip" else None
+
+    def _is_done(self, name: str) -> bool:
+        """Whether a step completed, or failed while what took its place did, maybe at the third try."""
+        status = self.steps[name].status
+        again = status == "failed" and name in self.replaced
+        return status == "completed" or (again and any(map(self._is_done, self.handlers[name])))
 
     def scope(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """The names an expression can read; `fixed` holds what does not change in a run (env, run, step …)."""

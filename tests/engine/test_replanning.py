@@ -166,12 +166,12 @@ def test_what_runs_ends_before_anybody_plans() -> None:
 
 
 def test_one_planning_for_all_failures_that_want_it() -> None:
-    """Failures that end while others run are planned together, in the order in which they ended."""
+    """Failures that end while others run are planned together, in the order of the file, whichever ended first."""
     two = plan([BROKEN.but(edges=()), step("b", on_failure="replan"), step("c", ("b", "ok"))])
     world = World({"3": [FAIL], "b": [FAIL]})
     planner = thinking(world, "invalid")
     state, code = world.run(two)
-    assert sorted(planner.asked[0]) == ["3", "b"]
+    assert planner.asked[0] == ("3", "b")
     assert statuses(state)["c"] == "blocked(upstream)"
     assert code == 1
 
@@ -336,8 +336,18 @@ def test_several_plannings_one_after_the_other() -> None:
     planner = thinking(world, second, third)
     state, code = world.run(FIRST)
     assert planner.asked == [("3",), ("6",)]
-    assert (state.verdict(), code) == ("failed", 1)  # 6, which stood in for 3, did not complete
+    assert [state.tolerance(name) for name in ("3", "6")] == ["continue", "continue"]
+    assert (state.verdict(), code) == ("partial", 0)  # 8 mends what 6 stood in for
     assert statuses(state)["7"] == "completed(ran)"
+
+
+def test_a_replacement_that_nothing_mends_leaves_both_failures() -> None:
+    """A step takes the place of one, fails and is not planned anew: both failures count."""
+    world = World({"3": [FAIL], "6": [FAIL]})
+    thinking(world, SECOND)
+    state, code = world.run(FIRST)
+    assert [state.tolerance(name) for name in ("3", "6")] == [None, None]
+    assert (state.verdict(), code) == ("failed", 1)
 
 
 @pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
