@@ -151,13 +151,24 @@ def _judgements(ahead: Outlook, steps: list[Prospect]) -> Iterator[str]:
 
     yield f"Risk: {totals_line(totals(steps))}"
     yield f"Policy: {printable(ahead.policy)}"
+    replaced = _replaced(steps)
     for word, answer in (("Denied", "deny"), ("Asked for", "ask")):
-        names = [f"{one.step.id} ({one.decision.rule})" for one in steps if one.decision.answer == answer]
+        stopped = [one for one in steps if one.decision.answer == answer and one.step.id not in replaced]
+        names = [f"{one.step.id} ({one.decision.rule})" for one in stopped]
         if names:
             yield f"{word}: {', '.join(names)}"
     asking = [one.step.id for one in steps if one.step.kind in ("ask", "decide")]
     if asking:
         yield f"Asks: {', '.join(asking)}"
+
+
+def _replaced(steps: list[Prospect]) -> dict[str, str]:
+    """Return the steps that never start, and which take the place of each."""
+    found: dict[str, list[str]] = {}
+    for one in steps:
+        for name in one.step.replaces:
+            found.setdefault(name, []).append(one.step.id)
+    return {name: ", ".join(ids) for name, ids in found.items()}
 
 
 def _reasons(steps: list[Prospect]) -> Iterator[str]:
@@ -173,10 +184,12 @@ def _rows(steps: list[Prospect]) -> Iterator[tuple[str, ...]]:
     from planrun.app.describing import edge, risk_cell
     from planrun.reports.clean import line
 
+    replaced = _replaced(steps)
     for number, step in enumerate([one.step for one in steps], 1):
         name = f"{step.id}: {line(step.title)}" if step.title else step.id
         marks = " (finally)" if step.section == "finally" else ""
         marks += " (no action yet)" if step.kind == "abstract" else ""
+        marks += f" (replaced by {replaced[step.id]})" if step.id in replaced else ""
         tokens = f"~{step.estimated_tokens}" if step.estimated_tokens else "-"
         yield str(number), name + marks, tokens, ", ".join(map(edge, step.edges)) or "-", risk_cell(step)
 

@@ -50,6 +50,16 @@ def test_steps_that_are_asked_for_or_denied_are_told_with_their_rules(say: Calla
     assert found["lifted"] == []
 
 
+def test_a_step_that_is_replaced_needs_no_approval(say: Callable[..., Said]) -> None:
+    """It never starts, so nobody is asked for it: neither here nor in `show`, which says what takes its place."""
+    steps = "steps:\n  - {id: a, run: ./a.sh}\n  - {id: b, run: ls, replaces: a}\n  - {id: c, run: ./c.sh}\n"
+    found = approvals(say, HEAD + STEPS, HEAD + "policy: {auto_approve: low}\n" + steps)
+    assert [gate["step"] for gate in found["needed"]] == ["c"]
+    shown = say("show", "new.yml").out
+    assert "| a (replaced by b) " in shown
+    assert "\nAsked for: c (plan:auto_approve)\n" in shown
+
+
 def test_the_command_writes_the_approval_that_is_told(say: Callable[..., Said], tmp_path: Path) -> None:
     """Run as it stands, it writes a file that names the steps, and the digest that the difference named."""
     found = approvals(say, HEAD + STEPS, HEAD + STRICT + STEPS)

@@ -166,7 +166,8 @@ def _gates(old: Plan | None, new: Plan, layers: Layers) -> Iterator[Gate]:
     other = old is not None and plain(old.policy) != plain(new.policy)
     before = layers.but(plan=old.policy) if old and other else None
     answered = {name for policy in (new.policy, *_policies(layers)) if policy for name in policy.decisions}
-    for step in new.steps:
+    replaced = {name for step in new.steps for name in step.replaces}  # they never start
+    for step in [step for step in new.steps if step.id not in replaced]:
         found = static_decision(step, layers, context)
         was = static_decision(step, before, context) if before else found
         told = f"{_WORDS[was.answer]} by {was.rule}" if was.answer != found.answer else ""

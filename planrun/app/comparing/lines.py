@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
 
 # Parts of the head that have entries; the run says itself what its plan is called and which version it is.
-_PARTS = frozenset(("env", "params", "limits", "outputs", "policy"))
+_PARTS = frozenset(("env", "params", "limits", "llm", "outputs", "policy"))
 _APART = frozenset(("name", "version"))
 
 

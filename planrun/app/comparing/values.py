@@ -15,7 +15,18 @@ ORDER = "another order"
 # Whose entries are told one by one, also where there were none before.
 _PARTS = frozenset(
     (key,)
-    for key in ("env", "params", "limits", "outputs", "policy", "depends_on", "retries", "ask", "decide")
+    for key in (
+        "env",
+        "params",
+        "limits",
+        "llm",
+        "outputs",
+        "policy",
+        "depends_on",
+        "retries",
+        "ask",
+        "decide",
+    )
 )
 
 

@@ -179,6 +179,13 @@ def _limits(limits: Any) -> dict[str, Any]:
     }
 
 
+def _llm(llm: Any) -> dict[str, Any]:
+    return {
+        name: duration(value) if name in ("timeout", "planning_timeout") else value
+        for name, value in vars(llm).items()
+    }
+
+
 # Fields of the records under other names than the keys of the plan.
 _KEYS = {
     "edges": "depends_on",
@@ -206,4 +213,5 @@ _HEAD: dict[str, Callable[[Any], Any]] = {
     "env_file": _texts,
     "secrets": sorted,
     "limits": _limits,
+    "llm": _llm,
 }
