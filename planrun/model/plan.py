@@ -137,6 +137,7 @@ class Step(Record):
     timeout: float = DEFAULT_TIMEOUT  # seconds an attempt
     idle_timeout: float | None = None  # seconds without output
     on_failure: OnFailure = "block"
+    replan: Literal["", "fatal", "any"] = ""  # which of its failures a model may be asked about
     recovers: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()  # steps that do not start any more: this one does what they were for
     idempotent: bool = True

@@ -31,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.model.llm import Llm
     from planrun.model.plan import Text
     from planrun.model.policy import Policy
 
@@ -60,6 +61,8 @@ class Compiler:
         self.gates = checked.gates
         policy = self.root.get("policy")
         self.policy = None if policy is None else self._policy(policy)
+        llm = self.root.get("llm")
+        self.llm = None if llm is None else self._llm(llm)
         found = self.root.get("defaults")
         self.defaults: dict[str, Node] = found.value if found is not None and found.kind == MAPPING else {}
         self.edges: dict[tuple[str, str], Edge] = {}  # many steps want the same of the same one
@@ -76,6 +79,11 @@ class Compiler:
         from planrun.source.rules import policy_of  # most plans have none
 
         return policy_of(node, self.gates)
+
+    def _llm(self, node: Node) -> Llm:
+        from planrun.source.llm import llm_of  # most plans have none
+
+        return llm_of(node)
 
     def plan(self) -> Plan:
         """Put everything together."""
@@ -94,10 +102,8 @@ class Compiler:
         }
         if self.policy is not None:
             fields["policy"] = self.policy
-        if (llm := root.get("llm")) is not None:
-            from planrun.source.llm import llm_of  # most plans have none
-
-            fields["llm"] = llm_of(llm)
+        if self.llm is not None:
+            fields["llm"] = self.llm
         for key in ("description", "goal", "schedule"):
             if key in root.value:
                 fields[key] = root.value[key].value
@@ -141,13 +147,19 @@ class Compiler:
         return Step(**fields)
 
     def meaning_of_failure(self, fields: dict[str, Any]) -> None:
-        """Fill in what the policy says about failures of such a risk, where neither step nor `defaults` say it."""
+        """Fill in what policy and model make of its failures, where neither the step nor `defaults` say it."""
         if self.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
             from planrun.source.rules import failure_word
 
             word = failure_word(self.policy, fields.get("risk", "high"), fields.get("effects", ()))
             if word:
                 fields["on_failure"] = word
+        if fields.get("section") == "finally" or fields["kind"] in GATES:
+            return
+        if fields.get("on_failure") == "replan":
+            fields["replan"] = "any"
+        elif self.llm is not None and "on_failure" not in fields and self.llm.replan_on_failure != "never":
+            fields["replan"] = self.llm.replan_on_failure
 
     def surface(self, draft: Draft) -> dict[str, Any]:
         """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""

@@ -179,6 +179,8 @@ def test_above_a_ceiling_nothing_runs(shop: Shop) -> None:
         ("llm: {model: model-a}", "llm: {model: model-a}\nlimits: {max_replans: 0}"),
         ("echo Permission denied; exit 1", "exit 1"),
         ("depends_on: [2], run: echo 3", "depends_on: [2], on_failure: skip, run: echo 3"),
+        ("depends_on: [2], run: echo 3", "depends_on: [2], on_failure: block, run: echo 3"),
+        ("llm: {model: model-a}", "llm: {model: model-a}\ndefaults: {on_failure: block}"),
     ],
 )
 def test_when_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:

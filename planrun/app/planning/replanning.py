@@ -76,7 +76,7 @@ class Replanner:
 
     def wants(self, step: Step, state: RunState) -> bool:
         """Say whether the failure of a step, which has ended, is planned anew."""
-        return wants(step, state, self._desk.llm)
+        return wants(step, state)
 
     def begin(self, steps: tuple[str, ...], state: RunState) -> None:
         """Begin to plan anew for failed steps; nothing else runs meanwhile."""
@@ -209,19 +209,18 @@ class Replanner:
         )
 
 
-def wants(step: Step, state: RunState, llm: Llm) -> bool:
+def wants(step: Step, state: RunState) -> bool:
     """Say whether a failure is one that a model is asked about: the step says so, or the plan does for its class."""
     found = state.steps[step.id]
     if step.section != "steps" or found.reason == "denied" or left_over(state) < 1:
         return False
     if state.planning and state.planning.is_denied:
         return False
-    if step.on_failure == "replan":
-        return True
-    says = step.on_failure != "block" or bool(state.handlers.get(step.id))
-    if state.plan.llm is None or says or llm.replan_on_failure == "never":
+    if step.on_failure != "replan" and state.handlers.get(step.id):  # the plan has somebody for it
         return False
-    return llm.replan_on_failure == "any" or bool(found.error and found.error["class"] == "fatal")
+    return step.replan == "any" or (
+        step.replan == "fatal" and bool(found.error and found.error["class"] == "fatal")
+    )
 
 
 def left_over(state: RunState) -> int:
