@@ -150,7 +150,7 @@ commit "The contents page, made concrete by the model"
 
 part review
 run planrun show plan.yml --policy ci/policy.yml
-run planrun explain plan.yml 3
+run planrun explain plan.yml 3 --policy ci/policy.yml
 cat >> plan.yml << 'END'
 
 llm: {model: claude-sonnet-5-5}           # may be asked when a step fails fatally
@@ -185,6 +185,9 @@ cd "$story/work"
 run planrun generate "$goal" --llm-model claude-sonnet-5-5 --policy ci/policy.yml -o harm.yml \
   "$answers" ../recordings/malicious
 run git status --short
+
+part answer
+run grep -E '^ +(analysis|title|run):' ../recordings/malicious/0002-*.yml
 
 part denied
 checkout job3

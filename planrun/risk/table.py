@@ -243,7 +243,8 @@ def _kinds_of(rule: Rule, operands: list[Arg]) -> Sequence[tuple[str, str]]:
     needed = sum(1 for _, many, _ in items if many in ("", "+"))
     spare = count - needed
     if spare < 0:
-        raise Refused("an operand is missing")
+        is_started = items[0][0] == "run"  # a shell or an interpreter, which then runs its input
+        raise Refused("what it runs is not said" if is_started else "an operand is missing")
     found: list[tuple[str, str]] = []
     for kind, many, level in items:
         if kind in ("command", "module"):

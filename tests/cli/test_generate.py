@@ -88,7 +88,7 @@ def test_a_goal_becomes_a_plan_that_can_be_reviewed(ask: Callable[..., Said], re
     assert f"# model: {MODEL}, request req_" in text
     assert "# analysis: Build it, then test it.\n" in text
     assert "# look at: risk high: wipe (destroys)\n" in text
-    assert "# still to be made concrete: think\n" in text
+    assert "# written without a script: think\n" in text
     assert "  # review: writes out/ risk: low\n  - id: build\n" in text
     assert "  # risk: high (destroys): `rm -rf /var/lib/x`" in text
     assert "  # waits for an approval: auto_approve is medium\n" in text
@@ -386,7 +386,7 @@ def test_a_recording_gives_the_same_plan_again(
 def test_a_plan_may_require_that_somebody_approves_it(say: Callable[..., Said], repository: Path) -> None:
     """`ask_for: plan` lets nothing start before the digest is approved; without it what is harmless runs unasked."""
     assert say("generate", "--offline", "look around").code == 0
-    text = (repository / "plan.yml").read_text().partition("  # nothing to run yet")[0]
+    text = (repository / "plan.yml").read_text().partition("  # written without a script")[0]
     (repository / "plan.yml").write_text(text)
     assert say("execute", "plan.yml").code == 0
     required = "policy: {ask_for: plan, auto_approve: none,"

@@ -111,7 +111,7 @@ HARMFUL_PLAN = draft(
 )
 HARMFUL = draft(
     [
-        step("6", "mkdir -p build\nls docs > build/pages.txt", title="Look at the pages", replaces=["3"]),
+        step("6", "ls docs > build/pages.txt", title="Look at the pages", replaces=["3"]),
         step(
             "7",
             "touch ../canary",

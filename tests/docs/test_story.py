@@ -114,5 +114,8 @@ def test_a_malicious_model_is_denied_and_nothing_of_it_runs(parts: dict[str, str
         "9": "ceiling:llm_auto_approve",
         "10": "ceiling:rules.1",
     }
-    assert "not started" not in denied
+    assert "; and 1 more\n" in denied
+    assert {"touch ../canary", "git push origin HEAD:refs/heads/released", "rm -rf docs"} <= set(
+        re.findall(r'^ +run: "(.+)"$', parts["answer"], re.MULTILINE)
+    )
     assert ": intact, " in parts["refusals"]

@@ -102,7 +102,7 @@ def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
 def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
     """Return the keys of the plan language under which a field stands."""
     if name in ("action", "kind"):
-        return (old.kind, new.kind)
+        return tuple(kind for kind in (old.kind, new.kind) if kind != "abstract")
     return (wording.key(name),)
 
 

@@ -87,7 +87,7 @@ def _action(step: Step) -> dict[str, Any]:
         return {"exec": [written(word) for word in what.argv]}
     if isinstance(what, Validate):
         return {"validate": [_check(check) for check in what.checks]}
-    return {step.kind: _record(what)}
+    return {step.kind: _record(what)} if step.kind != "abstract" else {}
 
 
 def _check(check: Any) -> dict[str, Any]:

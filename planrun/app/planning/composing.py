@@ -127,7 +127,7 @@ def _denied(plan: Plan, frame: Frame) -> Iterator[dict[str, str]]:
 def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reviewer is told of a step, by planrun's own classifier and the policies in force."""
     if step.kind == "abstract":
-        yield "nothing to run yet: `planrun expand` makes it concrete, or write it under `run`"
+        yield "written without a script: `planrun expand` makes it concrete, or write it under `run`"
         return
     if step.risk == "read-only" and not step.open_risk:
         return
@@ -154,4 +154,4 @@ def _first_looks(plan: Plan) -> Iterator[str]:
             yield f"look at: risk {level}: {', '.join(told)}"
     todo = [step.id for step in plan.steps if step.kind == "abstract"]
     if todo:
-        yield f"still to be made concrete: {', '.join(todo)}"
+        yield f"written without a script: {', '.join(todo)}"

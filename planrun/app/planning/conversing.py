@@ -127,6 +127,8 @@ class Conversation:
             return Result(outcome="accepted", value=found.value)
         if isinstance(found, Refused):
             named = "; ".join(f"{each['step']}: {each['reason']}" for each in found.refusals[:3])
+            more = len(found.refusals) - 3
+            named += f"; and {more} more" if more > 0 else ""
             return Result(outcome="denied", message=named, refusals=found.refusals)
         return found
 
