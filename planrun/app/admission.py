@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.planning.replanning import Replanner
-    from planrun.app.running import Session
     from planrun.app.secrets import Vault
+    from planrun.app.session import Session
     from planrun.app.settings import Settings
     from planrun.clock import SystemClock
     from planrun.engine.scheduler import Options, Rooms

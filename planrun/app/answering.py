@@ -11,7 +11,7 @@ from planrun.app.holding import holder
 from planrun.app.inspecting import find, inspect
 from planrun.app.replies import events_of, waiting
 from planrun.app.resuming import reopen
-from planrun.app.running import Session
+from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import EXIT_DENIED, Denied, InvalidInput
 from planrun.executors.peers import from_step

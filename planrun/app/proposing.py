@@ -13,7 +13,8 @@ from planrun.app.copies import state_of
 from planrun.app.inspecting import find
 from planrun.app.planning.readiness import replanner_of
 from planrun.app.resuming import Course, Wish
-from planrun.app.running import Session, vault_of
+from planrun.app.running import vault_of
+from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import Interrupted, InvalidInput
 from planrun.model.record import Record

@@ -9,13 +9,9 @@ from planrun.app.copies import added_by_models, state_of, state_under
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, given_up, lost_attempts, refusal
 from planrun.app.reviewed import named_plan, review
-from planrun.app.running import (
-    Session,
-    admission_of,
-    scheduler_options,
-    vault_of,
-)
+from planrun.app.running import admission_of, scheduler_options, vault_of
 from planrun.app.selection import select
+from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import Denied, InvalidInput
 from planrun.executors.logs import recover
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
 
     from planrun.app.admission import Admission
     from planrun.app.reviewed import Reviewed
-    from planrun.app.running import Result
+    from planrun.app.session import Result
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan
     from planrun.model.state import RunState

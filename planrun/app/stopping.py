@@ -10,7 +10,7 @@ import time
 from planrun.app.holding import holder
 from planrun.app.inspecting import before_answers, find
 from planrun.app.resuming import reopen
-from planrun.app.running import Session
+from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import InvalidInput
 from planrun.executors.signals import PAUSING

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.planning.generating import Generated, Order
-    from planrun.app.running import Result
+    from planrun.app.session import Result
     from planrun.app.settings import Settings
     from planrun.model.llm import Llm
 

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.app.running import Result
     from planrun.app.secrets import Vault
+    from planrun.app.session import Result
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan
     from planrun.source.problems import Problem

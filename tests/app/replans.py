@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from planrun.app.running import Result
+    from planrun.app.session import Result
     from planrun.llm.drafts import Draft
     from planrun.model.call import Request
     from planrun.model.plan import Plan

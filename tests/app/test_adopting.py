@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from planrun.app.copies import stored_plan
 from planrun.app.planning.adopting import Adoption
 from planrun.app.reviewed import named_plan, review
-from planrun.app.running import Session, admission_of
+from planrun.app.running import admission_of
+from planrun.app.session import Session
 from planrun.app.settings import Settings
 from planrun.model import events as ev
 from planrun.model.state import RunState

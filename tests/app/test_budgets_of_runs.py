@@ -22,7 +22,7 @@ from tests.fakes.messages import FakeMessages, broken, draft, say, step
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planrun.app.running import Result
+    from planrun.app.session import Result
     from planrun.model.state import RunState
 
 PLAN = """\

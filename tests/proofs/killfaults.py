@@ -38,13 +38,13 @@ logs.recover = resuming.recover = lambda folder: ()
 """,
     "no-clearing": "from planrun.executors.local import LocalExecutor\nLocalExecutor.clear = lambda self: None\n",
     "half-reports": """\
-from planrun.app import running
-write = running.write_reports
+from planrun.app import session
+write = session.write_reports
 
 def write_reports(state, *words, **keys):
     return ({}, None) if state.resumed else write(state, *words, **keys)
 
-running.write_reports = write_reports
+session.write_reports = write_reports
 """,
 }
 """Faults as what is run when planrun starts; the empty name is planrun as it is."""

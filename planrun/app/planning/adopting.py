@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from planrun.app.gates import PolicyGates
     from planrun.app.reviewed import Reviewed
-    from planrun.app.running import Session
+    from planrun.app.session import Session
     from planrun.model.plan import Plan
     from planrun.model.policy import Origin
     from planrun.model.state import RunState

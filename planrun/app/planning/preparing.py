@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.planning.conversing import Talk
-    from planrun.app.running import Session
+    from planrun.app.session import Session
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan
     from planrun.model.state import RunState

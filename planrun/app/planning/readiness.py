@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from planrun.app.gates import PolicyGates
     from planrun.app.planning.replanning import Replanner
-    from planrun.app.running import Session
+    from planrun.app.session import Session
     from planrun.app.settings import Settings
     from planrun.llm.budget import Budget
     from planrun.model.plan import Plan

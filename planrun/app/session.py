@@ -1,0 +1,297 @@
+"""What a run and a resumed run have in common: workspace, lock, ledger, rooms, and the reports at the end."""
+
+from __future__ import annotations
+
+import os
+
+from planrun import __version__
+from planrun.app.settings import ci_context, default_jobs
+from planrun.clock import SystemClock
+from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.errors import EXIT_WAITING, RecordsLost
+from planrun.executors.local import LocalExecutor
+from planrun.executors.mark import Owner
+from planrun.executors.signals import SignalInbox
+from planrun.model import events as ev
+from planrun.model.record import Record
+from planrun.records import rundir as records
+from planrun.records.lock import WorkspaceHeld, WorkspaceLock
+from planrun.reports.console import console
+from planrun.reports.write import write_reports
+from planrun.steps.environment import MODEL_CREDENTIALS, caller_environment, withheld
+from planrun.steps.render import shell_on
+from planrun.steps.runner import Place, Steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self
+
+    from planrun.app.admission import Admission
+    from planrun.app.gates import PolicyGates
+    from planrun.app.planning.preparing import Preparation
+    from planrun.app.planning.replanning import Replanner
+    from planrun.app.reviewed import Reviewed
+    from planrun.app.secrets import Vault
+    from planrun.app.settings import Settings
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
+    from planrun.ports import Masks, Sink
+    from planrun.records.ledger import Ledger
+
+    Chosen = frozenset[str] | None  # steps that may run; None: all
+
+
+class Result(Record):
+    """How a run ended and where its records are."""
+
+    state: RunState
+    exit_code: int
+    rundir: str
+    head: str  # hash of the ledger's last line
+    reports: Mapping[str, str]  # format to path
+    lost: RecordsLost | None = None  # what could not be written; to be raised when all else was done
+
+
+class Session:
+    """What a run and a resumed run have in common: workspace, lock, ledger, rooms and reports."""
+
+    def __init__(self, settings: Settings, workspace: str) -> None:
+        self.settings = settings
+        self.workspace = workspace
+        self.clock = SystemClock()
+        self.inbox = SignalInbox()
+        self.lock = WorkspaceLock(records.home(workspace))
+        self.vault: Vault | None = None  # None: there is nothing to keep secret
+        self.admission: Admission | None = None  # None: every step may start
+        self.replanner: Replanner | None = None  # None: no failure is planned anew
+        self.halted: Preparation | None = None  # what kept the run from starting; None: nothing did
+        self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
+
+    @property
+    def masks(self) -> Masks | None:
+        """What lies over everything that is written."""
+        return self.vault.veil if self.vault else None
+
+    def __enter__(self) -> Self:
+        self.inbox.open()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if self.replanner:
+            self.replanner.close()
+        self.inbox.close()
+        self.lock.release()
+        if error is not None and self.vault and self.vault.veil:
+            self.vault.veil.mask_error(error)
+
+    def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:
+        """Apply and record an event that happens outside of the scheduler."""
+        if self.masks:
+            event = self.masks.mask_event(event)
+        state.apply(event)
+        ledger.append(event)
+
+    def claim(self, run: str) -> None:
+        """Take the workspace for a run, when another one has it as soon as --wait-lock allows.
+
+        Raises InvalidInput that names the holder, Interrupted, RecordsLost.
+        """
+        try:
+            self._take(run)
+        except WorkspaceHeld as held:
+            if not self.settings.wait_lock:
+                raise
+            from planrun.app.waiting import wait  # few runs wait
+
+            wait(lambda: self._take(run), held, self.settings.wait_lock, self.inbox)
+
+    def _take(self, run: str) -> None:
+        self.lock.acquire(
+            f"run {run}, process {os.getpid()} on {os.uname().nodename}, since {self.clock.stamp()}"
+        )
+
+    def take_over(self, options: Mapping[str, Any]) -> None:
+        """Keep what the run was started with in force when it is resumed."""
+        kept = {name: True for name in ("strict", "fail_on_flaky") if options.get(name)}
+        self.settings = self.settings.but(**kept)
+
+    def refuse_drift(self, plan: Plan, params: dict[str, Any], reviewed: Reviewed) -> None:
+        """Raise Denied when a run has to be what is locked and is not, InvalidInput when there is no lock."""
+        if not self.settings.locked:
+            return
+        from planrun.app.locking import lock_of, require_locked  # few runs are
+
+        ceilings = self.admission.recorded()["ceilings"] if self.admission else ()
+        require_locked(plan, lock_of(plan, params, reviewed), ceilings)
+
+    def prepare_reports(self) -> None:
+        """Make the report folder; raises RecordsLost now, and not after everything ran, when it cannot be written."""
+        folder = os.path.join(self.workspace, self.settings.report_dir)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise RecordsLost(f"cannot make the report folder {folder}: {error.strerror}") from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise RecordsLost(f"cannot write to the report folder {folder}")
+
+    def report(self, state: RunState, rundir: str, head: str) -> tuple[dict[str, str], RecordsLost | None]:
+        """Write the reports of a run; returns the paths of those that are there, and what could not be written."""
+        folder = os.path.join(self.workspace, self.settings.report_dir)
+        return write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
+
+    def opening(
+        self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any], named: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The fields that the first event of a run and that of its resumption share; `named`: their `plan`."""
+        environ = os.environ
+        _, left_out = self._caller_environment(plan)
+        return {
+            "at": self.clock.stamp(),
+            "planrun": __version__,
+            "plan": dict(named),
+            "params": params,
+            "context": ci_context(environ),
+            "options": {
+                "jobs": self.jobs(plan),
+                "schedule": plan.schedule,
+                "selection": dict(selection),
+                "strict": self.settings.strict,
+                **{name: True for name in ("locked", "expand") if getattr(self.settings, name)},
+                "fail_on_flaky": self.settings.fail_on_flaky,
+                "inherit_env": plan.inherit_env,
+                "env_left_out": left_out,
+                "given": sorted({word.partition("=")[0] for word in self.settings.params}),
+                "memory": self._hide(plan),
+            },
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+        }
+
+    def jobs(self, plan: Plan) -> int:
+        """How many attempts run at once: what was asked for, never more than the plan allows."""
+        jobs = self.settings.jobs or default_jobs()
+        most = plan.limits.max_parallel
+        return min(jobs, most) if most else jobs
+
+    def steps(self, state: RunState, rundir: str, opening: Mapping[str, Any]) -> Steps:
+        """The step runner of this run, which starts or goes on with the event whose fields `opening` has."""
+        plan = state.plan
+        env, _ = self._caller_environment(plan)
+        place = Place(
+            run=os.path.basename(rundir),
+            workspace=self.workspace,
+            rundir=rundir,
+            env=env,
+            shell=shell_on(env.get("PATH", os.defpath)),
+            context=opening["context"],
+            scripts=opening["plan"].get("scripts", {}),
+        )
+        if self.vault:
+            vault = self.vault
+            place = place.but(secrets=vault.declared, absent=vault.absent, masks=vault.veil)
+        return Steps(place)
+
+    def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What steps inherit, and what was left out; sorted out once."""
+        if self._environment is None:
+            asks = plan.inherit_env == "all" and (plan.llm or self.settings.llm_model)
+            secrets = (*plan.secrets, *MODEL_CREDENTIALS) if asks else plan.secrets
+            self._environment = caller_environment(plan.inherit_env, os.environ, secrets)
+        return self._environment
+
+    def _hide(self, plan: Plan) -> str:
+        """Hide from the steps to come what only some of them get, or none; returns how far the system lets us."""
+        names = withheld(os.environ, self._caller_environment(plan)[0], plan.secrets)
+        if not names:
+            return "nothing to hide"
+        from planrun.executors.shield import hide  # loads a library
+
+        return hide(names)
+
+    def drive(
+        self,
+        state: RunState,
+        ledger: Ledger,
+        steps: Steps,
+        options: Options,
+        gates: PolicyGates | None = None,
+    ) -> Result:
+        """Run what is pending, write the reports and say how it ended and what could not be written.
+
+        A run that awaits its approval starts nothing, nor does one whose steps could not be made concrete.
+        """
+        rundir = steps.place.rundir
+        screen = (
+            self.halted.screen if self.halted else console(state, rundir, self.settings, masks=self.masks)
+        )
+        if self.halted:
+            code, lost = self.halted.code, ledger.lost
+        elif state.status == "awaiting_approval":
+            if state.gate and state.gate.opened:
+                screen.on_event(state.gate.opened, state)
+            ledger.sync()
+            code, lost = EXIT_WAITING, ledger.lost
+        else:
+            scheduler = self._scheduler(state, self._rooms(ledger, steps, screen), options, gates)
+            code, lost = scheduler.run(), scheduler.lost
+        if gates:
+            gates.close()
+        ledger.close()
+        paths, unwritten = self.report(state, rundir, ledger.head)
+        lost = lost or unwritten
+        try:
+            screen.close(state, paths, ledger.head)
+        except RecordsLost as error:
+            lost = lost or error
+        if lost and self.vault and self.vault.veil:
+            self.vault.veil.mask_error(lost)
+        return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _scheduler(
+        self, state: RunState, rooms: Rooms, options: Options, gates: PolicyGates | None
+    ) -> Scheduler:
+        if gates is None:
+            return Scheduler(state, rooms, options)
+        from planrun.app.admission import scheduler  # few runs have gates
+
+        return scheduler(state, rooms, options, gates, self.replanner)
+
+    def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink) -> Rooms:
+        rundir = steps.place.rundir
+        listing = os.path.join(self.workspace, records.HOME, records.PLACED)
+        owner = Owner(run=steps.place.run, workspace=self.workspace, listing=listing)
+        logs = os.path.join(rundir, "logs")
+        executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
+        if self.lock.used_before:
+            executor.clear()
+        return Rooms(
+            executor=executor,
+            steps=steps,
+            journal=ledger,
+            sinks=(screen,),
+            clock=self.clock,
+            inbox=self.inbox,
+            holds=steps.holds,
+            masks=self.masks,
+        )
+
+    def admit(
+        self, state: RunState, ledger: Ledger, steps: Steps, opening: Mapping[str, Any], selected: Chosen
+    ) -> PolicyGates | None:
+        """Return the gates of a run, and have it be approved, or record what it waits for as a whole."""
+
+        def record(event: ev.Event) -> None:
+            self.record(state, ledger, event)
+
+        if self.admission is None or self.halted:
+            if state.status == "awaiting_approval":
+                record(ev.PlanMoved(at=self.clock.stamp(), status="approved"))
+            return None
+        from planrun.app.admission import move_on
+
+        gates = self.admission.gates(opening, steps, self.clock, self.vault)
+        self.replanner = self.admission.replanner(self, state, steps, gates, opening)
+        self.admission.keep(steps.place.rundir)
+        move_on(state, gates, selected, record, opening["at"])
+        return gates
