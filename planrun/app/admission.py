@@ -13,7 +13,8 @@ from planrun.app.questions import Questions
 from planrun.engine.gated import GatedScheduler
 from planrun.model import events as ev
 from planrun.policy.deciding import in_force
-from planrun.records.rundir import HOME, add_policy
+from planrun.records.keeping import add_policy
+from planrun.records.rundir import HOME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import os
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.state import RunState
-from planrun.records import rundir as records
+from planrun.records.keeping import plan_file
+from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256
 from planrun.source.load import load_bytes
 
@@ -27,7 +28,7 @@ def stored_plan(rundir: str, named: Mapping[str, Any]) -> Plan:
     Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
     """
     version = int(named["version"])
-    path = os.path.join(rundir, records.plan_file(version))
+    path = os.path.join(rundir, plan_file(version))
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -56,7 +57,7 @@ def state_of(rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | Non
     started = reading.events[0] if reading.events else None
     if not isinstance(started, ev.RunStarted):
         raise InvalidInput(
-            f"the ledger has no first event: {os.path.join(rundir, records.LEDGER)}; nothing ran, start a new run"
+            f"the ledger has no first event: {os.path.join(rundir, LEDGER)}; nothing ran, start a new run"
         )
     plans: dict[int, Plan] = {}
     for event in reading.events:

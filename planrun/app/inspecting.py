@@ -11,8 +11,9 @@ from planrun.errors import InternalError, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
-from planrun.records import rundir as records
+from planrun.records import finding
 from planrun.records.reading import read_ledger
+from planrun.records.rundir import HOME, LEDGER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,11 +70,11 @@ def is_plan(name: str) -> bool:
 def find(run: str, workspace: str = "") -> str:
     """Return the folder of a run in a workspace, default: this folder; raises InvalidInput."""
     try:
-        return records.find(workspace or os.getcwd(), run)
+        return finding.find(workspace or os.getcwd(), run)
     except OSError as error:
         raise InvalidInput(f"cannot read the runs of this folder: {error.strerror}") from None
     except InvalidInput:
-        _refuse_without_ledger(run, os.path.join(workspace, records.HOME, "runs"))
+        _refuse_without_ledger(run, os.path.join(workspace, HOME, "runs"))
         raise
 
 
@@ -81,14 +82,14 @@ def _refuse_without_ledger(run: str, folder: str) -> None:
     """Raise InvalidInput when the runs that may be meant are there, as a list shows them, and have no ledger."""
     known = known_runs(folder)
     meant = known[:1] if run == "last" else [name for name in known if run and name.startswith(run)]
-    bare = [name for name in meant if not os.path.exists(os.path.join(folder, name, records.LEDGER))]
+    bare = [name for name in meant if not os.path.exists(os.path.join(folder, name, LEDGER))]
     if bare and bare == meant:
         raise InvalidInput(
-            f"the run {bare[0]} has no {records.LEDGER}: it ended before it began, or the ledger was removed"
+            f"the run {bare[0]} has no {LEDGER}: it ended before it began, or the ledger was removed"
         )
 
 
-def known_runs(folder: str = os.path.join(records.HOME, "runs")) -> list[str]:
+def known_runs(folder: str = os.path.join(HOME, "runs")) -> list[str]:
     """Return the names of all run folders in this workspace, newest first; raises InvalidInput."""
     try:
         return sorted(os.listdir(folder), reverse=True)
@@ -109,7 +110,7 @@ def _beside_its_writer(rundir: str, head: str = "") -> tuple[Reading, bool]:
 
     While it goes on, half of a last line is one that is being written, and nothing is torn.
     """
-    path = os.path.join(rundir, records.LEDGER)
+    path = os.path.join(rundir, LEDGER)
     reading = read_ledger(path, head)
     if reading.condition not in ("unfinished", "torn"):
         return reading, _going(os.path.basename(rundir), reading)
@@ -152,7 +153,7 @@ def listing(names: Iterable[str]) -> list[Row]:
 
 
 def _row(name: str) -> Row:
-    rundir = os.path.join(records.HOME, "runs", name)
+    rundir = os.path.join(HOME, "runs", name)
     try:
         reading, going = _beside_its_writer(rundir)
         condition = rest(reading) or reading.condition
@@ -160,7 +161,7 @@ def _row(name: str) -> Row:
     except InvalidInput as error:
         return Row(run=name, status="unreadable", detail=str(error))
     except _MISFITS:
-        return Row(run=name, status="unreadable", detail=f"not a ledger: {rundir}/{records.LEDGER}")
+        return Row(run=name, status="unreadable", detail=f"not a ledger: {rundir}/{LEDGER}")
 
 
 def _told(name: str, reading: Reading, condition: str) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.app.given import Given, read_given
 from planrun.model.policy import Policy
 from planrun.policy.deciding import Ceiling, Facts, Layers, decide
-from planrun.records.rundir import read_policy
+from planrun.records.keeping import read_policy
 from planrun.sha256 import sha256
 from planrun.source.policyfile import policy_in
 

@@ -18,8 +18,9 @@ from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import Interrupted, InvalidInput
 from planrun.model.record import Record
-from planrun.records import rundir as records
+from planrun.records.keeping import plan_file
 from planrun.records.reading import read_ledger
+from planrun.records.rundir import LEDGER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard)
     """
     with Session(settings, current_folder()) as session:
         rundir = find(run, session.workspace)
-        reading = read_ledger(os.path.join(rundir, records.LEDGER))
+        reading = read_ledger(os.path.join(rundir, LEDGER))
         state = state_of(rundir, reading)
         session.vault = vault = vault_of(state.plan, settings.llm_model)
         if vault:
@@ -73,7 +74,7 @@ def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard)
         if result.outcome != "accepted":
             return Proposal(result=result)
         plan, about = result.value
-        return _proposal(result, plan, about, os.path.join(rundir, records.plan_file(state.plan.version)))
+        return _proposal(result, plan, about, os.path.join(rundir, plan_file(state.plan.version)))
 
 
 def _hear(asking: Asking, going: tuple[Session, RunState], heard: Heard) -> Result:

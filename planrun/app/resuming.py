@@ -17,6 +17,7 @@ from planrun.errors import Denied, InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.records import keeping
 from planrun.records import rundir as records
 from planrun.records.reading import repair
 from planrun.sha256 import sha256
@@ -78,7 +79,7 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         course.tell(event)
         course.keep_plan()
         contents = course.reviewed.contents if course.reviewed else {}
-        kept = records.add_scripts(rundir, contents) if contents else ()
+        kept = keeping.add_scripts(rundir, contents) if contents else ()
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head, beside=kept)
         session.record(state, ledger, event)
         for name in course.given_up():
@@ -176,7 +177,7 @@ class Course:
     def keep_plan(self) -> None:
         """Keep a copy of a plan that the run had not seen."""
         if self.plan.version != self._named["version"]:
-            records.add_plan(self._rundir, self.plan.version, self.plan.source)
+            keeping.add_plan(self._rundir, self.plan.version, self.plan.source)
 
     def given_up(self) -> list[str]:
         """The steps whose lost attempt may have had its effect, and which say that they must not be repeated.

@@ -77,7 +77,11 @@ def execute(
         reviewed = review(plan, params, session.workspace)
         session.refuse_drift(plan, params, reviewed)
         rundir = records.create(records.home(session.workspace), run, plan.source)
-        kept = records.add_scripts(rundir, reviewed.contents) if reviewed.contents else ()
+        kept: tuple[str, ...] = ()
+        if reviewed.contents:
+            from planrun.records.keeping import add_scripts  # few plans have any
+
+            kept = add_scripts(rundir, reviewed.contents)
         ledger = records.open_ledger(rundir, beside=kept)
         state = RunState(vault.masked(plan) if vault else plan)
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))

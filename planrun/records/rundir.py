@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 
-from planrun.errors import InvalidInput, RecordsLost
+from planrun.errors import RecordsLost
 from planrun.records.ledger import GENESIS, NEW, Ledger
-from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 HOME = ".planrun"
 LEDGER = "ledger.jsonl"
@@ -21,7 +20,7 @@ SCRIPTS = "scripts"
 PLACED = "placed"
 """In the home of all runs: names the copies of scripts that are in place now."""
 RESERVE = "reserve"
-_RUNS = "runs"
+RUNS = "runs"
 
 
 def home(workspace: str) -> str:
@@ -35,7 +34,7 @@ def home(workspace: str) -> str:
     except FileExistsError:
         if os.path.isdir(folder) and not os.path.islink(folder):
             _close_off(folder)
-            if not os.path.exists(os.path.join(folder, _RUNS)):  # whoever made it died at once
+            if not os.path.exists(os.path.join(folder, RUNS)):  # whoever made it died at once
                 _keep_out(folder)
             return folder
         what = "a symbolic link" if os.path.islink(folder) else "no folder"
@@ -81,16 +80,16 @@ def new_run_id() -> str:
 
 def create(folder: str, run: str, plan: bytes) -> str:
     """Make the folder of a new run with the exact bytes of its plan; returns its path, or leaves nothing behind."""
-    path = os.path.join(folder, _RUNS, run)
+    path = os.path.join(folder, RUNS, run)
     try:
         try:
             os.mkdir(path, 0o700)
         except FileNotFoundError:
-            os.mkdir(os.path.join(folder, _RUNS), 0o700)
+            os.mkdir(os.path.join(folder, RUNS), 0o700)
             os.mkdir(path, 0o700)
         os.mkdir(os.path.join(path, "logs"), 0o700)
         os.mkdir(os.path.join(path, OUTPUTS), 0o700)
-        _write(os.path.join(path, PLAN), plan)
+        write_new(os.path.join(path, PLAN), plan)
     except OSError as error:
         discard(path)
         raise RecordsLost(f"the records cannot be written: {path}: {error.strerror}") from None
@@ -105,26 +104,6 @@ def discard(path: str) -> None:
         _quietly(os.unlink, os.path.join(path, SCRIPTS, name))
     for name in ("logs", OUTPUTS, SCRIPTS, ""):
         _quietly(os.rmdir, os.path.join(path, name))
-
-
-def add_scripts(path: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Keep scripts of a run by their sha256; returns the names that have to survive a power cut. Raises RecordsLost."""
-    folder = os.path.join(path, SCRIPTS)
-    names = []
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        for digest, data in contents.items():
-            name = os.path.join(folder, digest)
-            if os.path.lexists(
-                name
-            ):  # of an earlier version of the plan, or half written: then it is not that any more
-                os.unlink(name)
-            _write(name, data)
-            os.chmod(name, 0o400)
-            names.append(name)
-    except OSError as error:
-        raise RecordsLost(f"the records cannot be written: {folder}: {error.strerror}") from None
-    return (*names, folder)
 
 
 def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequence[str] = ()) -> Ledger:
@@ -165,77 +144,16 @@ def _restore(path: str) -> None:
             raise RecordsLost(f"the records cannot be written: {path}: {error.strerror}") from None
 
 
-def plan_file(version: int) -> str:
-    """Return the name of a run's copy of its plan; the first version has none."""
-    return PLAN if version == 1 else f"plan.v{version}.yml"
-
-
-def add_plan(path: str, version: int, plan: bytes) -> None:
-    """Keep a later version of a run's plan; on return its bytes and its name survive a power cut."""
-    name = os.path.join(path, plan_file(version))
-    part = f"{name}.part"
+def write_new(path: str, data: bytes, *, sync: bool = False) -> None:
+    """Write a file that is not there yet, for this user alone; raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        if os.path.lexists(part):  # whoever made it died before any event named it
-            os.unlink(part)
-        _write(part, plan, sync=True)
-        os.rename(part, name)
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise RecordsLost(f"the records cannot be written: {name}: {error.strerror}") from None
-
-
-def add_policy(path: str, digest: str, data: bytes) -> None:
-    """Keep a policy that a run is under, by the sha256 of its bytes; raises RecordsLost."""
-    name = os.path.join(path, f"policy.{digest}.yml")
-    try:
-        if not os.path.lexists(name):
-            _write(name, data, sync=True)
-    except OSError as error:
-        raise RecordsLost(f"the records cannot be written: {name}: {error.strerror}") from None
-
-
-def read_policy(path: str, digest: str) -> bytes:
-    """Return a policy that a run is under; raises InvalidInput when it is gone or was altered."""
-    name = os.path.join(path, f"policy.{digest}.yml")
-    try:
-        with open(name, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise InvalidInput(f"the run's copy of its policy cannot be read: {name}: {error.strerror}") from None
-    if sha256(data).hexdigest() != digest:
-        raise InvalidInput(f"the run's copy of its policy was altered: {name}; start a new run")
-    return data
-
-
-def runs(workspace: str) -> Iterator[str]:
-    """Yield the ids of all runs in a workspace, newest first."""
-    folder = os.path.join(workspace, HOME, _RUNS)
-    try:
-        names = os.listdir(folder)
-    except FileNotFoundError:
-        return
-    for name in sorted(names, reverse=True):
-        if os.path.exists(os.path.join(folder, name, LEDGER)):
-            yield name
-
-
-def find(workspace: str, run: str) -> str:
-    """Return the folder of a run by its id, the start of it, or `last`; raises InvalidInput."""
-    known = list(runs(workspace))
-    matches = known[:1] if run == "last" else [name for name in known if name.startswith(run)]
-    if run in matches:
-        matches = [run]
-    if len(matches) == 1:
-        return os.path.join(workspace, HOME, _RUNS, matches[0])
-    if not known:
-        raise InvalidInput("there are no runs in this folder")
-    if not matches:
-        raise InvalidInput(f'no run "{run}"; the newest is {known[0]}')
-    raise InvalidInput(f'"{run}" could be {len(matches)} runs: {", ".join(matches[:5])}')
+        while data:
+            data = data[os.write(fd, data) :]
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _entries(folder: str) -> list[str]:
@@ -250,14 +168,3 @@ def _quietly(remove: Callable[[str], None], path: str) -> None:
         remove(path)
     except OSError:  # what kept it from being made is the error to tell
         return
-
-
-def _write(path: str, data: bytes, *, sync: bool = False) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-        if sync:
-            os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -25,7 +25,7 @@ from planrun.model.events import (
     RunEnding,
     StepMoved,
 )
-from planrun.reports import facts, logs
+from planrun.reports import facts
 from planrun.reports.ci import from_checkout, look_of, style, vendor
 from planrun.reports.clean import line
 from planrun.reports.facts import ASCII_ICONS, ICONS
@@ -252,18 +252,20 @@ class Console:
         last = facts.last(step)
         if not wanted or not last or not last.started.log or (last.ended and not last.ended.log_bytes):
             return ""
+        from planrun.reports import logs  # steps that print nothing are frequent
+
         if self.look.logs == "all":
             text = logs.excerpt(self.rundir, last.started.log, whole=self._path(last.started.log))
         else:
-            text = self._last_lines(last.started.log)
+            text = self._last_lines(last.started.log, logs.tail(self.rundir, last.started.log))
         return text if text.endswith("\n") or not text else text + "\n"
 
     def _path(self, log: str) -> str:
         return _near(os.path.join(self.rundir, log))
 
-    def _last_lines(self, log: str) -> str:
-        """The end of a log in few lines; where there are more, the first of them names the file."""
-        rows = logs.tail(self.rundir, log).removesuffix("\n").split("\n")
+    def _last_lines(self, log: str, tail: str) -> str:
+        """The last of the lines in which a log ends; where there are more, the first of them names the file."""
+        rows = tail.removesuffix("\n").split("\n")
         if len(rows) <= TAIL_LINES:
             return "\n".join(rows)
         return "\n".join([f"… the end of {self._path(log)}", *rows[-TAIL_LINES:]])

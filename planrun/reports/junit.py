@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from planrun.model.record import Record
-from planrun.reports import facts, logs
+from planrun.reports import facts
 from planrun.reports.ci import from_checkout
 from planrun.reports.clean import line
 from planrun.reports.policies import in_force
@@ -168,7 +168,7 @@ class _Writer:
             found += self._judgement(step)
         last = facts.last(step)
         if self.dialect.case_out and last:
-            out = self._log(last, logs.CASE_BYTES, failed=step.status == "failed")
+            out = self._log(last, failed=step.status == "failed", head=True)
             if out:
                 found.append(("system-out", element("system-out", "", out)))
         found.sort(key=lambda result: _ORDER.index(result[0]))
@@ -184,7 +184,7 @@ class _Writer:
             return [(tag, element(tag, f"{typed} message={quoted(reason)}", told))]
         failed = failed_attempts(step)
         first = failed[0] if failed else facts.last(step)
-        text = reason + "\n" + (self._evidence(first, logs.TAIL_BYTES) if first else "")
+        text = reason + "\n" + (self._evidence(first) if first else "")
         found = [(tag, element(tag, f' type="{kind}" message={quoted(reason)}', text))]
         if self.dialect.reruns:
             found += [self._repeated("rerun", attempt) for attempt in failed[1:]]
@@ -195,7 +195,7 @@ class _Writer:
         failed = failed_attempts(step)
         told = f"{message(self.state, step)}\ntolerated: the run does not fail because of it\n"
         if failed:
-            told += self._evidence(failed[0], logs.TAIL_BYTES)
+            told += self._evidence(failed[0])
         return told + "".join([f"\n{self._trace(attempt)}" for attempt in failed[1:]])
 
     def _verdict(self, step: StepState) -> tuple[str, str]:
@@ -204,7 +204,7 @@ class _Writer:
     def _trace(self, attempt: AttemptState) -> str:
         return f"{facts.attempt_sentence(attempt.ended)}\n{self._evidence(attempt, TRACE_BYTES)}"
 
-    def _evidence(self, attempt: AttemptState, limit: int) -> str:
+    def _evidence(self, attempt: AttemptState, limit: int = 0) -> str:
         return _findings(attempt) + self._log(attempt, limit, failed=True)
 
     def _repeated(self, prefix: str, attempt: AttemptState) -> tuple[str, str]:
@@ -215,16 +215,23 @@ class _Writer:
         attributes = f'message={quoted(reason)} type="{kind}"'
         return tag, f"<{tag} {attributes}><stackTrace>{escape(self._trace(attempt))}</stackTrace></{tag}>\n"
 
-    def _log(self, attempt: AttemptState, limit: int, *, failed: bool) -> str:
-        """The log of an attempt within `limit` and within the room that is left; failures own half of it."""
+    def _log(self, attempt: AttemptState, limit: int = 0, *, failed: bool, head: bool = False) -> str:
+        """The end of a log, or of both its ends (`head`), in the room that is left; failures own half of it.
+
+        `limit`: how many bytes of it at most; 0: as many as every report shows.
+        """
         log = attempt.started.log
         if not log or (attempt.ended is not None and not attempt.ended.log_bytes):
             return ""
         if self.room <= (0 if failed else TOTAL_BYTES // 2):
             return f"log left out, this file holds enough of them: {log}\n"
-        read = logs.excerpt if limit == logs.CASE_BYTES else logs.tail
+        from planrun.reports import logs  # steps that print nothing are frequent
+
+        text = (
+            logs.excerpt(self.rundir, log) if head else logs.tail(self.rundir, log, limit or logs.TAIL_BYTES)
+        )
         # GitLab would attach any file of the job that a step names in this way.
-        text = read(self.rundir, log, limit).replace("[[ATTACHMENT|", "[ [ATTACHMENT|")
+        text = text.replace("[[ATTACHMENT|", "[ [ATTACHMENT|")
         self.room -= len(escape(text).encode())
         return text
 

@@ -5,7 +5,7 @@ Failures come first, then the graph, then every step. With a budget what does no
 
 from __future__ import annotations
 
-from planrun.reports import facts, logs
+from planrun.reports import facts
 from planrun.reports.facts import ICONS
 from planrun.reports.mdtext import code, fence, inline
 from planrun.reports.policies import any_gate, in_force, risk_of, risk_totals, totals_line
@@ -151,6 +151,8 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
     failed = [step for step in state.steps.values() if step.status == "failed"]
     if not failed or not page.add("\n## Failures\n"):
         return
+    from planrun.reports import logs  # of failures alone
+
     for step in failed:
         text = _failure(state, step)
         last = facts.last(step)

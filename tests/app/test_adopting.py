@@ -14,6 +14,7 @@ from planrun.app.settings import Settings
 from planrun.model import events as ev
 from planrun.model.state import RunState
 from planrun.records import rundir as records
+from planrun.records.keeping import add_scripts
 from planrun.source.editing import append_steps
 from planrun.source.load import load
 
@@ -68,7 +69,7 @@ def going(folder: Path) -> Iterator[Going]:
         session.claim(run)
         reviewed = review(plan, {}, str(folder))
         rundir = records.create(records.home(str(folder)), run, plan.source)
-        kept = records.add_scripts(rundir, reviewed.contents)
+        kept = add_scripts(rundir, reviewed.contents)
         ledger = records.open_ledger(rundir, beside=kept)
         state = RunState(plan)
         opening = session.opening(plan, {}, {}, named_plan(plan, reviewed))

@@ -39,7 +39,7 @@ THINKS = 0.6  # seconds before the service answers
 STEPS = 6
 FAULTS = {
     "": "",
-    "no-copy": "from planrun.records import rundir as r\nr.add_plan = lambda *_: None\n",
+    "no-copy": "from planrun.records import keeping\nkeeping.add_plan = lambda *_: None\n",
     "runs-again": "from planrun.app.repeating import Repetition as R\n"
     "R._unfinished = lambda self, found: 'again' if found.status == 'completed' else ''\n",
 }

@@ -8,7 +8,7 @@ first time is read.
 from __future__ import annotations
 
 from planrun.app.reviewed import digest_of, named_plan, review
-from planrun.records import rundir as records
+from planrun.records import keeping
 from planrun.source.canonical import plain
 from planrun.source.load import load_bytes
 
@@ -74,9 +74,9 @@ class Adoption:
         if reviewed.contents:
             from planrun.records.ledger import sync_path  # few new versions name new scripts
 
-            for path in records.add_scripts(place.rundir, reviewed.contents):
+            for path in keeping.add_scripts(place.rundir, reviewed.contents):
                 sync_path(path)
-        records.add_plan(place.rundir, plan.version, plan.source)
+        keeping.add_plan(place.rundir, plan.version, plan.source)
         shown = vault.masked(plan) if vault else plan
         state.versions = {**state.versions, plan.version: shown}
         self._steps.place = place.but(scripts=reviewed.scripts)

@@ -16,7 +16,7 @@ from planrun.errors import PlanrunError
 from planrun.llm.prompts import replan as prompts
 from planrun.model import events as ev
 from planrun.policy.deciding import in_force
-from planrun.records.rundir import plan_file
+from planrun.records.keeping import plan_file
 from planrun.reports.clean import line
 from planrun.reports.logs import tail
 from planrun.steps.environment import looks_secret

@@ -1,0 +1,77 @@
+"""What a run keeps of all that it goes by: later versions of its plan, the scripts of its steps, its policies."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import InvalidInput, RecordsLost
+from planrun.records.rundir import PLAN, SCRIPTS, write_new
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def add_scripts(path: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Keep scripts of a run by their sha256; returns the names that have to survive a power cut. Raises RecordsLost."""
+    folder = os.path.join(path, SCRIPTS)
+    names = []
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        for digest, data in contents.items():
+            name = os.path.join(folder, digest)
+            if os.path.lexists(name):  # of an earlier version, or half written: then it is not that any more
+                os.unlink(name)
+            write_new(name, data)
+            os.chmod(name, 0o400)
+            names.append(name)
+    except OSError as error:
+        raise RecordsLost(f"the records cannot be written: {folder}: {error.strerror}") from None
+    return (*names, folder)
+
+
+def plan_file(version: int) -> str:
+    """Return the name of a run's copy of its plan; the first version has none."""
+    return PLAN if version == 1 else f"plan.v{version}.yml"
+
+
+def add_plan(path: str, version: int, plan: bytes) -> None:
+    """Keep a later version of a run's plan; on return its bytes and its name survive a power cut."""
+    name = os.path.join(path, plan_file(version))
+    part = f"{name}.part"
+    try:
+        if os.path.lexists(part):  # whoever made it died before any event named it
+            os.unlink(part)
+        write_new(part, plan, sync=True)
+        os.rename(part, name)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise RecordsLost(f"the records cannot be written: {name}: {error.strerror}") from None
+
+
+def add_policy(path: str, digest: str, data: bytes) -> None:
+    """Keep a policy that a run is under, by the sha256 of its bytes; raises RecordsLost."""
+    name = os.path.join(path, f"policy.{digest}.yml")
+    try:
+        if not os.path.lexists(name):
+            write_new(name, data, sync=True)
+    except OSError as error:
+        raise RecordsLost(f"the records cannot be written: {name}: {error.strerror}") from None
+
+
+def read_policy(path: str, digest: str) -> bytes:
+    """Return a policy that a run is under; raises InvalidInput when it is gone or was altered."""
+    name = os.path.join(path, f"policy.{digest}.yml")
+    try:
+        with open(name, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise InvalidInput(f"the run's copy of its policy cannot be read: {name}: {error.strerror}") from None
+    if sha256(data).hexdigest() != digest:
+        raise InvalidInput(f"the run's copy of its policy was altered: {name}; start a new run")
+    return data
