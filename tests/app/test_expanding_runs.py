@@ -270,7 +270,9 @@ def test_a_selection_takes_in_what_its_steps_became(tmp_path: Path) -> None:
         assert place.ran == ["look", "migrate"]
         again = place.planrun("execute", "plan.yml", "--expand", "--skip", "migrate")
         assert again.returncode == 0, again.stderr
-        assert place.ran == ["look", "migrate", "build", "ship", "tidy"]
+        assert place.ran[:2] == ["look", "migrate"]
+        assert sorted(place.ran[2:4]) == ["build", "ship"]  # with nothing between them, side by side
+        assert place.ran[4:] == ["tidy"]
 
 
 @pytest.mark.parametrize(
