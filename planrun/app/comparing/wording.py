@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Param, Plan, Retry, Step
 
 # Not told: where a thing stands, what follows from the rest, and what has a place of its own in a difference.
-_OF_STEP = frozenset(("", "id", "kind", "action", "needs_dir"))
+_OF_STEP = frozenset(("", "id", "kind", "action", "needs_dir", "on_failure", "replan"))
 _OF_PLAN = frozenset(("", "policy"))
 # What every step has, whether the plan says it or not: a change from the default is a change of a value.
 _ALWAYS = ("timeout", "on_failure", "section")
@@ -29,9 +29,17 @@ def of_step(step: Step) -> dict[str, Any]:
     for name in dict.fromkeys((*_ALWAYS, *fields)):
         if name not in _OF_STEP:
             found[key(name)] = _FORMS[name](getattr(step, name)) if name in _FORMS else fields.get(name)
+    found["on_failure"] = _on_failure(step)
     if step.condition is not None:
         found["condition"] = step.condition_text.strip()
     return found
+
+
+def _on_failure(step: Step) -> str:
+    """Return what a failure means, by the key of the step or by what the plan says of its model."""
+    if step.replan == "fatal":
+        return f"replan when fatal, else {step.on_failure}"
+    return "replan" if step.replan else step.on_failure
 
 
 def said(step: Step) -> dict[str, Any]:
@@ -190,12 +198,12 @@ def _llm(llm: Any) -> dict[str, Any]:
 _KEYS = {
     "edges": "depends_on",
     "declared_risk": "risk",
+    "replan": "on_failure",
     "inherit_env": "defaults.inherit_env",
 }
 _FORMS: dict[str, Callable[[Any], Any]] = {
     "edges": _edges,
     "condition": spell,
-    "on_failure": str,
     "section": str,
     "retries": _retries,
     "timeout": duration,
