@@ -149,14 +149,14 @@ run planrun expand plan.yml --in-place --llm-model claude-sonnet-5-5 "$answers" 
 commit "The contents page, made concrete by the model"
 
 part review
-run planrun show plan.yml --policy ci/policy.yml
-run planrun explain plan.yml 3 --policy ci/policy.yml
 cat >> plan.yml << 'END'
 
 llm: {model: claude-sonnet-5-5}           # may be asked when a step fails fatally
 limits: {max_replans: 1, max_usd: 0.50}   # once, and for no more than this
 END
 run planrun diff HEAD:plan.yml plan.yml
+run planrun show plan.yml --policy ci/policy.yml
+run planrun explain plan.yml 3 --policy ci/policy.yml
 
 part approval
 run planrun approve plan.yml --approver "Ann Reviewer" --expires 24h -o approvals/contents.json

@@ -37,6 +37,7 @@ FAILURE_MEANS = {
     "continue": "its failure is tolerated, and what waits for it runs",
     "skip": "its failure is tolerated, and what waits for it is skipped",
     "ask": "after the last attempt the run waits for somebody to say what becomes of it",
+    "replan": "a model plans anew; where it cannot, as block",
 }
 
 
@@ -44,7 +45,10 @@ LOG_BYTES = 1000  # of an attempt's output
 
 
 class Origin(Record):
-    """A setting of a step with the place it comes from: `step`, `defaults`, `policy` or `built in`; line 0: none."""
+    """A setting of a step with the place it comes from: `step`, `defaults`, `policy`, `llm` or `built in`.
+
+    `line` 0: none.
+    """
 
     key: str
     value: str
@@ -253,6 +257,9 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
             found.append(Origin(key=key, value=value, source="policy", line=plan.policy.line))
         else:
             found.append(Origin(key=key, value=value, source="built in", line=0))
+    if root and step.replan and step.on_failure != "replan":
+        value = f"after {'a fatal' if step.replan == 'fatal' else 'any'} failure"
+        found.append(Origin(key="replan", value=value, source="llm", line=root.key("llm").line))
     return found
 
 

@@ -178,6 +178,7 @@ def _setting(setting: dict[str, Any]) -> str:
         "step": "set here",
         "defaults": "from defaults",
         "policy": "from the policy",
+        "llm": "from llm",
         "built in": "built in",
     }[setting["source"]]
     place += f", line {setting['line']}" if setting["line"] else ""

@@ -242,6 +242,9 @@ def _conditions(plan: Plan) -> Iterator[str]:
             yield f"  {step.id}: {printable(' '.join(step.condition_text.split()))}"
 
 
+_REPLANNED = {"fatal": "a fatal", "any": "any"}
+
+
 def _failures(plan: Plan) -> Iterator[str]:
     from planrun.app.explaining import FAILURE_MEANS
 
@@ -249,8 +252,9 @@ def _failures(plan: Plan) -> Iterator[str]:
         parts = _reactions(step)
         if parts:
             yield f"  {step.id}: {'; '.join(parts)}"
-    if all(step.on_failure == "block" for step in plan.steps):
-        return
+    asking = [step.id for step in plan.steps if step.replan and step.on_failure != "replan"]
+    if asking and plan.llm:
+        yield f"  {', '.join(asking)}: a model plans anew after {_REPLANNED[plan.llm.replan_on_failure]} failure"
     used = {step.on_failure: None for step in plan.steps if step.on_failure != "block"}
     yield from [f"  ({word}: {FAILURE_MEANS[word]})" for word in used]
 

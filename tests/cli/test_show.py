@@ -170,3 +170,21 @@ def test_interpolations_are_shown_as_written(say: Callable[..., Said], tmp_path:
     )
     step = json.loads(say("show", "plan.yml", "--json").out)["steps"][0]
     assert step["action"] == "echo '${{ params.who }} and me' 'two\\nlines'"
+
+
+def test_whose_failure_a_model_is_asked_about(say: Callable[..., Said], tmp_path: Path) -> None:
+    """`show` and `explain` say it of a step that asks for it, and of one for which the plan's `llm` does."""
+    steps = "  - {id: a, run: ls}\n  - {id: b, run: ls, on_failure: replan}\n"
+    steps = f"steps:\n{steps}  - {{id: c, run: ls, on_failure: block}}\n"
+    (tmp_path / "asks.yml").write_text(f"version: 1\nllm: {{model: model-a}}\n{steps}")
+    assert (
+        "On failure:\n  b: replan\n  a: a model plans anew after a fatal failure\n"
+        "  (replan: a model plans anew; where it cannot, as block)\n"
+    ) in say("show", "asks.yml").out
+    told = {name: say("explain", "asks.yml", name).out for name in "abc"}
+    assert "  replan: after a fatal failure (from llm, line 2)\n" in told["a"]
+    assert (
+        "  on_failure: replan (set here, line 5): a model plans anew; where it cannot, as block\n"
+        in told["b"]
+    )
+    assert "replan" not in told["c"]
