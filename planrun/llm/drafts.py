@@ -44,15 +44,15 @@ class DraftStep(Record):
     """One step as a model wrote it, in shape and not yet looked at."""
 
     id: str
-    title: str
-    description: str
-    run: str
-    condition: str
-    review: str
-    depends_on: tuple[str, ...]
-    replaces: tuple[str, ...]
-    outputs: tuple[str, ...]
-    estimated_tokens: int
+    title: str = ""
+    description: str = ""
+    run: str = ""
+    condition: str = ""
+    review: str = ""
+    depends_on: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    estimated_tokens: int = 0
 
 
 class Draft(Record):

@@ -12,7 +12,7 @@ from planrun import __version__
 from planrun.errors import InvalidPlan
 from planrun.llm import tree
 from planrun.llm.keys import key_of
-from planrun.model.call import Answer, Request, Usage
+from planrun.model.call import TOKENS, Answer, Request, Usage
 from planrun.model.record import Record
 from planrun.source.document import read_tree
 from planrun.source.problems import Problem, did_you_mean, in_order
@@ -44,7 +44,6 @@ _FORMS: dict[str, dict[str, Any]] = {
     "indented": {"indent": 2, "ensure_ascii": False},
 }
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
-_USAGE = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 class Entry(Record):
@@ -299,4 +298,4 @@ _ANSWER: dict[str, Check] = {
     "form": (False, f"is text, {' or '.join(_FORMS)}", _is_form),
     "text": (False, "is a text or a mapping", lambda value: isinstance(value, (str, dict))),
 }
-_OF_USAGE: dict[str, Check] = dict.fromkeys(_USAGE, _COUNT)
+_OF_USAGE: dict[str, Check] = dict.fromkeys(TOKENS, _COUNT)

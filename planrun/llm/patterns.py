@@ -94,34 +94,18 @@ def draft_of(goal: str, repository: Repository) -> Draft:
 
 def _step(name: str, goal: str, repository: Repository) -> DraftStep:
     if name in ("explore", "analyze"):
-        return _blank(name, "Look at what is there", run=_looking(goal, repository))
+        return DraftStep(id=name, title="Look at what is there", run=_looking(goal, repository))
     if name in ("test", "verify"):
         found = commands_for_tests(repository)
         if not found:
-            return _blank(name, "Run the tests", review=_NO_TESTS).but(
-                description="Run what tests this project."
-            )
+            what = "Run what tests this project."
+            return DraftStep(id=name, title="Run the tests", description=what, review=_NO_TESTS)
         files = ", ".join(dict.fromkeys([command.file for command in found]))
         run = "\n".join([command.run for command in found])
-        return _blank(name, "Run the tests", run=run, review=f"the commands come from {files}")
+        return DraftStep(id=name, title="Run the tests", run=run, review=f"the commands come from {files}")
     title, what = _ABSTRACT[name]
     about = f"{what}: {goal.strip()}"
-    return _blank(name, title).but(description=about[:MAX_TEXT])
-
-
-def _blank(name: str, title: str, run: str = "", review: str = "") -> DraftStep:
-    return DraftStep(
-        id=name,
-        title=title,
-        description="",
-        run=run,
-        condition="",
-        review=review,
-        depends_on=(),
-        replaces=(),
-        outputs=(),
-        estimated_tokens=0,
-    )
+    return DraftStep(id=name, title=title, description=about[:MAX_TEXT])
 
 
 def _looking(goal: str, repository: Repository) -> str:

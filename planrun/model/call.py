@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     ]
 
 
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+"""The kinds of tokens, as every record and report names them."""
+
+
 class Request(Record):
     """One question to a model.
 
@@ -61,10 +65,7 @@ class Usage(Record):
 
     def __add__(self, other: Usage) -> Usage:
         """Return both together."""
-        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})
-
-
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in TOKENS})
 
 
 class Answer(Record):

@@ -6,6 +6,7 @@ each has an equal part of it, so that the parts add up to the whole.
 
 from __future__ import annotations
 
+from planrun.model.call import TOKENS
 from planrun.reports.clean import line
 
 TYPE_CHECKING = False
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from planrun.model.planning import Call, Planning
     from planrun.model.state import RunState
 
-TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 """What is added up; unconfirmed: tokens that were reserved for calls of which nobody told what they used."""
 

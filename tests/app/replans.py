@@ -16,6 +16,7 @@ from planrun.model.call import Answer, Usage
 from planrun.records.reading import read_ledger
 from planrun.source.load import load
 from tests.conftest import LIMIT
+from tests.fakes import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,16 +50,14 @@ finally:
 
 def step(name: str, run: str, **more: Any) -> dict[str, Any]:
     """Return a step as a model writes it."""
-    texts = {"title": "", "description": "", "condition": "", "review": ""}
-    lists: dict[str, Any] = {"depends_on": [], "replaces": [], "outputs": []}
-    return {"id": name, **texts, "run": run, **lists, "estimated_tokens": 0, **more}
+    return messages.step(name, run, **{"title": "", **more})
 
 
 def draft(
     *steps: dict[str, Any], keep: Sequence[str] = (), analysis: str = "It has to be."
 ) -> dict[str, Any]:
     """Return an answer with steps."""
-    return {"analysis": analysis, "infeasible": "", "keep": list(keep), "steps": list(steps)}
+    return messages.draft(steps, analysis, keep=list(keep))
 
 
 MENDED = draft(

@@ -15,18 +15,7 @@ from planrun.llm.drafts import Draft, DraftStep
 from planrun.source.load import load_bytes
 
 FRAME = Frame(file="plan.yml", goal="ship it", settings=Settings())
-PLAIN = DraftStep(
-    id="a",
-    title="",
-    description="",
-    run="echo hi",
-    condition="",
-    review="",
-    depends_on=(),
-    replaces=(),
-    outputs=(),
-    estimated_tokens=0,
-)
+PLAIN = DraftStep(id="a", run="echo hi")
 TEXTS = st.text(st.sampled_from("a \n\t#:-'\"\\{}[]|>&*!%@`$,?~=\x85\u2028\u202e\ufeffé1"), max_size=30)
 IDS = st.sampled_from(("a", "b", "c", "1", "no", "0x1", "A"))
 STEPS = st.builds(

@@ -16,7 +16,6 @@ from planrun.model.lineage import lineage
 from planrun.source.load import load
 from tests.app.replans import MENDED, PLAN, Shop, draft, ends, newest, planrun, step
 from tests.fakes.messages import FakeMessages
-from tests.fakes.messages import draft as fake_draft
 
 DONE = {
     "1": "completed(ran)",
@@ -270,7 +269,7 @@ def test_without_credentials_the_run_says_so(tmp_path: Path) -> None:
 def test_the_whole_way_through_a_real_service(tmp_path: Path) -> None:
     """Command line, model process, HTTP, ledger, verify: nothing stands in for anything but the service itself."""
     (tmp_path / "plan.yml").write_text(PLAN, encoding="utf-8")
-    answer = fake_draft(MENDED["steps"], MENDED["analysis"], keep=MENDED["keep"])
+    answer = MENDED
     with FakeMessages([answer]) as api:
         done = planrun(tmp_path, "execute", "plan.yml", **api.env)
     assert done.returncode == 0, done.stderr
@@ -455,7 +454,7 @@ def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
     """Text and difference are written, nothing runs, nothing is recorded; the reviewed file goes on."""
     text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
     (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
-    answer = fake_draft(MENDED["steps"], MENDED["analysis"], keep=MENDED["keep"])
+    answer = MENDED
     with FakeMessages([answer]) as api:
         assert planrun(tmp_path, "execute", "plan.yml", **api.env).returncode == 1
         ledger = Path(newest(tmp_path)[0], "ledger.jsonl")
@@ -482,7 +481,7 @@ def test_the_verb_goes_the_whole_way(tmp_path: Path) -> None:
     """`planrun replan last` by a real model process; --offline is none of its options."""
     text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
     (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
-    answer = fake_draft(MENDED["steps"], MENDED["analysis"], keep=MENDED["keep"])
+    answer = MENDED
     with FakeMessages([answer]) as api:
         planrun(tmp_path, "execute", "plan.yml", **api.env)
         assert planrun(tmp_path, "replan", "last", "--offline", **api.env).returncode == 2

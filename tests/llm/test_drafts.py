@@ -11,24 +11,14 @@ from hypothesis import strategies as st
 
 from planrun.llm import drafts
 from planrun.llm.drafts import Draft, read
+from tests.fakes.messages import draft, step
 
 if TYPE_CHECKING:
     from typing import Any
 
 BOUNDED = settings(derandomize=True, database=None, deadline=None, max_examples=150)
-STEP: dict[str, Any] = {
-    "id": "a",
-    "title": "A",
-    "description": "",
-    "run": "true",
-    "condition": "",
-    "review": "",
-    "depends_on": [],
-    "replaces": [],
-    "outputs": [],
-    "estimated_tokens": 0,
-}
-WHOLE: dict[str, Any] = {"analysis": "", "infeasible": "", "keep": [], "steps": [STEP]}
+STEP: dict[str, Any] = step("a", "true", title="A")
+WHOLE: dict[str, Any] = draft([STEP], "")
 
 
 def rules(text: str) -> set[str]:

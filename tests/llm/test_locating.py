@@ -11,18 +11,7 @@ from planrun.llm.writing import plan_text, step_text
 from planrun.source.load import load_bytes
 from planrun.source.problems import Problem
 
-PLAIN = DraftStep(
-    id="a",
-    title="",
-    description="",
-    run="echo hi",
-    condition="",
-    review="",
-    depends_on=(),
-    replaces=(),
-    outputs=(),
-    estimated_tokens=0,
-)
+PLAIN = DraftStep(id="a", run="echo hi")
 LONG = "echo 1\necho 2\necho ${{ steps.zzz.outputs.x }}\necho 4\n"
 
 

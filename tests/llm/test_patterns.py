@@ -82,18 +82,7 @@ def test_only_plain_words_are_searched_for() -> None:
 )
 def test_what_nobody_estimated_gets_the_estimate_of_its_kind(step: str, title: str, tokens: int) -> None:
     """Analysis 2000, reading 3000, editing 4000, tests 1000; the author's own figure wins; commands need no model."""
-    found = DraftStep(
-        id=step,
-        title=title,
-        description="",
-        run="",
-        condition="",
-        review="",
-        depends_on=(),
-        replaces=(),
-        outputs=(),
-        estimated_tokens=0,
-    )
+    found = DraftStep(id=step, title=title)
     assert tokens_of(found) == tokens
     assert tokens_of(found.but(estimated_tokens=77)) == 77
     assert tokens_of(found.but(run="make")) == 0

@@ -8,20 +8,9 @@ from typing import Any
 import pytest
 
 from planrun.llm.drafts import Draft, read
+from tests.fakes.messages import draft, step
 
-STEP = {
-    "id": "a",
-    "title": "",
-    "description": "",
-    "run": "ls",
-    "condition": "",
-    "review": "",
-    "depends_on": [],
-    "replaces": [],
-    "outputs": [],
-    "estimated_tokens": 0,
-}
-ANSWER = json.dumps({"analysis": "x {y}", "infeasible": "", "keep": [], "steps": [STEP]}, indent=1)
+ANSWER = json.dumps(draft([step("a", "ls")], "x {y}"), indent=1)
 
 
 def rule(found: Any) -> str:

@@ -14,18 +14,7 @@ from planrun.llm.writing import comment, plan_text, step_text
 from planrun.source.document import MAPPING, SEQUENCE, Node, parse
 from planrun.source.load import load_bytes
 
-NOTHING = DraftStep(
-    id="a",
-    title="",
-    description="",
-    run="",
-    condition="",
-    review="",
-    depends_on=(),
-    replaces=(),
-    outputs=(),
-    estimated_tokens=0,
-)
+NOTHING = DraftStep(id="a")
 # What YAML makes something of, together with what it does not.
 SHARP = st.text(
     st.sampled_from("a\n\t\r #:-'\"\\{}[]|>&*!%@`,?~=\0\x85\u2028\u200b\u202e\ufeffé😀y1.$"), max_size=40

@@ -14,6 +14,7 @@ from planrun.app.policies import layers_of
 from planrun.app.settings import ci_context
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
+from planrun.model.call import TOKENS
 from planrun.model.record import Record
 from planrun.reports.planning import crossing_line
 from planrun.source.file import read_source
@@ -64,8 +65,7 @@ class Finished(Record):
     @property
     def usage(self) -> dict[str, float]:
         """Tokens, and usd where the price of every call is known, of all calls together."""
-        names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-        total = {name: sum(call.usage.get(name, 0) for call in self.calls) for name in names}
+        total = {name: sum(call.usage.get(name, 0) for call in self.calls) for name in TOKENS}
         found = {name: value for name, value in total.items() if value}
         if self.calls and all("usd" in call.usage for call in self.calls):
             found["usd"] = sum(call.usage["usd"] for call in self.calls)

@@ -15,7 +15,7 @@ from planrun.errors import InvalidInput
 from planrun.llm.complexity import classify
 from planrun.llm.patterns import draft_of
 from planrun.model import events as ev
-from planrun.model.call import Usage
+from planrun.model.call import TOKENS, Usage
 from planrun.model.llm import Llm
 from planrun.model.plan import Limits
 from planrun.model.record import Record
@@ -241,8 +241,7 @@ def money(found: Generated) -> str:
 
 def total(calls: tuple[ev.ModelAnswered, ...]) -> Usage:
     """Return the tokens of all calls."""
-    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    return Usage(**{name: int(sum(call.usage.get(name, 0) for call in calls)) for name in names})
+    return Usage(**{name: int(sum(call.usage.get(name, 0) for call in calls)) for name in TOKENS})
 
 
 def _cost(calls: list[ev.ModelAnswered]) -> float | None:
