@@ -83,6 +83,14 @@ def state_under(state: RunState, plan: Plan, params: dict[str, Any]) -> RunState
     return found
 
 
+def read_last(state: RunState) -> str:
+    """Return the hash of the newest plan of a run that a file gave: what a model wrote stands in no file."""
+    ended = state.planning.ended if state.planning else ()
+    written = {event.plan["version"] for event in ended if event.plan}
+    named = [event.plan for event in (state.started, *state.resumed) if event and event.plan]
+    return next((str(plan["sha256"]) for plan in reversed(named) if plan["version"] not in written), "")
+
+
 def added_by_models(state: RunState) -> set[str]:
     """Return the steps that plannings added to the plan of a run: nobody could select or leave them out by name."""
     found: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.app.comparing.lines import differences
-from planrun.app.copies import added_by_models, state_of, state_under
+from planrun.app.copies import added_by_models, read_last, state_of, state_under
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, given_up, lost_attempts, refusal
 from planrun.app.reviewed import named_plan, review
@@ -307,7 +307,7 @@ class Course:
         """Whether the plan file now says something else; False when it is gone."""
         try:
             with open(os.path.join(self._session.workspace, self._named["file"]), "rb") as file:
-                return bool(sha256(file.read()).hexdigest() != self._named["sha256"])
+                return sha256(file.read()).hexdigest() not in (self._named["sha256"], read_last(self._before))
         except OSError:
             return False
 

@@ -241,7 +241,7 @@ def _told_why(found: Finished, order: Order) -> int:
         say_json(_document(found, "", None))
     why = "" if found.refusals else f": {' '.join(found.message.split())}"
     _tell(f"{_WORDS[found.outcome]}{why}")
-    rows = [fault.text for fault in found.faults]
+    rows = [fault.text for fault in found.faults] if len(found.faults) > 1 else []
     rows += [f"{each['step']}: {each['reason']} [{each['rule']}]" for each in found.refusals]
     sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
     return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED

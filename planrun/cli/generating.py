@@ -227,7 +227,7 @@ def _outcome(found: Generated) -> int:
     }
     why = "" if found.refusals else f": {printable(' '.join(found.message.split()))}"
     sys.stderr.write(f"planrun: {words[found.outcome]}{why}\n")
-    for fault in found.faults:
+    for fault in found.faults if len(found.faults) > 1 else ():  # a single one stands in the message
         sys.stderr.write(f"  {printable(fault.text)}\n")
     for refusal in found.refusals:
         sys.stderr.write(f"  {printable('{step}: {reason} [{rule}]'.format_map(refusal))}\n")

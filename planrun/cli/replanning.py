@@ -44,7 +44,7 @@ REPLAN = (
         name="output",
         kind="text",
         metavar="FILE",
-        help="With --propose: where it goes. Default: beside the plan, as plan.v2.yml.",
+        help="With --propose: where it goes. Default: beside plan.yml, as plan.v2.yml. What is new: FILE.diff.",
         scope=_SCOPE,
     ),
     *ANSWERING,
@@ -73,13 +73,13 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
     from planrun.app.settings import Settings
 
     settings = Settings(**values)
+    if output:
+        _refuse_existing(output)  # before a model is asked, and paid
     found = propose(run, settings, steps, _quiet if settings.quiet else _tell)
     if not found.text:
         return _nothing(found)
     path = output or _beside(found)
-    for name in (path, f"{path}.diff"):
-        if os.path.lexists(name):
-            raise InvalidInput(f"{name} is there already; --output names another file")
+    _refuse_existing(path)
     _write(path, found.text)
     _write(f"{path}.diff", found.difference.encode())
     _say(f"version {found.version} for review: {path}, and what is new: {path}.diff")
@@ -87,6 +87,12 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
         _say(found.about)
     _say(f"nothing ran and nothing was recorded; `planrun resume {run} --plan {path}` goes on with it")
     return EXIT_OK
+
+
+def _refuse_existing(path: str) -> None:
+    for name in (path, f"{path}.diff"):
+        if os.path.lexists(name):
+            raise InvalidInput(f"{name} is there already; --output names another file")
 
 
 def _beside(found: Proposal) -> str:
@@ -107,7 +113,7 @@ def _nothing(found: Proposal) -> int:
     _say(f"no new version ({result.outcome}): {result.message}")
     for refusal in result.refusals:
         _say(f"  {refusal['step'] or 'the plan'} is denied by {refusal['rule']}: {refusal['reason']}")
-    for fault in result.faults:
+    for fault in result.faults if len(result.faults) > 1 else ():  # a single one stands in the message
         _say(f"  {fault.text}")
     return EXIT_DENIED if result.outcome == "denied" else EXIT_FAILED
 

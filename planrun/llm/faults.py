@@ -23,9 +23,10 @@ class Fault(Record):
 
     @property
     def text(self) -> str:
-        """The fault in one line."""
+        """The fault in one line, for people; `$`, the whole of an answer, is said in words."""
         there = f"; allowed: {', '.join(self.allowed)}" if self.allowed else ""
-        return f"{self.path}: {self.message} [{self.rule}]{there}"
+        place = "the answer" if self.path == "$" else self.path
+        return f"{place}: {self.message} [{self.rule}]{there}"
 
 
 def as_data(faults: Iterable[Fault]) -> list[dict[str, Any]]:

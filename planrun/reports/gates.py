@@ -132,12 +132,19 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
         return [f"planrun decide {run} {step}={word}" for word in ("yes", "no")]
     here = f"{run} {step}" if opened.step else run
     there = _word(state.plan.file) + (f" --step {step}" if opened.step else "") + _given(state)
+    answers = [f"planrun approve {here}", f"planrun reject {here}"]
+    if _is_from_a_model(state):
+        return answers  # no file that could be named has this version of the plan
     return [
-        f"planrun approve {here}",
-        f"planrun reject {here}",
+        *answers,
         # A comment of the shell, so that the line can be copied as it stands.
         f"planrun approve {there} -o {APPROVAL_FILE}  # a file to be committed, for execute --approval {APPROVAL_FILE}",
     ]
+
+
+def _is_from_a_model(state: RunState) -> bool:
+    ended = state.planning.ended if state.planning else ()
+    return any(event.plan.get("version") == state.plan.version for event in ended if event.plan)
 
 
 def _given(state: RunState) -> str:

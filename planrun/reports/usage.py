@@ -182,7 +182,9 @@ def larger(state: RunState) -> str:
     refused = [event for event in state.planning.crossed if event.level == 100 and event.scope == "plan"]
     name = refused[-1].resource if refused else "tokens"
     limit = amount_of(limits_of(state).get(name, 0))
-    return f"planrun resume {run} --max-{name} N goes on, with an N above {limit}"
+    return (
+        f"planrun resume {run} --max-{name} N goes on, with an N that leaves room for a call; {limit} did not"
+    )
 
 
 def _is_used_up(state: RunState) -> bool:

@@ -13,6 +13,7 @@ from planrun.errors import Denied, InvalidInput
 from planrun.model import events as ev
 from planrun.model.call import Answer
 from planrun.model.lineage import lineage
+from planrun.reports.gates import commands
 from planrun.source.load import load
 from tests.app.replans import MENDED, PLAN, Shop, draft, ends, newest, planrun, step
 from tests.fakes.messages import FakeMessages
@@ -153,6 +154,19 @@ def test_what_waits_for_an_approval_comes_to_its_gate(shop: Shop) -> None:
     assert result.exit_code == 5
     assert result.state.steps["7"].at_gate
     assert shop.ran == ["1", "2", "3"]
+
+
+def test_a_plan_that_a_model_wrote_is_no_file_that_changed(shop: Shop) -> None:
+    """While a new step waits, no file is named that lacks the step, and a resume does not call the file changed."""
+    waits = draft(step("7", "curl -o f https://example.org", replaces=["3"]), keep=["4", "5"])
+    state = shop.run(waits).state
+    opened = next(found.gate.opened for found in state.steps.values() if found.gate and found.gate.opened)
+    assert [row.split()[1] for row in commands(state, opened)] == ["approve", "reject"]
+    assert not [row for row in commands(state, opened) if "plan.yml" in row]
+    assert "has changed" not in planrun(shop.folder, "resume", "last").stderr
+    with open(shop.folder / "plan.yml", "a", encoding="utf-8") as file:
+        file.write("# more\n")
+    assert "plan.yml has changed" in planrun(shop.folder, "resume", "last").stderr
 
 
 def test_above_a_ceiling_nothing_runs(shop: Shop) -> None:

@@ -248,6 +248,34 @@ def test_a_service_that_is_down_is_told(ask: Callable[..., Said]) -> None:
     assert "planrun: no answer could be had: " in said.err
 
 
+def test_a_service_without_an_answer_says_what_to_look_at(ask: Callable[..., Said]) -> None:
+    """No answer is checked that did not come, and the line ends with what somebody can do."""
+    with FakeMessages([fault_of(401)]) as api:
+        said = ask(api, "ship", "-o", "-")
+    assert "look at ANTHROPIC_API_KEY" in said.err
+    assert "checking the answer" not in said.err
+
+
+def test_a_policy_that_cannot_be_read_is_told_before_anything_is_asked(
+    ask: Callable[..., Said], repository: Path
+) -> None:
+    """What would be refused in the end costs nothing."""
+    (repository / "ceiling.yml").write_text("rules: [{deny: {effect: publishes}, reason: no}]\n")
+    with FakeMessages([]) as api:
+        said = ask(api, "ship", "--policy", "ceiling.yml", "-o", "-")
+        assert not api.journal.entries
+    assert (said.code, said.out) == (2, "")
+    assert "ceiling.yml:1:" in said.err
+
+
+def test_what_is_wrong_with_an_answer_is_said_once_and_in_words(ask: Callable[..., Said]) -> None:
+    """The whole of an answer is called that, and a single finding does not come twice."""
+    with FakeMessages([text_reply("[]")] * 3) as api:
+        said = ask(api, "ship", "-o", "-")
+    assert said.err.count("the answer: not a mapping [type]") == 1
+    assert "$:" not in said.err
+
+
 @pytest.mark.shows("V-06", "D-10")
 def test_a_plan_may_be_kept_or_run_at_once(
     ask: Callable[..., Said], say: Callable[..., Said], repository: Path

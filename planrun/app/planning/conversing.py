@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from planrun.app.planning.advising import advised
 from planrun.llm import drafts
 from planrun.llm.budget import Budget, Held, OverrunError
 from planrun.llm.faults import Fault, as_data
@@ -99,7 +100,8 @@ class Conversation:
                 continue
             if answer.ending != "answered":
                 outcome: Any = "stopped" if answer.ending == "stopped" else "failed"
-                return Result(outcome=outcome, message=answer.message or answer.ending, rounds=rounds)
+                message = answer.message if outcome == "stopped" else advised(answer)
+                return Result(outcome=outcome, message=message or answer.ending, rounds=rounds)
             found = self._judge(question, answer)
             if isinstance(found, Result):
                 return found.but(rounds=rounds)

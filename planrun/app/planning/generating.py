@@ -10,6 +10,7 @@ from planrun.app.planning.models import llm_of, open_model, why_no_model
 from planrun.app.planning.reading import read_repository
 from planrun.app.planning.spending import spending
 from planrun.app.planning.talking import hold
+from planrun.app.policies import ceilings_of
 from planrun.app.settings import ci_context
 from planrun.errors import InvalidInput
 from planrun.llm.complexity import classify
@@ -88,6 +89,7 @@ def generate(order: Order, tell: Tell) -> Generated:
     mask = masker(order.goal)
     if not order.offline and (why := why_no_model(order.settings, order.llm)):
         raise InvalidInput(f"{why}; --offline makes a plan without a model")
+    ceilings_of(order.settings)  # a policy that cannot be read is told before anything is asked
     tell("reading", "reading the repository")
     repository = _repository(order)
     tell("analyzing", "analyzing the goal")
@@ -178,7 +180,8 @@ def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswer
             tell("planning", f"asking {event.model}{again}")
         elif isinstance(event, ev.ModelAnswered):
             calls.append(event)
-            tell("synthesizing", "checking the answer")
+            if event.ending == "answered":
+                tell("synthesizing", "checking the answer")
         elif isinstance(event, ev.BudgetCrossed):
             tell("planning", crossing_line(event, "this command"))
 

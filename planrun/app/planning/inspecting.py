@@ -314,4 +314,5 @@ def _denied(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str
                 found["is_understood"] = False
             decision = decide(facts_of(step, bounds.context, found), bounds.layers)
             if decision.answer == "deny":
-                yield _refusal(step.id, decision.rule, decision.reason)
+                stays = "" if step.id in new else "; it stays, and would now come after a new step"
+                yield _refusal(step.id, decision.rule, decision.reason + stays)

@@ -139,7 +139,7 @@ class Listener:
     def _is_late(self) -> None:
         if self._call is not None and self._call.left <= 0:
             call, self._call = self._call, None
-            call.cut("late", f"the model did not answer within {call.request.seconds:g} s")
+            call.cut("late", f"the model did not answer within {call.request.seconds:.3g} s")
 
 
 def serve() -> None:

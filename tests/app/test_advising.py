@@ -1,0 +1,32 @@
+"""What people are told to look at when a model gave no answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from planrun.app.planning.advising import advised
+from planrun.model.call import Answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        (Answer(ending="unauthorized", rule="type:authentication_error", message="no"), "ANTHROPIC_API_KEY"),
+        (Answer(ending="rejected", rule="type:not_found_error", message="no"), "--llm-model"),
+        (Answer(ending="rejected", rule="status:404, without:schema", message="no"), "--llm-base-url"),
+        (Answer(ending="unavailable", rule="connection:ConnectError", message="no"), "proxies"),
+        (Answer(ending="late", rule="late", message="no"), "planning_timeout"),
+    ],
+)
+def test_a_fault_that_can_be_mended_says_where(answer: Answer, named: str) -> None:
+    """Credentials, the model's name, the address, the network and time are named after what happened."""
+    assert advised(answer).startswith("no; ")
+    assert named in advised(answer)
+
+
+def test_what_nobody_can_mend_is_told_alone() -> None:
+    """A refusal is the model's word: nothing is added."""
+    assert advised(Answer(ending="refused", message="the model declined to answer")) == (
+        "the model declined to answer"
+    )
+    assert advised(Answer(ending="malformed")) == "malformed"
