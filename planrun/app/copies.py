@@ -11,6 +11,7 @@ from planrun.records.keeping import plan_file
 from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256
 from planrun.source.load import load_bytes
+from planrun.source.scripts import NotRegular, read_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,21 +29,29 @@ def stored_plan(rundir: str, named: Mapping[str, Any]) -> Plan:
     Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
     """
     version = int(named["version"])
-    path = os.path.join(rundir, plan_file(version))
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {error.strerror}") from None
-    if sha256(data).hexdigest() != named["sha256"]:
-        raise InvalidInput(f"the run's copy of its plan was altered: {path}; start a new run")
-    plan = load_bytes(data, named["file"])
+    plan = load_bytes(stored_text(rundir, named), named["file"])
     if plan.version != version:
         plan = plan.but(version=version)
     origins = named.get("origins")
     if origins:  # who wrote a step is no part of the text that a model might write
         plan = plan.but(steps=tuple([_of_origin(step, origins.get(step.id, "file")) for step in plan.steps]))
     return plan
+
+
+def stored_text(rundir: str, named: Mapping[str, Any]) -> bytes:
+    """Return the exact bytes of a plan of a run: a step may have put anything else in the place of the copy.
+
+    Raises InvalidInput when the copy is gone, no file, or not the one that the ledger names.
+    """
+    path = os.path.join(rundir, plan_file(int(named["version"])))
+    try:
+        data = read_script(path)
+    except (OSError, NotRegular) as error:
+        reason = getattr(error, "strerror", None) or f"it is {error}"
+        raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {reason}") from None
+    if sha256(data).hexdigest() != named["sha256"]:
+        raise InvalidInput(f"the run's copy of its plan was altered: {path}; start a new run")
+    return data
 
 
 def _of_origin(step: Step, origin: Origin) -> Step:

@@ -9,7 +9,7 @@ import os
 import time
 from difflib import unified_diff
 
-from planrun.app.copies import state_of
+from planrun.app.copies import state_of, stored_text
 from planrun.app.inspecting import find
 from planrun.app.planning.readiness import replanner_of
 from planrun.app.resuming import Course, Wish
@@ -18,7 +18,6 @@ from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import Interrupted, InvalidInput
 from planrun.model.record import Record
-from planrun.records.keeping import plan_file
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import LEDGER
 
@@ -74,7 +73,7 @@ def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard)
         if result.outcome != "accepted":
             return Proposal(result=result)
         plan, about = result.value
-        return _proposal(result, plan, about, os.path.join(rundir, plan_file(state.plan.version)))
+        return _proposal(result, plan, about, stored_text(rundir, state.named))
 
 
 def _hear(asking: Asking, going: tuple[Session, RunState], heard: Heard) -> Result:
@@ -93,10 +92,8 @@ def _hear(asking: Asking, going: tuple[Session, RunState], heard: Heard) -> Resu
         return result
 
 
-def _proposal(result: Result, plan: Plan, about: str, copy: str) -> Proposal:
-    with open(copy, encoding="utf-8", newline="") as file:
-        old = file.read()
-    new = plan.source.decode("utf-8")
+def _proposal(result: Result, plan: Plan, about: str, before: bytes) -> Proposal:
+    old, new = before.decode("utf-8"), plan.source.decode("utf-8")
     name = f"version {plan.version}"
     lines = unified_diff(
         old.splitlines(keepends=True), new.splitlines(keepends=True), plan.file, f"{plan.file} ({name})"

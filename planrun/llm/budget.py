@@ -236,10 +236,10 @@ class Budget:
         """Return what a call used as the ledger has it, with its price where that is known."""
         fields = as_fields(answer)
         if fields and self.prices:
-            for model in (answer.model, request.model):
-                cost = self.prices.cost(model, answer.usage)
-                if cost is not None:
-                    return {**fields, "usd": cost}
+            # The dearer of both: whoever answers must not make it cheap by another name.
+            costs = [self.prices.cost(model, answer.usage) for model in (answer.model, request.model)]
+            if known := [cost for cost in costs if cost is not None]:
+                return {**fields, "usd": max(known)}
         return fields
 
     def settle(self, held: Held, answered: ev.ModelAnswered) -> list[ev.BudgetCrossed]:

@@ -69,7 +69,7 @@ class ModelProcess:
         self._pid = 0
         self._in = self._out = -1
         self._unsent = b""
-        self._unread = b""
+        self._unread = bytearray()
         self._open = False  # the process was told where to ask, and hears what else there is
         self._asked = 0
         self._call: _Call | None = None
@@ -205,7 +205,10 @@ class ModelProcess:
             if not data:
                 self._lost()
                 return
-            *lines, self._unread = (self._unread + data).split(b"\n")
+            self._unread += data  # in place: a line may come in thousands of pieces
+            lines: list[bytearray] = []
+            if b"\n" in data:
+                *lines, self._unread = self._unread.split(b"\n")
             for line in lines:
                 self._take(json.loads(line))
             if lines or not poll.poll(1):  # whoever waits has other things to do
@@ -271,7 +274,7 @@ class ModelProcess:
             if descriptor >= 0:
                 os.close(descriptor)
         self._in = self._out = -1
-        self._unsent = self._unread = b""
+        self._unsent, self._unread = b"", bytearray()
         self._open = False
         return _reap(pid, time.monotonic() + patience) if pid else 0
 

@@ -174,7 +174,8 @@ class Ledger:
 def sync_path(path: str) -> None:
     """Make a file, or the names in a folder, survive a power cut; raises OSError that names it."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # A step may have put a pipe in the place of a record, which nobody is to wait for.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except PermissionError:  # a folder that may be used and not listed: the workspace of somebody else
         return
     try:

@@ -131,6 +131,11 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
             return [f"planrun decide {run} {step}=VALUE"]
         return [f"planrun decide {run} {step}={word}" for word in ("yes", "no")]
     here = f"{run} {step}" if opened.step else run
+    answers = [f"planrun approve {here}", f"planrun reject {here}"]
+    if (
+        state.plan.version > 1
+    ):  # the file is another version, and what approves that does not approve this one
+        return answers
     there = _word(state.plan.file) + (f" --step {step}" if opened.step else "") + _given(state)
     answers = [f"planrun approve {here}", f"planrun reject {here}"]
     if _is_from_a_model(state):

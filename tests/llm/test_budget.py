@@ -243,3 +243,14 @@ def test_time_is_measured() -> None:
     ]
     assert told == [[], [80], [], [95, 100]]
     assert run.account.used("time") == 0
+
+
+def test_an_answer_is_not_made_cheap_by_the_name_of_another_model() -> None:
+    """The service says which model answered; the dearer of that one and of the one that was asked counts."""
+    budget = Budget("plan", {}, {}, prices=open_prices())
+    usage = Usage(input_tokens=1_000_000)
+    costs = {
+        name: budget.usage(request(), Answer(ending="answered", model=name, usage=usage))["usd"]
+        for name in (MODEL, "claude-haiku-5-5", "unknown")
+    }
+    assert len(set(costs.values())) == 1, costs

@@ -15,6 +15,7 @@ from planrun.llm.budget import estimate
 from planrun.llm.process import ModelProcess
 from planrun.model.call import Usage
 from tests.fakes.messages import KEY, FakeMessages, broken, draft, say, status
+from tests.fakes.messages.counting import Tokens
 from tests.llm.asking import ENVIRON, PATIENCE, answer_of, answer_to, calling, is_gone, question, until
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +122,7 @@ def test_a_process_that_hears_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) 
         until(lambda: api.journal.asked or model.wait(0.02), "the question came")
         pid = model.pid
         os.kill(pid, signal.SIGSTOP)
+        os.waitpid(pid, os.WUNTRACED)  # until it stands still
         model.stop()
         answer = answer_of(model)
         assert (answer.ending, answer.rule) == ("stopped", "process:overdue")
@@ -135,6 +137,17 @@ def test_a_long_question_blocks_nobody() -> None:
         assert model.wait(0) is None
         assert answer_of(model).text == "yes"
         assert api.journal.asked[0].body["messages"][0]["content"] == text
+
+
+def test_an_answer_without_end_is_cut_off_where_it_arrives() -> None:
+    """What is longer than any draft is not handed on, and what that cost counts as the most it can be."""
+    with (
+        FakeMessages(say("é" * ((1 << 20) + 1)).but(usage=Tokens(output=7))) as api,
+        calling(api.url) as model,
+    ):
+        answer = answer_to(model, question())
+    assert (answer.ending, answer.rule, answer.text) == ("malformed", "size", "")
+    assert answer.usage.output_tokens > 0
 
 
 def test_odd_texts_arrive_as_they_are() -> None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from planrun.app.planning.replanning import Replanner
     from planrun.app.session import Session
     from planrun.app.settings import Settings
-    from planrun.llm.budget import Budget
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.policy.deciding import Layers
@@ -95,6 +94,7 @@ def replanner_of(
     from planrun.app.planning.adopting import Adoption
     from planrun.app.planning.models import Taping, llm_of, open_model
     from planrun.app.planning.replanning import Desk, Replanner
+    from planrun.app.planning.spending import spending_on_record
 
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
     mask = session.vault.veil.mask_text if session.vault and session.vault.veil else None
@@ -104,14 +104,9 @@ def replanner_of(
 
     desk = Desk(llm, session.admission.layers, opened, session.clock)
     desk.context = opening["context"]
-    return Replanner(desk, steps.place, Adoption(session, steps, gates), _budget)
-
-
-def _budget(state: RunState) -> Budget:
-    from planrun.app.planning.spending import spending_on_record
-
-    options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
-    return spending_on_record(options).budget(state.planning)
+    spent = spending_on_record(opening["options"])  # read before any step can write to a table of prices
+    adoption = Adoption(session, steps, gates)
+    return Replanner(desk, steps.place, adoption, lambda state: spent.budget(state.planning))
 
 
 def require_actions(plan: Plan, settings: Settings) -> None:

@@ -6,8 +6,7 @@ door as any file, is held against what was reviewed, and kept in the run's folde
 
 from __future__ import annotations
 
-import os
-
+from planrun.app.copies import stored_text
 from planrun.app.describing import action
 from planrun.app.planning.conversing import Accepted, Conversation, Question, Refused
 from planrun.app.planning.inspecting import Bounds, inspect
@@ -16,7 +15,6 @@ from planrun.errors import PlanrunError
 from planrun.llm.prompts import replan as prompts
 from planrun.model import events as ev
 from planrun.policy.deciding import in_force
-from planrun.records.keeping import plan_file
 from planrun.reports.clean import line
 from planrun.reports.logs import tail
 from planrun.steps.environment import looks_secret
@@ -142,9 +140,7 @@ class Replanner:
         talk = self._conversation = Conversation(
             self._model, self._desk.llm, self._budget(state), self._desk.clock, call=calls
         )
-        path = os.path.join(self._place.rundir, plan_file(state.plan.version))
-        with open(path, "rb") as file:
-            revision = Revision(state, steps, file.read())
+        revision = Revision(state, steps, stored_text(self._place.rundir, state.named))
         question = Question(
             purpose="replan",
             system=prompts.SYSTEM,

@@ -63,7 +63,7 @@ def spending(
     """Return what may be spent under the limits of a plan.
 
     `kept`: what the run recorded when it was last started; `is_bound`: what was reviewed is not to be exceeded.
-    Raises InvalidInput, InvalidPlan for the table of prices.
+    Raises InvalidInput, InvalidPlan for the table of prices, which is not to be another one than before unless named.
     """
     kept = kept or {}
     asked = {**kept.get("given", {}), **_given(settings)}
@@ -80,15 +80,30 @@ def spending(
             value = planned
         if value is not None:
             found[name] = float(value)
-    table = open_prices(settings.llm_prices or (kept.get("prices") or {}).get("file", ""))
+    table = open_prices(settings.llm_prices) if settings.llm_prices else _table_on_record(kept)
     return Spending(limits=found, given=asked, prices=table, notes=tuple(notes))
 
 
 def spending_on_record(options: Mapping[str, Any]) -> Spending:
     """Return what may be spent as a run recorded it among its options; raises InvalidInput, InvalidPlan."""
     known: Mapping[str, Any] = options.get("budget") or {}
-    table = open_prices((known.get("prices") or {}).get("file", ""))
+    table = _table_on_record(known)
     return Spending(limits=known.get("limits", {}), given=known.get("given", {}), prices=table)
+
+
+def _table_on_record(known: Mapping[str, Any]) -> PriceTable:
+    """Return the prices that a run went by; raises InvalidInput when their file says something else by now.
+
+    Steps can write to it: cheaper prices would lift the limit in dollars unseen.
+    """
+    kept = known.get("prices") or {}
+    table = open_prices(kept.get("file", ""))
+    if table.file and table.digest != kept.get("sha256"):
+        raise InvalidInput(
+            f"the prices in {table.file} are not those that the run went by any more; --llm-prices FILE names a table "
+            "for the rest of it"
+        )
+    return table
 
 
 def _given(settings: Settings) -> dict[str, float]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planrun.model.call import Ending, Request
 
 MOST_BYTES = 32 << 20  # of one response
+MOST_TEXT = 1 << 20  # characters of one answer, four times as many as are read of a draft
 _CONNECT = 15.0  # seconds to wait for a connection
 _SILENCE = 60.0  # between two pieces of a stream, in which the service sends signs of life
 _AFTER = 5.0  # seconds past the deadline of the call, which somebody else keeps and tells better
@@ -154,6 +155,7 @@ class Reader:
         self._is_fenced = is_fenced
         self._order = Order()
         self._texts: list[str] = []
+        self._length = 0  # of these, in characters
         self._model = ""
         self._stop: Any = None
         self._category = ""
@@ -238,8 +240,12 @@ class Reader:
             )
 
     def _add(self, text: str) -> None:
-        self._texts.append(text)
         self._tally.heard(text)
+        self._length += len(text)
+        if self._length > MOST_TEXT:
+            self._texts.clear()
+            raise Unusable("size", f"the model wrote more than {MOST_TEXT} characters", repeat=0)
+        self._texts.append(text)
 
     def _turn(self, event: Any) -> None:
         self._tally.told(getattr(event, "usage", None), final=True)
