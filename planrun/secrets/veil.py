@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _OF_PLAN = ("name", "file", "title", "description", "goal")
 _OF_STEP = ("title", "description", "owner", "notes", "condition_text", "risk_reason")
 _OF_GATE = ("question", "header", "options", "schema", "default", "reason", "answer", "by")
+_OF_MODEL = (
+    "model",
+    "request_id",
+    "message",
+    "refusals",
+    "problems",
+)  # what the service says, and what it wrote
 _ASKING = ("ask", "decide")
 # Between texts that are looked at together; more line breaks than any secret is looked for across.
 _APART = "\n" * 8
@@ -37,6 +44,10 @@ class Veil:
             ev.StepMoved: self._mask_move,
             ev.GateOpened: self._mask_gate,
             ev.GateAnswered: self._mask_gate,
+            ev.PlanningStarted: self._mask_planning,
+            ev.ModelAsked: self._mask_planning,
+            ev.ModelAnswered: self._mask_planning,
+            ev.PlanningEnded: self._mask_planning,
         }
 
     def stream(self) -> MaskedStream:
@@ -118,11 +129,13 @@ class Veil:
         """Mask the values of a mapping whose keys are the plan's."""
         return {name: self.mask_value(value) for name, value in values.items()}
 
+    def _named(self, plan: dict[str, Any]) -> dict[str, Any]:
+        """Mask what the ledger says of a plan, as far as people read it."""
+        return {**plan, **{name: self.mask_text(plan[name]) for name in ("name", "file") if name in plan}}
+
     def _mask_start(self, event: Any) -> ev.Event:
-        plan = {**event.plan, "name": self.mask_text(event.plan["name"])}
-        plan["file"] = self.mask_text(plan["file"])
         params, context = self._values(event.params), self._values(event.context)
-        changes = {"plan": plan, "params": params, "context": context}
+        changes = {"plan": self._named(event.plan), "params": params, "context": context}
         if "policy" in event.options:
             changes["options"] = {**event.options, "policy": self.mask_value(event.options["policy"])}
         masked: ev.Event = event.but(**changes)
@@ -153,6 +166,18 @@ class Veil:
         """Mask what is asked and what was answered; the values that `schema` and `options` hold as well."""
         said = {name: vars(event)[name] for name in _OF_GATE if vars(event).get(name)}
         masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in said.items()})
+        return masked
+
+    def _mask_planning(self, event: Any) -> ev.Event:
+        """Mask what a model and its service say; ids of the steps that it writes are those of the plan."""
+        said = vars(event)
+        changes = {name: self.mask_value(said[name]) for name in _OF_MODEL if said.get(name)}
+        if "refusals" in changes:
+            pairs = zip(changes["refusals"], event.refusals, strict=True)
+            changes["refusals"] = tuple([{**masked, "step": told["step"]} for masked, told in pairs])
+        if said.get("plan"):
+            changes["plan"] = self._named(event.plan)
+        masked: ev.Event = event.but(**changes)
         return masked
 
 

@@ -257,6 +257,7 @@ def test_a_script_file_serves_as_a_process_until_it_is_told_to_end(tmp_path: Pat
     assert json.loads(text(said[2]))["steps"][0]["replaces"] == ["build"]
     assert text(said[3]) == "a file"
     notes = [json.loads(line) for line in (tmp_path / "journal").read_text("utf-8").splitlines()]
+    notes.sort(key=lambda note: note["number"])  # each exchange is noted when it has ended
     assert [(note["status"], note["ended"], note["credential"]) for note in notes] == [
         (529, "whole", "bearer"),
         *[(200, "whole", "bearer")] * 3,

@@ -161,10 +161,54 @@ def test_every_kind_of_event_was_thought_of() -> None:
     structural |= {"step_reason", "usage", "why", "signal", "verdict", "summary", "events", "retry"}
     # Of gates: `schema`, `options` and so on are masked, rules are ids of ours, and a digest is one.
     structural |= {"risk", "rule", "kind", "multi", "until", "via", "approval", "digest"}
+    # Of models: what planrun itself says of calls, and the hash of what was asked.
+    structural |= {
+        "purpose",
+        "steps",
+        "call",
+        "request",
+        "reserved",
+        "ending",
+        "attempts",
+        "is_estimate",
+        "replayed",
+    }
+    structural |= {"scope", "resource", "level", "used", "limit", "outcome", "rounds"}
     masked = {"plan", "params", "context", "error", "outputs", "checks", "notes", "message"}
     masked |= {"question", "header", "options", "schema", "default", "answer", "by"}
+    masked |= {"model", "request_id", "refusals", "problems"}
     fields = {name for kind in ev.EVENTS.values() for name in kind.__annotations__}
     assert fields == structural | masked
+
+
+AT = "2026-01-31T09:30:00.000Z"
+
+
+def test_what_a_model_says_is_masked() -> None:
+    """The model's name, ids and messages of the service, refusals and problems; steps keep their ids."""
+    answered = ev.ModelAnswered(
+        at=AT, call=1, ending="answered", usage={}, model=SECRET, request_id=SECRET, message=f"got {SECRET}"
+    )
+    found = VEIL.mask_event(answered)
+    assert isinstance(found, ev.ModelAnswered)
+    assert (found.model, found.request_id, found.message) == ("***", "***", "got ***")
+    ended = VEIL.mask_event(
+        ev.PlanningEnded(
+            at=AT,
+            purpose="replan",
+            steps=("a",),
+            outcome="denied",
+            message=f"no {SECRET}",
+            plan={"name": SECRET, "file": f"{SECRET}.yml", "version": 2, "digest": "d"},
+            refusals=({"step": "b", "rule": "r", "reason": f"runs {SECRET}"},),
+            problems=(f"steps[0]: {SECRET}",),
+        )
+    )
+    assert SECRET not in repr(vars(ended))
+    assert isinstance(ended, ev.PlanningEnded)
+    assert (ended.refusals[0]["step"], ended.plan["version"], ended.steps) == ("b", 2, ("a",))
+    asked = ev.ModelAsked(at=AT, call=1, purpose="replan", model=SECRET, request="f" * 64, reserved={})
+    assert SECRET not in repr(vars(VEIL.mask_event(asked)))
 
 
 def test_a_plan_is_shown_masked_and_does_the_same() -> None:
