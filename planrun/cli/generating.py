@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from planrun.cli.arguments import APPROVING, MODEL_OPTIONS, RUNNING, Option, parse_all
+from planrun.cli.arguments import APPROVING, EXPAND, MODEL_OPTIONS, RUNNING, Option, parse_all
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_bytes, say_json
 from planrun.cli.tabled import tabled
@@ -55,6 +55,9 @@ _OWN = (
         kind="flag",
         help="Run the plan at once, as one that a model wrote: see llm_auto_approve.",
         scope=_SCOPE,
+    ),
+    EXPAND.but(
+        help="With --execute: have a model make abstract steps concrete before anything starts.", scope=_SCOPE
     ),
     Option(
         flags=("--dry-run",),
@@ -138,8 +141,10 @@ def _generate(words: list[str]) -> int:
     own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
     from planrun.app.settings import Settings
 
-    settings = Settings(**values)
+    settings = Settings(**values, expand=bool(own["expand"]))
     target = own["output"] or FILE
+    if own["expand"] and (own["offline"] or not own["execute"]):
+        raise InvalidInput("--expand is for --execute, and asks a model: it does not go with --offline")
     if own["execute"] and target == STANDARD_OUTPUT:
         raise InvalidInput("--execute needs a file: -o FILE")
     if target != STANDARD_OUTPUT and not own["dry_run"]:

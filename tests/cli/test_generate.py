@@ -300,6 +300,35 @@ def test_a_plan_may_be_kept_or_run_at_once(
     assert say("resume", document["run"]["run_id"]).code == 5, "who wrote the steps is not forgotten"
 
 
+def test_what_is_only_described_is_made_concrete_in_the_run(
+    ask: Callable[..., Said], repository: Path
+) -> None:
+    """--execute --expand asks once more for an abstract step; a step that waited before waits all the same."""
+    plan = draft(
+        [
+            step("a", "echo a >> ran"),
+            step("think", title="Say what is next", depends_on=["a"]),
+            step("b", "pytest -q", depends_on=["think"]),
+        ]
+    )
+    with FakeMessages([plan]) as api:
+        said = ask(api, "ship", "--execute")
+        assert (said.code, (repository / "ran").exists()) == (2, False)
+        assert 'steps without an action: "think" (plan.yml:' in said.err
+        assert "--expand" in said.err
+    with FakeMessages([plan, draft([step("think", "echo b >> ran", depends_on=["a"])])]) as api:
+        said = ask(api, "ship", "--execute", "--expand", "--force", "--json")
+    assert (said.code, json.loads(said.out)["run"]["exit_code"]) == (5, 5), said.err
+    assert (repository / "ran").read_text().split() == ["a", "b"]
+    ledger = json.loads((repository / "planrun-out" / "ledger.json").read_text())
+    assert {each["id"]: (each["origin"], each["status"]) for each in ledger["steps"]} == {
+        "a": ("expanded", "completed"),
+        "think": ("expanded", "completed"),
+        "b": ("expanded", "waiting"),
+    }
+    assert len(ledger["plan"]["versions"]) == 2
+
+
 @pytest.mark.usefixtures("unanswered")
 def test_a_file_is_never_overwritten_unasked(say: Callable[..., Said], repository: Path) -> None:
     """It is looked at before anything is asked; --force replaces a link, not what it leads to."""
@@ -312,6 +341,8 @@ def test_a_file_is_never_overwritten_unasked(say: Callable[..., Said], repositor
     assert (repository / "plan.yml").read_text() == "mine"
     assert say("generate", "x", "-o", ".").code == 2
     assert say("generate", "x", "--execute", "-o", "-").code == 2
+    assert say("generate", "x", "--expand").code == 2
+    assert say("generate", "x", "--offline", "--execute", "--expand").code == 2
     assert say("generate", " ").code == 2
     assert say("generate", "x", "--max-generated-steps", "101").code == 2
 
