@@ -7,11 +7,12 @@ import sys
 
 import click
 
-from planrun.cli.arguments import APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
+from planrun.cli.arguments import APPROVING, MODEL_OPTIONS, Option, parse
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_bytes, say_json
 from planrun.cli.tabled import tabled
-from planrun.errors import EXIT_DENIED, EXIT_FAILED, EXIT_OK, InvalidInput
+from planrun.cli.written import DRY_RUN, FORCE, JSON, tell, told_why_not
+from planrun.errors import EXIT_OK, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _OWN = (
         help="Write it into PLAN itself.",
         scope=_SCOPE,
     ),
-    Option(flags=("--force",), name="force", kind="flag", help="Overwrite FILE.", scope=_SCOPE),
+    FORCE.but(scope=_SCOPE),
     Option(
         flags=("--step",),
         name="steps",
@@ -47,16 +48,9 @@ _OWN = (
         help="Expand this abstract step and leave the others; repeatable.",
         scope=_SCOPE,
     ),
-    Option(
-        flags=("--dry-run",),
-        name="dry_run",
-        kind="flag",
-        help="Print what the model would be asked, and ask nobody.",
-        scope=_SCOPE,
-    ),
+    DRY_RUN.but(scope=_SCOPE),
 )
-_JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
-EXPAND = (*_OWN, *MODEL_OPTIONS, *APPROVING, _JSON)
+EXPAND = (*_OWN, *MODEL_OPTIONS, *APPROVING, JSON)
 _HELP = """Make the abstract steps of PLAN concrete, for review.
 
     A step without an action says what is to be done; a model writes the steps that do it. Each abstract step is a
@@ -79,14 +73,6 @@ _HELP = """Make the abstract steps of PLAN concrete, for review.
       2    the command line or the plan is wrong, no model can be asked, or FILE is there already
       3    a policy denies what the model wrote
     """
-_WORDS = {
-    "infeasible": "the model says that this cannot be done",
-    "denied": "a policy denies what the model wrote",
-    "invalid": "nothing was written",
-    "budget": "no more may be spent on models",
-    "failed": "no answer could be had",
-    "stopped": "stopped",
-}
 
 
 def _expand(words: list[str]) -> int:
@@ -104,9 +90,11 @@ def _expand(words: list[str]) -> int:
     if own["dry_run"]:
         return _show_requests(order)
     target = _target(file, own)
-    found = finish(order, _tell)
+    found = finish(order, tell)
     if found.outcome != "accepted":
-        return _told_why(found, order)
+        if order.settings.json:
+            say_json(_document(found, "", None))
+        return told_why_not(found)
     assert found.after is not None
     report = _difference(found)
     if order.settings.json:
@@ -115,7 +103,7 @@ def _expand(words: list[str]) -> int:
         say_json(_document(found, target, report))
         return EXIT_OK
     if not found.asked:
-        _tell(f"{file} has no abstract steps")
+        tell(f"{file} has no abstract steps")
     if not target:
         say_bytes(found.after.source)
     elif found.asked or target != file:
@@ -132,10 +120,6 @@ expand = tabled(
     _HELP,
     _expand,
 )
-
-
-def _tell(message: str) -> None:
-    sys.stderr.write(f"planrun: {printable(message)}\n")
 
 
 def _target(file: str, own: dict[str, Any]) -> str:
@@ -233,18 +217,6 @@ def _spent(found: Finished) -> Iterable[str]:
         yield f"${usage['usd']:.4f}"
     if last.replayed:
         yield "from a recording"
-
-
-def _told_why(found: Finished, order: Order) -> int:
-    """Say why there is no finished plan, and return the exit code."""
-    if order.settings.json:
-        say_json(_document(found, "", None))
-    why = "" if found.refusals else f": {' '.join(found.message.split())}"
-    _tell(f"{_WORDS[found.outcome]}{why}")
-    rows = [fault.text for fault in found.faults] if len(found.faults) > 1 else []
-    rows += [f"{each['step']}: {each['reason']} [{each['rule']}]" for each in found.refusals]
-    sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
-    return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED
 
 
 def _document(found: Finished, target: str, report: Report | None) -> dict[str, Any]:

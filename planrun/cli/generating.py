@@ -7,11 +7,13 @@ import sys
 
 import click
 
-from planrun.cli.arguments import APPROVING, EXPAND, MODEL_OPTIONS, RUNNING, Option, parse_all
+from planrun.cli import written
+from planrun.cli.arguments import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_bytes, say_json
 from planrun.cli.tabled import tabled
-from planrun.errors import EXIT_DENIED, EXIT_FAILED, EXIT_OK, InvalidInput
+from planrun.cli.written import DRY_RUN, FORCE, JSON, told_why_not
+from planrun.errors import EXIT_OK, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ _OWN = (
         help=f"Where the plan goes; `-` is standard output. Default: {FILE}",
         scope=_SCOPE,
     ),
-    Option(flags=("--force",), name="force", kind="flag", help="Overwrite FILE.", scope=_SCOPE),
+    FORCE.but(scope=_SCOPE),
     Option(
         flags=("--offline",),
         name="offline",
@@ -59,13 +61,7 @@ _OWN = (
     EXPAND.but(
         help="With --execute: have a model make abstract steps concrete before anything starts.", scope=_SCOPE
     ),
-    Option(
-        flags=("--dry-run",),
-        name="dry_run",
-        kind="flag",
-        help="Print what the model would be asked, and ask nobody.",
-        scope=_SCOPE,
-    ),
+    DRY_RUN.but(scope=_SCOPE),
     Option(
         flags=("--no-auto-detect",),
         name="no_auto_detect",
@@ -110,8 +106,7 @@ _LLM = (
         help="How long all calls may take together. Default: 1m",
     ),
 )
-_JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
-GENERATE = (*_OWN, *MODEL_OPTIONS, *_LLM, *APPROVING, _JSON)
+GENERATE = (*_OWN, *MODEL_OPTIONS, *_LLM, *APPROVING, JSON)
 _HELP = f"""Write a plan for a goal, for review.
 
     GOAL is what is to be reached, in words; `-` reads it from standard input, and takes it for somebody else's text.
@@ -199,7 +194,7 @@ def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
 
     def tell(activity: str, message: str) -> None:
         said.append({"activity": activity, "message": message})
-        sys.stderr.write(f"planrun: {printable(message)}\n")
+        written.tell(message)
 
     found = generate(order, tell)
     result = None
@@ -215,35 +210,16 @@ def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
         say_json(_document(found, order, target, said, result))
     if result is not None and result.lost:
         raise result.lost
-    return result.exit_code if result is not None else _outcome(found)
-
-
-def _outcome(found: Generated) -> int:
-    """Say what came of it when there is no plan, and return the exit code."""
-    if found.outcome == "accepted":
-        return EXIT_OK
-    words = {
-        "infeasible": "the model says that this cannot be done",
-        "denied": "a policy denies what the model wrote",
-        "invalid": "no plan was written",
-        "budget": "no more may be spent on models",
-        "failed": "no answer could be had",
-        "stopped": "stopped",
-    }
-    why = "" if found.refusals else f": {printable(' '.join(found.message.split()))}"
-    sys.stderr.write(f"planrun: {words[found.outcome]}{why}\n")
-    for fault in found.faults if len(found.faults) > 1 else ():  # a single one stands in the message
-        sys.stderr.write(f"  {printable(fault.text)}\n")
-    for refusal in found.refusals:
-        sys.stderr.write(f"  {printable('{step}: {reason} [{rule}]'.format_map(refusal))}\n")
-    return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED
+    if found.outcome != "accepted":
+        return told_why_not(found)
+    return result.exit_code if result is not None else EXIT_OK
 
 
 def _warn(found: Generated, order: Order) -> None:
     if found.source == "template" and not order.offline:
-        sys.stderr.write(
-            f"planrun: WARNING: the model gave no valid plan ({printable(' '.join(found.message.split()))}); "
-            "this plan is planrun's own pattern, not the model's\n"
+        why = " ".join(found.message.split())
+        written.tell(
+            f"WARNING: the model gave no valid plan ({why}); this plan is planrun's own pattern, not the model's"
         )
 
 
@@ -376,7 +352,7 @@ def _show_request(order: Order) -> int:
     parts = request_text(order)
     say("\n\n".join(parts))
     size = sum(len(part.encode("utf-8", "replace")) for part in parts)
-    sys.stderr.write(f"planrun: {size} bytes, at most {size // 2} tokens; nobody was asked\n")
+    written.tell(f"{size} bytes, at most {size // 2} tokens; nobody was asked")
     return EXIT_OK
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
 from planrun.cli.arguments import ANSWERING, APPROVAL, APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
 from planrun.cli.completing import complete_runs
-from planrun.cli.failure import printable
 from planrun.cli.overview import EXIT_CODES
 from planrun.cli.tabled import tabled
-from planrun.errors import EXIT_DENIED, EXIT_FAILED, EXIT_OK, InvalidInput
+from planrun.cli.written import tell, told_why_not
+from planrun.errors import EXIT_OK, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,15 +76,15 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
         _refuse_existing(output)  # before a model is asked, and paid
     found = propose(run, settings, steps, _quiet if settings.quiet else _tell)
     if not found.text:
-        return _nothing(found)
+        return told_why_not(found.result)
     path = output or _beside(found)
     _refuse_existing(path)
     _write(path, found.text)
     _write(f"{path}.diff", found.difference.encode())
-    _say(f"version {found.version} for review: {path}, and what is new: {path}.diff")
+    tell(f"version {found.version} for review: {path}, and what is new: {path}.diff")
     if found.about:
-        _say(found.about)
-    _say(f"nothing ran and nothing was recorded; `planrun resume {run} --plan {path}` goes on with it")
+        tell(found.about)
+    tell(f"nothing ran and nothing was recorded; `planrun resume {run} --plan {path}` goes on with it")
     return EXIT_OK
 
 
@@ -108,30 +107,16 @@ def _write(path: str, data: bytes) -> None:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
 
 
-def _nothing(found: Proposal) -> int:
-    result = found.result
-    _say(f"no new version ({result.outcome}): {result.message}")
-    for refusal in result.refusals:
-        _say(f"  {refusal['step'] or 'the plan'} is denied by {refusal['rule']}: {refusal['reason']}")
-    for fault in result.faults if len(result.faults) > 1 else ():  # a single one stands in the message
-        _say(f"  {fault.text}")
-    return EXIT_DENIED if result.outcome == "denied" else EXIT_FAILED
-
-
 def _tell(event: Event, state: RunState) -> None:
     from planrun.model.events import BudgetCrossed, ModelAnswered
     from planrun.reports.planning import told
 
     if isinstance(event, ModelAnswered | BudgetCrossed):
-        _say(told(event, state)[1])
+        tell(told(event, state)[1])
 
 
 def _quiet(event: Event, state: RunState) -> None:
     """Say nothing of what happens."""
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"planrun: {printable(text)}\n")
 
 
 replan = tabled(

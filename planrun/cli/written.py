@@ -1,0 +1,70 @@
+"""What the verbs share that have a model write: some options, and how they say that nothing came of it."""
+
+from __future__ import annotations
+
+import sys
+
+from planrun.cli.arguments import RUNNING, Option
+from planrun.cli.failure import printable
+from planrun.errors import EXIT_DENIED, EXIT_FAILED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
+
+    from planrun.llm.faults import Fault
+
+    class Unwritten(Protocol):
+        """What came of a conversation."""
+
+        @property
+        def outcome(self) -> str:
+            """A key of the words below."""
+
+        @property
+        def message(self) -> str:
+            """What the model, the service or planrun said of it."""
+
+        @property
+        def faults(self) -> Sequence[Fault]:
+            """What was wrong in the last answer."""
+
+        @property
+        def refusals(self) -> Sequence[Mapping[str, str]]:
+            """What a policy denies: step, rule, reason."""
+
+
+FORCE = Option(flags=("--force",), name="force", kind="flag", help="Overwrite FILE.")
+DRY_RUN = Option(
+    flags=("--dry-run",),
+    name="dry_run",
+    kind="flag",
+    help="Print what the model would be asked, and ask nobody.",
+)
+JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
+_WORDS = {
+    "infeasible": "the model says that this cannot be done",
+    "denied": "a policy denies what the model wrote",
+    "invalid": "no plan was written",
+    "budget": "no more may be spent on models",
+    "failed": "no answer could be had",
+    "stopped": "stopped",
+}
+
+
+def tell(message: str) -> None:
+    """Write a line about what goes on to stderr; the message may come from anywhere."""
+    sys.stderr.write(f"planrun: {printable(message)}\n")
+
+
+def told_why_not(found: Unwritten) -> int:
+    """Say on stderr why there is nothing to be reviewed, and return the exit code."""
+    why = "" if found.refusals else f": {' '.join(found.message.split())}"
+    tell(f"{_WORDS[found.outcome]}{why}")
+    rows = (
+        [fault.text for fault in found.faults] if len(found.faults) > 1 else []
+    )  # one stands in the message
+    rows += [f"{each['step'] or 'the plan'}: {each['reason']} [{each['rule']}]" for each in found.refusals]
+    sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
+    return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED
