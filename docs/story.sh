@@ -159,7 +159,7 @@ run planrun show plan.yml --policy ci/policy.yml
 run planrun explain plan.yml 3 --policy ci/policy.yml
 
 part approval
-run planrun approve plan.yml --approver "Ann Reviewer" --expires 24h -o approvals/contents.json
+run planrun approve plan.yml --approver release-team --expires 24h -o approvals/contents.json
 commit "The plan, reviewed and approved"
 
 part run

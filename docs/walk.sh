@@ -139,7 +139,7 @@ part cheat
 write ci/policy.yml << 'END'
 auto_approve: high
 END
-planrun approve plans/release.yml --approver "Ann Reviewer" -o approvals/mine.json > "$walk/log"
+planrun approve plans/release.yml --approver release-team -o approvals/mine.json > "$walk/log"
 commit "Let it run"
 run git diff --stat HEAD^ HEAD
 job review pull_request | grep -v '^$' | sed -n '/^> /p; /^Policy/p; /^exit/p'
@@ -149,7 +149,7 @@ git reset -q --hard HEAD^
 git push -q --force origin HEAD
 
 part approval
-run planrun approve plans/release.yml --approver "Ann Reviewer" --expires 24h -o approvals/release.json
+run planrun approve plans/release.yml --approver release-team --expires 24h -o approvals/release.json
 run cat approvals/release.json
 git add approvals
 git commit -q -m "Approve the release"
@@ -177,5 +177,5 @@ job execute push
 
 part rejected
 cd "$walk/checkout"
-run planrun reject last --by "Ann Reviewer" --reason "Nobody asked for something else"
+run planrun reject last --by release-team --reason "Nobody asked for something else"
 run planrun resume last

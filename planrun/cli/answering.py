@@ -222,7 +222,7 @@ approve = _command(
     Examples:
       planrun approve last
       planrun approve plan.yml --step publish --expires 24h -o approvals/publish.json
-      planrun approve last publish --by "Ann Reviewer" --resume
+      planrun approve last publish --by release-team --resume
       planrun approve last --skip load-test
     """,
 )

@@ -168,7 +168,7 @@ def going_on(state: RunState) -> str:
 
 
 def answer(answered: GateAnswered) -> str:
-    """Return `approved by Ann (command)`, `answered prod by a decisions file`; clean, in one line."""
+    """Return `approved by release-team (command)`, `answered prod by a decisions file`; clean, in one line."""
     verdict = answered.answer if answered.answer in _VERDICTS else ""
     told = verdict or f"answered {spoken(answered.answer)}"
     source = _SOURCES.get(answered.via, f"by {line(answered.via)}")

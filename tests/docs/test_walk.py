@@ -85,7 +85,7 @@ def test_the_walk_ends_each_job_as_the_page_tells(parts: dict[str, str]) -> None
     nothing = ["built: no, published: no"]
     assert (effects["waits"], effects["cheat"]) == (nothing, nothing)
     assert effects["release"] == ["built: yes, published: yes"]
-    assert "approved by Ann Reviewer" in parts["release"]
+    assert "approved by release-team" in parts["release"]
     assert "used up" in parts["again"]
     (approved,) = re.findall(r"This approves `([0-9a-f]{12})`", parts["proposal"])
     assert f'"digest": "{approved}' in parts["approval"]
