@@ -9,6 +9,7 @@ import click
 from planrun.cli.arguments import ANSWERING, APPROVAL, APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
 from planrun.cli.completing import complete_runs
 from planrun.cli.overview import EXIT_CODES
+from planrun.cli.printing import say_json
 from planrun.cli.tabled import tabled
 from planrun.cli.written import tell, told_why_not
 from planrun.errors import EXIT_OK, InvalidInput
@@ -76,16 +77,35 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
         _refuse_existing(output)  # before a model is asked, and paid
     found = propose(run, settings, steps, _quiet if settings.quiet else _tell)
     if not found.text:
+        if settings.json:
+            say_json(_document(found, None))
         return told_why_not(found.result)
     path = output or _beside(found)
     _refuse_existing(path)
     _write(path, found.text)
     _write(f"{path}.diff", found.difference.encode())
+    if settings.json:
+        say_json(_document(found, path))
     tell(f"version {found.version} for review: {path}, and what is new: {path}.diff")
     if found.about:
         tell(found.about)
     tell(f"nothing ran and nothing was recorded; `planrun resume {run} --plan {path}` goes on with it")
     return EXIT_OK
+
+
+def _document(found: Proposal, path: str | None) -> dict[str, Any]:
+    """Return what came of it as data; `file` and `difference` are None where nothing was written."""
+    from planrun.llm.faults import as_data
+
+    return {
+        "outcome": found.result.outcome,
+        "version": found.version or None,
+        "file": path,
+        "difference": f"{path}.diff" if path else None,
+        "message": found.about if path else found.result.message,
+        "faults": as_data(found.result.faults),
+        "refusals": list(found.result.refusals),
+    }
 
 
 def _refuse_existing(path: str) -> None:

@@ -113,11 +113,16 @@ def answer_line(state: RunState, answered: ModelAnswered) -> str:
     return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{told} in {took}{repeats}")
 
 
+def _in_tenths(seconds: float) -> str:
+    return amount_of(round(seconds, 1))
+
+
 def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
     """Return `80% of the tokens of the run are used: 5700 of 7000`, clean; `whole`: whose the largest budget is."""
     whose = f"the step {event.step}" if event.step else _WHOSE.get(event.scope, whole)
     what = _RESOURCES.get(event.resource, event.resource)
-    used = f"{amount_of(event.used)} of {amount_of(event.limit)}"
+    tell = _in_tenths if event.resource == "time" else amount_of
+    used = f"{tell(event.used)} of {tell(event.limit)}"
     if event.level < 100:
         return line(f"{event.level}% of the {what} of {whose} are used: {used}")
     then = "; nothing more is asked" if event.scope in ("plan", "step") else ""

@@ -491,6 +491,39 @@ def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
     assert lineage(state.plan) == {"7": "3'", "8": "4'"}
 
 
+def test_a_proposal_for_programs_is_one_document(tmp_path: Path) -> None:
+    """--json names outcome and files; a file that is there is told before anybody is asked, and paid."""
+    text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
+    (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
+    with FakeMessages([MENDED, "no plan", "no plan", "no plan"]) as api:
+        planrun(tmp_path, "execute", "plan.yml", **api.env)
+        propose = ("replan", "last", "--propose", "--json", "-o", "next.yml")
+        told = json.loads(planrun(tmp_path, *propose, **api.env).stdout)
+        assert (told["outcome"], told["version"]) == ("accepted", 2)
+        assert (told["file"], told["difference"]) == ("next.yml", "next.yml.diff")
+        again = planrun(tmp_path, *propose, **api.env)
+        assert (again.returncode, again.stdout) == (2, "")
+        assert len(api.journal.entries) == 1
+        failed = planrun(tmp_path, *propose[:-1], "other.yml", **api.env)
+    assert failed.returncode == 1
+    told = json.loads(failed.stdout)
+    assert (told["outcome"], told["file"], told["faults"][0]["path"]) == ("invalid", None, "$")
+
+
+def test_a_reviewed_step_that_is_denied_for_what_comes_before_it_says_so(shop: Shop) -> None:
+    """A rule about steps that a model wrote is also about kept ones behind them; the refusal tells which it was."""
+    (shop.folder / "ceiling.yml").write_text(
+        "rules: [{deny: {origin: replanned, step: '5'}}]\n", encoding="utf-8"
+    )
+    result = shop.run(MENDED, policy="ceiling.yml")
+    assert result.exit_code == 3
+    planning = result.state.planning
+    assert planning is not None
+    reasons = {each["step"]: each["reason"] for each in planning.ended[0].refusals}
+    assert list(reasons) == ["5"]
+    assert reasons["5"].endswith("; it stays, and would now come after a new step")
+
+
 def test_the_verb_goes_the_whole_way(tmp_path: Path) -> None:
     """`planrun replan last` by a real model process; --offline is none of its options."""
     text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
