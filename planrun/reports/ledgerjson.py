@@ -110,9 +110,9 @@ def _versions(state: RunState) -> list[dict[str, Any]]:
     """Every plan that the run went by; empty where that is the file alone."""
     if not is_revised(state):
         return []
-    from planrun.reports.versions import as_data  # few plans are
+    from planrun.reports.versions import versions  # few plans are
 
-    return as_data(state)
+    return versions(state)
 
 
 def _gates(state: RunState) -> dict[str, Any]:

@@ -43,9 +43,8 @@ def versions(state: RunState) -> list[dict[str, Any]]:
     for cause in _causes(state):
         named = cause.plan
         if found and found[-1]["version"] == named.get("version"):
-            found[-1] |= {
-                "digest": named.get("digest", "")
-            }  # the same text, with other scripts or parameters
+            # The same text, with other scripts or parameters.
+            found[-1]["digest"] = named.get("digest", "")
             continue
         plan = state.versions.get(named.get("version", 1)) or (state.plan if not found else None)
         found.append(_version(cause, state, plan, before))
@@ -90,11 +89,6 @@ def _model(state: RunState, cause: Cause) -> str:
         return ""
     pairs = zip(planning.started, planning.ended, strict=False)
     return next((started.model for started, ended in pairs if ended is cause), "")
-
-
-def as_data(state: RunState) -> list[dict[str, Any]]:
-    """Return the versions of a run's plan for `ledger.json`."""
-    return versions(state)
 
 
 def properties(state: RunState) -> dict[str, str]:
