@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
     Heard = Callable[[Event, RunState], None]
+    Ready = Callable[[str, int], None]  # of the file that the plan was read from, and the version to come
     Asking = Generator[Event | None, None, Result]
 
 _PAUSE = 0.02  # seconds between two looks for an answer that takes seconds
@@ -48,10 +49,11 @@ class Proposal(Record):
     about: str = ""  # what the model says
 
 
-def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard) -> Proposal:
+def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard, ready: Ready) -> Proposal:
     """Ask a model for the next version of the plan of a run at rest; `heard` gets what happens.
 
-    Raises InvalidInput for a run that is unknown or goes on, and where no model may be asked; Denied; Interrupted.
+    `ready` raises where the result could not be kept: before anybody is asked, and paid. Raises InvalidInput for a run
+    that is unknown or goes on, and where no model may be asked; Denied; Interrupted.
     """
     with Session(settings, current_folder()) as session:
         rundir = find(run, session.workspace)
@@ -67,6 +69,7 @@ def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard)
         # As the run would go on, without a word of that in its ledger.
         course = Course(session, rundir, state, Wish(say=lambda _: None, replan=wanted))
         state.apply(course.event())
+        ready(state.plan.file, state.plan.version + 1)
         replanner = session.replanner = replanner_of(session, state, course.steps, None, course.opening)
         assert replanner is not None  # whether a model may be asked was looked at before
         result = _hear(replanner.ask(course.failed, state), (session, state), heard)

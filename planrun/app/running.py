@@ -36,6 +36,12 @@ def vault_of(plan: Plan, model: str = "") -> Vault | None:
     return open_vault(plan)
 
 
+def _model_asked(plan: Plan, settings: Settings) -> str:
+    """The model that the caller names, where this run may ask it: a variable is often set for a whole job."""
+    asks = settings.llm_model and (settings.expand or any(step.replan for step in plan.steps))
+    return settings.llm_model if asks else ""
+
+
 def execute(
     plan: Plan,
     settings: Settings,
@@ -52,7 +58,8 @@ def execute(
         from planrun.app.planning.readiness import require_actions
 
         require_actions(plan, settings)
-    vault = vault or vault_of(plan, settings.llm_model)
+    model = _model_asked(plan, settings)
+    vault = vault or vault_of(plan, model)
     if vault:
         vault.refuse(plan, params)
     wanted = settings.selection()
@@ -65,7 +72,7 @@ def execute(
     if admission and vault:
         admission.refuse(vault)
     limited: dict[str, Any] = {}
-    if plan.llm or settings.llm_model:
+    if plan.llm or model:
         from planrun.app.planning.limiting import limits_on_record  # few runs may ask a model
 
         limited = limits_on_record(plan, settings, admission)

@@ -73,15 +73,17 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
     from planrun.app.settings import Settings
 
     settings = Settings(**values)
-    if output:
-        _refuse_existing(output)  # before a model is asked, and paid
-    found = propose(run, settings, steps, _quiet if settings.quiet else _tell)
+
+    def ready(file: str, version: int) -> None:
+        _refuse_existing(output or _beside(file, version))
+
+    found = propose(run, settings, steps, _quiet if settings.quiet else _tell, ready)
     if not found.text:
         if settings.json:
             say_json(_document(found, None))
         return told_why_not(found.result)
-    path = output or _beside(found)
-    _refuse_existing(path)
+    path = output or _beside(found.file, found.version)
+    _refuse_existing(path)  # somebody may have made it meanwhile
     _write(path, found.text)
     _write(f"{path}.diff", found.difference.encode())
     if settings.json:
@@ -114,9 +116,9 @@ def _refuse_existing(path: str) -> None:
             raise InvalidInput(f"{name} is there already; --output names another file")
 
 
-def _beside(found: Proposal) -> str:
-    stem, ending = os.path.splitext(found.file)
-    return f"{stem}.v{found.version}{ending or '.yml'}"
+def _beside(file: str, version: int) -> str:
+    stem, ending = os.path.splitext(file)
+    return f"{stem}.v{version}{ending or '.yml'}"
 
 
 def _write(path: str, data: bytes) -> None:

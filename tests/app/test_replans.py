@@ -243,7 +243,8 @@ def test_no_answer_is_a_failure(shop: Shop) -> None:
     assert result.exit_code == 1
     planning = result.state.planning
     assert planning is not None
-    assert (planning.ended[0].outcome, planning.ended[0].message) == ("failed", "the service is overloaded")
+    assert planning.ended[0].outcome == "failed"
+    assert planning.ended[0].message.startswith("the service is overloaded; ")  # and what can be done about it
 
 
 def test_a_model_may_say_that_there_is_no_way(shop: Shop) -> None:
@@ -481,7 +482,10 @@ def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
     assert "+    title: Generate by hand" in difference
     assert not [row for row in difference.splitlines() if row.startswith("-") and not row.startswith("---")]
     again = planrun(tmp_path, "replan", "last", "--propose", **api.env)
-    assert again.returncode != 0
+    assert (again.returncode, "is there already" in again.stderr) == (
+        2,
+        True,
+    )  # nobody was asked: nobody is there
     (tmp_path / "ran").unlink()
     resumed = planrun(tmp_path, "resume", "last", "--plan", "plan.v2.yml")
     assert resumed.returncode == 0, resumed.stderr

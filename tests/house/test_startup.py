@@ -70,6 +70,7 @@ def environment(folder: Path) -> dict[str, str]:
         "PATH": PATH,
         "HOME": str(folder),
         "PLANRUN_CACHE_DIR": str(folder / "cache"),
+        "PLANRUN_LLM_MODEL": "a-model",  # set for a whole job, say: a plan that asks no model pays nothing for it
         "PYTHONPATH": str(ROOT),
     }
 
