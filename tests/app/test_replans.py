@@ -244,7 +244,9 @@ def test_no_answer_is_a_failure(shop: Shop) -> None:
     planning = result.state.planning
     assert planning is not None
     assert planning.ended[0].outcome == "failed"
-    assert planning.ended[0].message.startswith("the service is overloaded; ")  # and what can be done about it
+    assert planning.ended[0].message.startswith(
+        "the service is overloaded; "
+    )  # and what can be done about it
 
 
 def test_a_model_may_say_that_there_is_no_way(shop: Shop) -> None:
