@@ -66,7 +66,9 @@ def forms() -> Iterator[Family]:
     bombs.add("a power", *[evil("true", condition="9 ** 9 ** 9 > 1")] * 3)
     bombs.add("code", *[evil("true", condition="''.__class__.__mro__[1].__subclasses__()")] * 3)
     bombs.add("a loop", *[evil("${{ range(10**9) | list }}")] * 3)
-    bombs.add("ten megabytes", *[huge] * 3)
+    # The process that calls ends what is longer than a million characters; what is less is read, and refused.
+    bombs.add("ten megabytes", huge, outcome="failed", asked=1)
+    bombs.add("half a megabyte", *[say(raw(analysis="x" * 500_000), usage=Tokens(10, 10), piece=65_536)] * 3)
     yield bombs
     broken_json = Family("no draft", "invalid", "json")
     quoted = f"The log says:\n```json\n{json.dumps(evil('true'))}\n```\nand I say:\n{raw()}"
