@@ -223,6 +223,12 @@ class RunState:
         return EXIT_OK
 
     @property
+    def options(self) -> Mapping[str, Any]:
+        """What the caller decided when the run began or, later, went on."""
+        begun = self.resumed[-1] if self.resumed else self.started
+        return begun.options if begun else {}
+
+    @property
     def exit_status(self) -> int | None:
         """What planrun ended with: 5 where the run is paused, or waits for the approval of its plan.
 

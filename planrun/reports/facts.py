@@ -82,8 +82,7 @@ def is_waiting(state: RunState) -> bool:
 
 def option(state: RunState, name: str) -> object:
     """What the run, or its last resumption, was asked for; None when it was not recorded."""
-    options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
-    return options.get(name)
+    return state.options.get(name)
 
 
 def notes(state: RunState) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from planrun.reports import facts
 from planrun.reports.clean import line
 from planrun.reports.mdtext import code, inline
 from planrun.reports.usage import amount_of, by_step, limits_of, spent, tokens_in
+from planrun.reports.versions import OUTCOMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,14 +19,6 @@ _MOST_ROWS = 100  # of calls and of steps in a report
 _HEAD = ("Call", "For", "Model", "Ended", "Tokens", "Reserved", "Cost", "Time")
 _RESOURCES = {"tokens": "tokens", "usd": "US dollars", "turns": "turns", "time": "seconds"}
 _WHOSE = {"planning": "the planning", "call": "the longest answer"}
-_OUTCOMES = {
-    "denied": "what the model wrote is not allowed",
-    "invalid": "the model wrote no plan that may be used",
-    "infeasible": "the model says that there is no way",
-    "failed": "no answer could be had",
-    "budget": "there is no new plan",
-    "stopped": "the planning was stopped",
-}
 
 
 def totals_line(state: RunState) -> str:
@@ -88,7 +81,7 @@ def told(
         return "partial", crossing_line(event)
     if event.outcome == "revised":
         return "completed", f"the run goes on with version {event.plan.get('version', '')} of its plan"
-    why = _OUTCOMES.get(event.outcome, event.outcome)
+    why = OUTCOMES.get(event.outcome, event.outcome)
     if event.outcome == "budget":  # what is used up is told by what comes next
         return "partial", why
     return "partial", line(f"{why}: {event.message}" if event.message else why)

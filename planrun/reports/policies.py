@@ -56,8 +56,7 @@ def in_force(state: RunState) -> str:
 
 
 def _recorded(state: RunState) -> Mapping[str, Any]:
-    options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
-    found: Mapping[str, Any] = options.get("policy") or {}
+    found: Mapping[str, Any] = state.options.get("policy") or {}
     return found
 
 

@@ -76,8 +76,7 @@ def tokens_in(usage: Mapping[str, float]) -> int:
 
 def _recorded(state: RunState) -> Any:
     """Return what the run, or its last resumption, recorded of its limits; None where it did not."""
-    options = state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
-    return options.get("budget")
+    return state.options.get("budget")
 
 
 def limits_of(state: RunState) -> Mapping[str, float]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Cause = RunStarted | RunResumed | PlanningEnded
 
 _MOST = 50  # steps that are named of one version, and plannings that are shown
-_OUTCOMES = {
+OUTCOMES = {
     "denied": "what the model wrote is not allowed, and none of it ran",
     "invalid": "the model wrote no plan that may be used",
     "infeasible": "the model says that there is no way",
@@ -173,7 +173,7 @@ def _fruitless(state: RunState) -> list[PlanningEnded]:
 
 def _told(ended: PlanningEnded) -> str:
     what = "planning anew" if ended.purpose == "replan" else "making concrete"
-    why = _OUTCOMES.get(ended.outcome, ended.outcome)
+    why = OUTCOMES.get(ended.outcome, ended.outcome)
     message = f": {ended.message}" if ended.message and not ended.refusals else ""
     return f"{what} {', '.join(ended.steps[:_MOST])}: {why}{message}"
 

@@ -134,7 +134,7 @@ class Preparation:
     def _converse(self, expansion: Expansion, steps: tuple[str, ...]) -> Result:
         session, state = self._session, self._state
         llm = llm_of(session.settings, state.plan.llm)
-        budget = spending_on_record(_options(state)).budget(state.planning)
+        budget = spending_on_record(state.options).budget(state.planning)
         limit = state.plan.limits.deadline
         if limit is not None:
             budget.until = self._until = session.clock.monotonic() + limit
@@ -292,8 +292,3 @@ def with_pieces(plan: Plan, selected: frozenset[str] | None) -> frozenset[str] |
 def _recordings(settings: Settings) -> tuple[str, ...]:
     """Return what is no part of the question, since it comes of the answers."""
     return tuple([folder for folder in (settings.llm_record, settings.llm_replay) if folder])
-
-
-def _options(state: RunState) -> Mapping[str, Any]:
-    """Return what a run recorded of its options when it was last started."""
-    return state.resumed[-1].options if state.resumed else state.started.options if state.started else {}
