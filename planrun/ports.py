@@ -51,6 +51,12 @@ if TYPE_CHECKING:
         def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
             """Render the step for one attempt."""
 
+        def opening(self, group: Step, state: RunState) -> dict[str, Any]:
+            """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""
+
+        def gathered(self, group: Step, state: RunState) -> dict[str, Any]:
+            """Return the outputs of a group that completed; raises EvaluationError."""
+
         def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
             """Read the outputs of a completed attempt, or the last words of a failed one."""
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from planrun.app.inspecting import Inspected
     from planrun.app.outlook import Outlook
     from planrun.model.plan import Edge, Plan, Step
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
 
 # What a step waits for, by the kind of its edge.
 WANTS = {

@@ -126,7 +126,7 @@ def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Ri
     setting = Setting(
         cwd=_folder_of(job, place),
         variables={name: value for name, value in job.env.items() if name in env or name in _OWN},
-        places=(output, f"{place.rundir}/work/{step.id}/"),
+        places=(output, f"{place.rundir}/work/{step.folder or step.id}/"),
         workspace=place.workspace,
     )
     if isinstance(step.action, Exec):

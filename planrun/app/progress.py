@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.inspecting import Inspected
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
 
 # What an ended step has to say for itself beyond its line.
 _TELL = frozenset({"blocked", "skipped", "cancelled"})

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.gating import Gate
     from planrun.model.plan import Step
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
     from planrun.ports import Clock
     from planrun.steps.runner import Steps
 

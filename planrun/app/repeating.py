@@ -6,17 +6,19 @@ from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.model import events as ev
 from planrun.model import graph
-from planrun.model.plan import Ask, Decide, Validate
+from planrun.model.groups import unrolled
+from planrun.model.plan import Ask, Decide, Group, Validate
 from planrun.source.canonical import plain
 from planrun.steps.formulas import formulas
 from planrun.steps.render import parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from planrun.model.plan import Step
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
     from planrun.steps.runner import Steps
 
 ASKED = "asked for"
@@ -89,6 +91,8 @@ class Repetition:
         self.held: tuple[str, ...] = ()
         self._lost = frozenset(lost_attempts(before))
         self._again: dict[str, str] = {}
+        self._before_each = graph.waits(after.plan.main())
+        self._links = _links(after.plan.main())
 
     def of_changes(self) -> dict[str, str]:
         """Return the steps that a resumed run has to run again, in file order, each with the reason.
@@ -112,14 +116,17 @@ class Repetition:
 
     def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
         after = self._after
-        for name in graph.order(graph.waits(after.plan.main())):
+        for name in graph.order(self._before_each):
             found = after.steps[name]
             if name in self.held or (name in after.replaced and found.ended):
                 # Others do what it was for, or will; what was blocked is left out instead, as if it had not ended.
                 if found.status in ("blocked", "cancelled"):
                     self._again[name] = "others take its place"
                 continue
-            reason = self._pardon(found) if refusal(found) else why(found)
+            if found.step.kind == "group":
+                reason = self._renewal(found)
+            else:
+                reason = self._pardon(found) if refusal(found) else why(found)
             if reason:
                 self._again[name] = reason
         self._again.update((step.id, CLEANUP) for step in after.plan.cleanup())
@@ -128,6 +135,21 @@ class Repetition:
             for name, found in after.steps.items()
             if name in self._again and found.status != "pending" and not found.at_gate
         }
+
+    def _renewal(self, found: StepState) -> str:
+        """Why a group is opened again: what it depends on runs again, one of its members does, or it never was open.
+
+        In the order of things its members come before it, and what it is made of is what it depends on.
+        """
+        action = found.step.action
+        assert isinstance(action, Group)
+        members = [name for name in action.members if name in self._again]
+        if members or (found.status not in ("completed", "skipped", "failed")):
+            return f"{members[0]} runs again" if members else self._interruption(found) or found.status
+        dependence = self._dependence(found.step)
+        if dependence or found.status == "completed":
+            return dependence
+        return self._decision(found) if found.status == "skipped" else self._unfinished(found)
 
     def _pardon(self, found: StepState) -> str:
         """Why a step that somebody refused is judged again: only since it is another one now."""
@@ -156,7 +178,7 @@ class Repetition:
         return "failed" if cut_short or self._after.tolerance(found.step.id) is None else ""
 
     def _dependence(self, step: Step) -> str:
-        on = next((edge.on for edge in step.edges if edge.on in self._again), "")
+        on = next((name for name in self._links[step.id] if name in self._again), "")
         if not on:
             return ""
         verb = "has yet to run" if self._after.steps[on].status == "pending" else "runs again"
@@ -233,6 +255,15 @@ class Repetition:
         new = self._steps.added(found.step, attempt, self._after)
         names = sorted(name for name in {**old, **new} if old.get(name) != new.get(name))
         return f": {_names(names)}" if names else ""
+
+
+def _links(steps: Sequence[Step]) -> dict[str, list[str]]:
+    """Return what each step depends on: a member of a group on what its group does, a group not on its members."""
+    if not any(step.group for step in steps):
+        return {step.id: [edge.on for edge in step.edges] for step in steps}
+    found = unrolled(steps)
+    members = {step.id: step.action.members for step in steps if isinstance(step.action, Group)}
+    return {name: [on for on, _ in pairs if on not in members.get(name, ())] for name, pairs in found.items()}
 
 
 def _changed(step: Step, old: Step, field: str) -> bool:

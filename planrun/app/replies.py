@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
 
     Verb = Literal["approve", "reject", "decide"]
 

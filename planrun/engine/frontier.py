@@ -6,7 +6,7 @@ from planrun.model.lifecycle import judge, weigh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from planrun.model.lifecycle import Judgement
     from planrun.model.plan import Edge, Step
@@ -18,7 +18,8 @@ class Frontier:
 
     A `failed` or `done` edge waits for the end of a step. An `ok` or `completed` edge waits until the step is
     resolved: it ended and, if it failed and nothing else tolerates that, every step that recovers it ended too.
-    `held` are steps that ended, and whose end nobody is to look at yet.
+    An `open` edge waits until the step was opened or ended. A group that is open becomes loose once more when all its
+    members have ended. `held` are steps that ended, and whose end nobody is to look at yet.
     """
 
     def __init__(self, steps: Iterable[Step], state: RunState, held: Collection[str] = ()) -> None:
@@ -26,27 +27,58 @@ class Frontier:
         self._waits: dict[str, int] = {}
         self._on_end: dict[str, list[str]] = {}
         self._on_resolved: dict[str, list[str]] = {}
+        self._on_open: dict[str, list[str]] = {}
         self._handlers: dict[str, int] = {}
+        self._members: dict[str, int] = {}  # of each group, how many have not ended
         inside = {step.id: step for step in steps}
         self.open = len(inside)
         self.loose: list[str] = []  # settled edges, not looked at yet; file order
-        for name, step in inside.items():
-            edges = [edge for edge in step.edges if edge.on in inside]
-            self._waits[name] = len(edges)
-            for edge in edges:
-                waiting = self._on_resolved if edge.kind in ("ok", "completed") else self._on_end
-                waiting.setdefault(edge.on, []).append(name)
-            for failed in step.recovers:
-                self._handlers[failed] = self._handlers.get(failed, 0) + 1
-            if not edges:
-                self.loose.append(name)
+        for step in inside.values():
+            self._enter(step, [edge for edge in step.edges if edge.on in inside])
         for name in inside:
             if state.steps[name].ended and name not in held:
                 self.settle(name)
+        for name in inside:
+            if state.steps[name].opened and not state.steps[name].ended:
+                self.release(name)
+
+    def _enter(self, step: Step, edges: Sequence[Edge]) -> None:
+        self._waits[step.id] = len(edges)
+        for edge in edges:
+            waiting = self._on_resolved if edge.kind in ("ok", "completed") else self._on_end
+            if edge.kind == "open":
+                waiting = self._on_open
+            waiting.setdefault(edge.on, []).append(step.id)
+        for failed in step.recovers:
+            self._handlers[failed] = self._handlers.get(failed, 0) + 1
+        if step.group:
+            self._members[step.group] = self._members.get(step.group, 0) + 1
+        if not edges:
+            self.loose.append(step.id)
+
+    def join(self, group: str, members: Iterable[str]) -> None:
+        """Take up the members of a group that were not known before; it is not open yet."""
+        names = list(members)
+        self.open += len(names)
+        self._members[group] = len(names)
+        self._on_open[group] = names
+        self._waits.update(dict.fromkeys(names, 1))
+
+    def release(self, name: str) -> None:
+        """Take note that a step was opened; a group all of whose members have ended already is loose again."""
+        self._release(self._on_open.pop(name, ()))
+        if self._state.steps[name].step.kind == "group" and not self._members.get(name, 0):
+            self.loose.append(name)
 
     def settle(self, name: str) -> None:
         """Take note that a step ended; what waited for nothing else becomes loose."""
         self.open -= 1
+        group = self._state.steps[name].step.group
+        if group and group in self._members:
+            self._members[group] -= 1
+            if not self._members[group] and self._state.steps[group].opened:
+                self.loose.append(group)
+        self._release(self._on_open.pop(name, ()))
         self._release(self._on_end.pop(name, ()))
         if not self._held(name):
             self._release(self._on_resolved.pop(name, ()))

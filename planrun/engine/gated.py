@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from planrun.engine.scheduler import Options, Rooms
     from planrun.model.job import Outcome, Passage, Prepared
     from planrun.model.plan import Step
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
     from planrun.ports import Gates
 
 LISTEN = 0.25

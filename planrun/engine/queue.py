@@ -25,11 +25,11 @@ class Queue:
     ) -> None:
         self.schedule = schedule
         self.jobs = 1 if schedule == "sequential" else jobs
-        self._place = {step.id: place for place, step in enumerate(steps)}
+        self._place: dict[str, float] = {step.id: place for place, step in enumerate(steps)}
         self._alone = {step.id for step in steps if step.parallel is False}
         self._together = {step.id for step in steps if step.parallel is True}
-        self._ready: list[tuple[float, int, str]] = []
-        self._returning: list[tuple[float, int, str]] = []
+        self._ready: list[tuple[float, float, str]] = []
+        self._returning: list[tuple[float, float, str]] = []
         self._exclusive = ""  # the step that runs alone now
         self._batch = 0  # steps of the current batch that have not started
         self._rank: Mapping[str, float] = {}
@@ -49,6 +49,19 @@ class Queue:
             for name in names:
                 self._level[name] = number
 
+    def join(self, group: str, members: Sequence[Step]) -> None:
+        """Take up members of a group that were not known before: their place is behind it, their level is its own."""
+        place, rank = self._place[group], self._rank.get(group, 0.0)
+        for number, step in enumerate(members, 1):
+            self._place[step.id] = place + number / (len(members) + 1)
+            if step.parallel is not None:
+                (self._together if step.parallel else self._alone).add(step.id)
+            if self._level:
+                self._level[step.id] = self._level[group]
+                self._unsettled[self._level[group]] += 1
+        if self._rank:
+            self._rank = {**self._rank, **dict.fromkeys([step.id for step in members], rank)}
+
     def add(self, name: str) -> None:
         """Put a step whose edges and condition are satisfied into the queue."""
         push(self._ready, (-self._rank.get(name, 0.0), self._place[name], name))
@@ -66,6 +79,12 @@ class Queue:
         """Take note that an attempt of a step ended."""
         if self._exclusive == name:
             self._exclusive = ""
+
+    def drop(self, name: str) -> None:
+        """Forget a step that is not to start any more; few ever are, so the queue is sorted anew."""
+        self._ready[:] = sorted([entry for entry in self._ready if entry[2] != name])
+        self._returning[:] = sorted([entry for entry in self._returning if entry[2] != name])
+        self.release(name)
 
     def clear(self) -> None:
         """Forget everything that has not started."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from planrun.errors import RecordsLost
     from planrun.model.job import Job, Prepared
     from planrun.model.plan import Schedule, Step
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
     from planrun.ports import Clock, Executor, Inbox, Journal, Masks, Sink, StepRunner
 
 # A sync takes as long as a short step. So steps that end one right after the other share one: it waits until nothing
@@ -136,7 +137,9 @@ class Scheduler:
             elif self._goes_on(found) and step.id not in self.state.replaced:
                 self._queue.put_back(step.id)
         if self.state.replaced or self.options.selected is not None:
-            self._leave_out(steps)
+            from planrun.engine.stopping import leave_out  # few runs are about a part of their plan
+
+            leave_out(self, steps)
 
     @property
     def _unjudged(self) -> Sequence[str]:
@@ -178,19 +181,6 @@ class Scheduler:
         self.rooms.journal.sync()
         self._synced = self.rooms.journal.records
         self._synced_at = self._clock.monotonic()
-
-    def _leave_out(self, steps: Sequence[Step]) -> None:
-        """Skip what others take the place of, and what nobody selected."""
-        replaced, selected = self.state.replaced, self.options.selected
-        for step in steps:
-            if self.state.steps[step.id].ended:
-                continue
-            if step.id in replaced:
-                others = [other.id for other in steps if step.id in other.replaces]
-                told = f"{', '.join(others)} {'takes' if len(others) == 1 else 'take'} its place"
-                self._move(step.id, "skipped", "replaced_by_replan", told)
-            elif selected is not None and step.id not in selected:
-                self._move(step.id, "skipped", step.left_out)
 
     def _patience(self) -> float | None:
         """How many seconds the loop may sleep."""
@@ -239,31 +229,39 @@ class Scheduler:
         while loose and self.lost is None:
             names, loose[:] = list(loose), []
             for name in names:
-                if self.state.steps[name].status == "pending":
+                found = self.state.steps[name]
+                if found.status == "pending" or (found.status == "running" and found.step.kind == "group"):
                     self._decide(name)
 
     def _decide(self, name: str) -> None:
         step = self.state.steps[name].step
+        if step.kind == "group":
+            from planrun.engine.groups import decide  # few plans have any
+
+            decide(self, step)
+        elif self._is_due(step):
+            self._queue.add(name)
+
+    def _is_due(self, step: Step) -> bool:
+        """Whether edges and condition let a step go on; it ends when they do not."""
         found = self._frontier.judge(step) if step.edges else ""
         if found == "blocked":
-            self._move(name, "blocked", "upstream", self._frontier.culprits(step))
+            self._move(step.id, "blocked", "upstream", self._frontier.culprits(step))
         elif found in ("approval", "tolerated", "upstream"):
-            self._move(name, "skipped", found, self._frontier.culprits(step))
-        elif step.condition is None:
-            self._queue.add(name)
+            self._move(step.id, "skipped", found, self._frontier.culprits(step))
         else:
-            self._ask(step)
+            return step.condition is None or self._holds(step)
+        return False
 
-    def _ask(self, step: Step) -> None:
+    def _holds(self, step: Step) -> bool:
         try:
             holds = self.rooms.holds(step, self.state)
         except EvaluationError as error:
             self._move(step.id, "failed", "refused", f"its condition: {error}")
-            return
-        if holds:
-            self._queue.add(step.id)
-        else:
+            return False
+        if not holds:
             self._move(step.id, "skipped", "condition", step.condition_text)
+        return holds
 
     def _start(self) -> None:
         while self.lost is None and not self.state.pausing:
@@ -286,7 +284,7 @@ class Scheduler:
                 step=step.id,
                 n=attempt,
                 fingerprint=prepared.fingerprint,
-                log=f"logs/{step.id}/{attempt}.log" if job else "",
+                log=f"logs/{step.folder or step.id}/{attempt}.log" if job else "",
                 **recorded,
             )
         )
@@ -331,7 +329,11 @@ class Scheduler:
             self._abort(step)
 
     def _abort(self, step: Step) -> None:
-        """End the run when that is what the failure of a step means."""
+        """End the run, or the other members of its group, when that is what the failure of a step means."""
+        if step.group:
+            from planrun.engine.groups import fail_fast  # few plans have any
+
+            fail_fast(self, step)
         aborts = self.state.steps[step.id].on_failure == "abort" and step.section == "steps"
         if aborts and self.state.ending is None:
             self._stop_all("abort", "cancelled", step=step.id)

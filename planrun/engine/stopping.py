@@ -7,9 +7,11 @@ from planrun.model import events as ev
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from planrun.engine.scheduler import Scheduler
+    from planrun.model.plan import Step
 
 # Seconds from the first signal to the last cleanup step; with reports written it has to be under 7, since CI systems
 # kill what is left soon after (GitHub's runner: 7.5 s after its SIGINT).
@@ -37,9 +39,8 @@ def interrupt(run: Scheduler, signum: int) -> None:
 def stop_all(run: Scheduler, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
     """Stop what runs and start nothing more; `step` is the one whose failure does that."""
     run._emit(ev.RunEnding(at=run._clock.stamp(), why=why, step=step))
-    for name, state in run.state.steps.items():
-        if state.status == "running":
-            run.rooms.executor.stop(name, reason)
+    for name in run.rooms.executor.running:
+        run.rooms.executor.stop(name, reason)
     cancel_pending(run, why)
 
 
@@ -47,7 +48,7 @@ def cancel_pending(run: Scheduler, reason: str) -> None:
     """End every step of this section that has not started or waits for its next attempt."""
     run._queue.clear()
     run._waiting.clear()
-    for name, state in run.state.steps.items():
+    for name, state in list(run.state.steps.items()):
         if state.step.section == run._section and state.status in ("pending", "waiting", "paused"):
             run._move(name, "cancelled", reason)
 
@@ -66,3 +67,17 @@ def rest(run: Scheduler) -> int:
     run._emit(ev.PlanMoved(at=run._clock.stamp(), status="paused"))
     run._sync()
     return EXIT_WAITING if run.lost is None else EXIT_RECORDS
+
+
+def leave_out(run: Scheduler, steps: Sequence[Step]) -> None:
+    """Skip what others take the place of, and what nobody selected."""
+    replaced, selected = run.state.replaced, run.options.selected
+    for step in steps:
+        if run.state.steps[step.id].ended:
+            continue
+        if step.id in replaced:
+            others = [other.id for other in steps if step.id in other.replaces]
+            told = f"{', '.join(others)} {'takes' if len(others) == 1 else 'take'} its place"
+            run._move(step.id, "skipped", "replaced_by_replan", told)
+        elif selected is not None and step.id not in selected:
+            run._move(step.id, "skipped", step.left_out)

@@ -84,6 +84,9 @@ class AttemptEnded(Record):
     delay: float = 0.0  # until the next attempt, when step_status is waiting
     step_reason: str = ""
     usage: dict[str, float] = {}  # noqa: RUF012 - input_tokens, output_tokens, usd; empty: no model was asked
+    files: tuple[dict[str, Any], ...] = ()  # what it read and produced: path, op, sha256, bytes
+    tools: tuple[dict[str, Any], ...] = ()  # what it called: id, name, args, ok, duration
+    resources: tuple[dict[str, Any], ...] = ()  # kind, id, action: containers, images, locks
 
 
 class StepMoved(Record):
@@ -95,6 +98,35 @@ class StepMoved(Record):
     reason: str
     message: str = ""
     rule: str = ""  # of the policy that denied it
+    outputs: dict[str, Any] = {}  # noqa: RUF012 - never written; of a group that is another plan
+
+
+class StepOpened(Record):
+    """What waits for a step to be open may start: a group lets its members start, or a service is ready.
+
+    `items`: of a group whose members were not known before, one mapping each: `instance`, and `matrix` or `item`.
+    `params`: of a group that is another plan, its parameters.
+    """
+
+    at: str
+    step: str
+    items: tuple[dict[str, Any], ...] = ()
+    params: dict[str, Any] = {}  # noqa: RUF012 - never written
+
+
+class StepRestored(Record):
+    """A step completed without an attempt: an earlier result of the same was used again.
+
+    `key`: of the entry it came from; `source`: the run that made it.
+    """
+
+    at: str
+    step: str
+    key: str
+    source: str = ""
+    outputs: dict[str, Any] = {}  # noqa: RUF012
+    files: tuple[dict[str, Any], ...] = ()  # what it produced: path, sha256, bytes
+    fingerprint: str = ""
 
 
 class GateOpened(Record):
@@ -234,6 +266,8 @@ Event = (
     | AttemptStarted
     | AttemptEnded
     | StepMoved
+    | StepOpened
+    | StepRestored
     | GateOpened
     | GateAnswered
     | PlanningStarted
@@ -252,6 +286,8 @@ EVENTS: dict[str, type[Event]] = {
     "attempt_started": AttemptStarted,
     "attempt_ended": AttemptEnded,
     "step_moved": StepMoved,
+    "step_opened": StepOpened,
+    "step_restored": StepRestored,
     "gate_opened": GateOpened,
     "gate_answered": GateAnswered,
     "planning_started": PlanningStarted,

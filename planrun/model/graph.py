@@ -23,6 +23,7 @@ def waits(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
 
     An `ok` or `completed` edge on x also waits for every handler that recovers x: only they decide
     whether a failed x counts. Where `on_failure: continue` has decided that, nobody waits for a handler.
+    A member of a group waits for what the group waits for, and the group for its members.
     """
     steps = tuple(steps)
     handlers: dict[str, list[str]] = {}
@@ -33,7 +34,13 @@ def waits(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
         for step in steps:
             if step.on_failure == "continue":
                 handlers.pop(step.id, None)
-    links = {step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps}
+    links: dict[str, list[tuple[str, str]]] = {
+        step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps
+    }
+    if any([step.group for step in steps]):  # noqa: C419 - half the time
+        from planrun.model.groups import unrolled  # few plans have any
+
+        links = unrolled(steps)
     return wait_links(links, handlers)
 
 

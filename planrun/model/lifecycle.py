@@ -42,7 +42,8 @@ PLAN_MOVES: dict[str, frozenset[str]] = {
 
 STEP_MOVES: dict[str, frozenset[str]] = {
     "pending": frozenset({"running", "waiting", "completed", "failed", "skipped", "blocked", "cancelled"}),
-    "running": frozenset({"waiting", "paused", "completed", "failed", "cancelled"}),
+    # Skipped or blocked is what a group can be that was opened, when all its members are.
+    "running": frozenset({"waiting", "paused", "completed", "failed", "skipped", "blocked", "cancelled"}),
     "waiting": frozenset({"running", "paused", "completed", "failed", "skipped", "cancelled"}),
     "paused": frozenset({"running", "failed", "skipped", "cancelled"}),
     "completed": frozenset(),
@@ -70,14 +71,14 @@ def move_step(step: str, old: str, new: str) -> str:
 
 
 def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgement:
-    """Say what an edge of kind `edge` makes of an ended step.
+    """Say what an edge of kind `edge` makes of an ended step or, for `open`, of one that was opened.
 
     `tolerance` is that of the ended step's failure: `continue` also stands for a recovered one.
     A fault upstream blocks; a tolerated fault and everything that it skipped is passed on as `tolerated`, a step that
     whoever approved the run left out, or a question that whoever started it did, as `approval`; whatever else does not
     satisfy the edge is a benign `upstream`.
     """
-    if edge == "done":
+    if edge == "done" or (edge == "open" and status == "running"):
         return "satisfied"
     if status in ("blocked", "cancelled"):
         return "blocked"
@@ -87,7 +88,7 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
         return "upstream" if edge == "failed" else "satisfied"
     if reason in ("tolerated", "approval"):
         return "approval" if reason == "approval" else "tolerated"
-    return "satisfied" if edge == "ok" else "upstream"
+    return "satisfied" if edge in ("ok", "open") else "upstream"
 
 
 def _judge_failed(edge: str, tolerance: Tolerance) -> Judgement:
@@ -95,7 +96,7 @@ def _judge_failed(edge: str, tolerance: Tolerance) -> Judgement:
         return "satisfied"
     if tolerance is None:
         return "blocked"
-    return "satisfied" if edge == "ok" and tolerance == "continue" else "tolerated"
+    return "satisfied" if edge in ("ok", "open") and tolerance == "continue" else "tolerated"
 
 
 def weigh(judgements: Iterable[Judgement]) -> Judgement:

@@ -8,14 +8,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    EdgeKind = Literal["ok", "completed", "failed", "done"]
+    EdgeKind = Literal["ok", "completed", "failed", "done", "open"]
     Schedule = Literal["dag", "levels", "batches", "sequential"]
     OnFailure = Literal["block", "abort", "continue", "skip", "ask", "replan"]
     from planrun.model.llm import Llm
     from planrun.model.policy import Origin, Policy
 
-    Kind = Literal["run", "exec", "validate", "ask", "decide", "abstract"]
-    Section = Literal["steps", "finally"]
+    Kind = Literal["run", "exec", "validate", "ask", "decide", "abstract", "group"]
+    Section = Literal["steps", "finally", "rollback"]
     # An expression tree or a template made by `planrun.expressions`: nested tuples, opaque here.
     Tree = tuple[Any, ...]
     # A text, or a template to be rendered when the step starts.
@@ -25,7 +25,11 @@ DEFAULT_TIMEOUT = 300.0  # seconds, when neither the step nor `defaults` names o
 
 
 class Edge(Record):
-    """What a step wants of an earlier one. Edges that a condition added have kind `done`."""
+    """What a step wants of an earlier one. Edges that a condition added have kind `done`.
+
+    `open`, which nobody writes: the other one may still go on; it is a group that lets its members start, or a service
+    that is ready.
+    """
 
     on: str
     kind: EdgeKind
@@ -104,6 +108,31 @@ class Decide(Record):
     timeout: float | None = None
 
 
+class Group(Record):
+    """What stands for several steps, its members: a matrix, a list of items, or another plan.
+
+    A group starts nothing. It waits for what the step as written waits for, then it is opened, which lets its members
+    start, and ends when they all have. `template`: what each member is made from while the run goes on, None where the
+    members were known before it; `axes` or `items` then say of what.
+    """
+
+    form: Literal["matrix", "foreach", "uses"]
+    members: tuple[str, ...] = ()  # ids, in order
+    template: Step | None = None
+    axes: dict[str, Any] = {}  # noqa: RUF012 - never written; of a matrix: lists of values, or templates
+    include: tuple[dict[str, Any], ...] = ()
+    exclude: tuple[dict[str, Any], ...] = ()
+    items: Any = ()  # of a list: values, or a template
+    key: Tree | None = None  # an expression that names a member by its item
+    max_parallel: int | None = None  # members that run at once
+    fail_fast: bool = False  # the first failure of a member cancels the others
+    file: str = ""  # of another plan, as it was written
+    given: dict[str, Any] = {}  # noqa: RUF012 - of another plan: its parameters, values or templates
+    params: tuple[Param, ...] = ()  # of another plan: how they are typed
+    outputs: dict[str, Any] = {}  # noqa: RUF012 - of another plan: templates by name, read in its names
+    env: dict[str, Text] = {}  # noqa: RUF012 - of another plan: for all its steps
+
+
 class Abstract(Record):
     """Nothing to do yet: the step has to be expanded before it can be executed."""
 
@@ -120,7 +149,7 @@ class Step(Record):
     """One step with everything the engine needs to know."""
 
     id: str
-    action: Run | Exec | Validate | Ask | Decide | Abstract
+    action: Run | Exec | Validate | Ask | Decide | Abstract | Group
     kind: Kind
     section: Section = "steps"
     title: str = ""
@@ -158,6 +187,11 @@ class Step(Record):
     ] = ()  # files of the workspace that its action runs, as far as the text alone tells
     mentions: tuple[str, ...] = ()  # words that may name such files, of a text that is not understood
     open_risk: bool = False  # values that are not known yet decide about it
+    group: str = ""  # whose member it is
+    instance: str = ""  # which of the members made from one template: what stands in brackets in its id
+    matrix: dict[str, Any] = {}  # noqa: RUF012 - its values, by axis
+    item: tuple[Any, ...] = ()  # the item that it is about, alone
+    folder: str = ""  # of its records, where that cannot be its id
     line: int = 0  # where its `id` or first key stands, 1-based
     col: int = 0
 

@@ -13,6 +13,7 @@ from planrun.errors import (
 )
 from planrun.model import events as ev
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
+from planrun.model.progress import AttemptState, StepState, StepValues
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,127 +27,7 @@ if TYPE_CHECKING:
 
 _END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE, "records": EXIT_RECORDS}
 _SIGTERM = 15  # what a run counts as ended by that nobody worked on when it was cancelled
-AT_GATE = ("approval", "decision")  # what a step waits for that waits for somebody
 SUMMARY = ("total", "completed", "failed", "skipped", "blocked", "cancelled")
-
-
-class AttemptState:
-    """One attempt of a step, as far as it got."""
-
-    __slots__ = ("ended", "n", "started")
-
-    def __init__(self, started: ev.AttemptStarted) -> None:
-        self.n = started.n
-        self.started = started
-        self.ended: ev.AttemptEnded | None = None
-
-    @property
-    def status(self) -> str:
-        """`running` until the attempt has an end."""
-        return self.ended.status if self.ended else "running"
-
-
-class StepState:
-    """What is known of one step; `step` is its plan."""
-
-    __slots__ = (
-        "after", "attempts", "before", "ended_at", "gate", "message", "outputs", "reason", "rule", "status", "step"
-    )  # fmt: skip
-
-    def __init__(self, step: Step) -> None:
-        self.step = step
-        self.attempts: list[AttemptState] = []
-        self.gate: Gate | None = None  # before it starts
-        self.reset()
-
-    def reset(self) -> None:
-        """Make it pending again; what its earlier attempts left is evidence and stays.
-
-        So does an approval, which is for this run of this plan; a question is asked again.
-        """
-        if self.gate and self.step.kind in ("ask", "decide"):
-            self.gate = None
-        self.after: Gate | None = None  # what is to become of its failure
-        self.status = "pending"
-        self.reason = ""
-        self.message = ""
-        self.rule = ""  # of the policy that denied it
-        self.ended_at = ""
-        self.outputs: dict[str, Any] = {}
-        self.before = len(self.attempts)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the status is final."""
-        return self.status in ENDED
-
-    @property
-    def at_gate(self) -> bool:
-        """Whether it waits for somebody."""
-        return self.status == "waiting" and self.reason in AT_GATE
-
-    @property
-    def asked(self) -> ev.GateOpened | None:
-        """What it waits for an answer to."""
-        gate = self.after or self.gate
-        return gate.opened if gate and gate.answered is None and not self.ended else None
-
-    @property
-    def on_failure(self) -> str:
-        """What its failure means: what the plan says, or what somebody answered who was asked."""
-        if self.step.on_failure != "ask":
-            return self.step.on_failure
-        answered = self.after.answered if self.after else None
-        return str(answered.answer) if answered else "block"
-
-    @property
-    def flaky(self) -> bool:
-        """Whether it completed after a failed attempt, without anybody resuming the run in between."""
-        return self.status == "completed" and any(
-            attempt.ended is not None and attempt.ended.status == "failed" for attempt in self.tries
-        )
-
-    @property
-    def tries(self) -> list[AttemptState]:
-        """The attempts since it last became pending: all of them, unless the run was resumed."""
-        return self.attempts[self.before :] if self.before else self.attempts
-
-    @property
-    def duration(self) -> float:
-        """Seconds spent in attempts that ended."""
-        return sum(attempt.ended.duration for attempt in self.attempts if attempt.ended)
-
-    @property
-    def exit_code(self) -> int | None:
-        """The last attempt's exit code."""
-        last = self.attempts[-1].ended if self.attempts else None
-        return last.exit_code if last else None
-
-    @property
-    def error(self) -> dict[str, str] | None:
-        """Class, rule and message of the last attempt's failure."""
-        last = self.attempts[-1].ended if self.attempts else None
-        return last.error if last else None
-
-
-class StepValues(dict[str, "dict[str, Any]"]):
-    """`steps.<id>` of expressions as it stands when it is read; nothing is copied for steps that nobody reads."""
-
-    def __init__(self, state: RunState) -> None:
-        super().__init__()
-        self._state = state
-
-    def __contains__(self, step: object) -> bool:
-        return step in self._state.steps
-
-    def __missing__(self, step: str) -> dict[str, Any]:
-        found = self._state.steps[step]
-        return {
-            "status": found.status,
-            "outputs": found.outputs,
-            "exit_code": found.exit_code,
-            "attempts": len(found.attempts),
-        }
 
 
 class RunState:
@@ -182,7 +63,17 @@ class RunState:
         return self
 
     def tolerance(self, step_id: str) -> Tolerance:
-        """How the failure of a step is tolerated: by its `on_failure`, or by a handler that completed."""
+        """How the failure of a step is tolerated: by its `on_failure`, a handler that completed, or its group's."""
+        found = self.tolerated_within(step_id)
+        if found is None and self.steps[step_id].step.group and self.steps[step_id].reason != "denied":
+            from planrun.model.groups import chain  # few plans have any
+
+            around = (self.tolerated_within(name) for name in chain(self, step_id))
+            return next((each for each in around if each is not None), None)
+        return found
+
+    def tolerated_within(self, step_id: str) -> Tolerance:
+        """How the failure of a step is tolerated without regard to the group that it is a member of."""
         state = self.steps[step_id]
         if state.status != "failed" or state.reason == "denied":
             return None
@@ -198,14 +89,23 @@ class RunState:
         again = status == "failed" and name in self.replaced
         return status == "completed" or (again and any(map(self._is_done, self.handlers[name])))
 
-    def scope(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """The names an expression can read; `fixed` holds what does not change in a run (env, run, step …)."""
+    def scope(self, fixed: Mapping[str, Any], step: Step | None = None) -> dict[str, Any]:
+        """The names an expression of a step can read; `fixed` holds what does not change in a run: env, run, step."""
+        if step is not None and (step.group or step.matrix or step.item):
+            from planrun.model.scopes import names_of  # few plans have any
+
+            return {**fixed, **names_of(self, step)}
         return {"params": self.params, "steps": StepValues(self), **fixed}
 
     def verdict(self) -> Verdict:
-        """The verdict over every step as it stands now."""
+        """The verdict over every step as it stands now; a group speaks for its members."""
         why = self.ending.why if self.ending else None
-        return verdict(((state.status, self.tolerance(name)) for name, state in self.steps.items()), why)
+        ends = (
+            (state.status, self.tolerated_within(name))
+            for name, state in self.steps.items()
+            if not state.step.group and state.step.section != "rollback"
+        )
+        return verdict(ends, why)
 
     def exit_code(self, verdict: str, *, strict: bool, fail_on_flaky: bool) -> int:
         """The exit code that belongs to a verdict and to what ended the run early."""
@@ -242,11 +142,19 @@ class RunState:
     def summary(self) -> dict[str, int]:
         """How many steps ended how; the parts add up to `total` once every step has ended."""
         counts = dict.fromkeys(SUMMARY, 0)
-        counts["total"] = len(self.steps)
-        for state in self.steps.values():
+        for state in self.counted():
+            counts["total"] += 1
             if state.status in counts:
                 counts[state.status] += 1
         return counts
+
+    def counted(self) -> list[StepState]:
+        """The steps that people count: members and no groups, and nothing that undoes what was done."""
+        return [
+            state
+            for state in self.steps.values()
+            if state.step.kind != "group" and state.step.section != "rollback"
+        ]
 
     # Folds. Each is called by `apply` alone.
 
@@ -297,6 +205,7 @@ class RunState:
         if version not in self.versions:
             raise InternalError(f"version {version} of the plan is not at hand")
         self.plan = self.versions[version]
+        opened = [found.opened for found in self.steps.values() if found.opened and found.opened.items]
         known, back = {**self.dropped, **self.steps}, self.dropped
         self.steps = {}
         for step in self.plan.steps:
@@ -306,8 +215,22 @@ class RunState:
                 found.reset()  # what it was about may have changed since
             self.steps[step.id] = found
         self.dropped = known
+        for event in opened:
+            self._open_again(event)
         self.handlers, self.replaced = _handlers(self.plan)
         self._forget_approvals()
+
+    def _open_again(self, event: ev.StepOpened) -> None:
+        """Give a group of another version of the plan the members that it had, as far as it is still such a group."""
+        from planrun.model.groups import unfold  # few plans have any
+
+        found = self.steps.get(event.step)
+        if found and found.step.kind == "group" and found.step.action.template:  # type: ignore[union-attr]
+            plan = unfold(self.plan, found.step, event.items)
+            self.steps |= {
+                step.id: self.dropped.pop(step.id) for step in plan.steps if step.id in self.dropped
+            }
+            self._take_up(plan)
 
     def _forget_approvals(self) -> None:
         """Open no gate for what nobody approved: another version of the plan, or other scripts."""
@@ -349,6 +272,32 @@ class RunState:
         state.rule = event.rule
         if state.ended:
             state.ended_at = event.at
+            state.outputs = event.outputs
+
+    def _step_opened(self, event: ev.StepOpened) -> None:
+        state = self.steps[event.step]
+        if state.step.kind == "group":
+            from planrun.model.groups import unfold  # few plans have any
+
+            state.status = move_step(event.step, state.status, "running")
+            if state.step.action.template:  # type: ignore[union-attr]  # the action of a group
+                self._take_up(unfold(self.plan, state.step, event.items))
+        state.opened = event
+
+    def _step_restored(self, event: ev.StepRestored) -> None:
+        state = self.steps[event.step]
+        state.status = move_step(event.step, state.status, "completed")
+        state.reason, state.restored = "cached", event
+        state.ended_at, state.outputs = event.at, event.outputs
+
+    def _take_up(self, plan: Plan) -> None:
+        """Go on with the same plan in which a group has other members; what is known of a step stays with its id."""
+        self.plan = plan
+        known = self.steps
+        self.steps = {}
+        for step in plan.steps:
+            found = self.steps[step.id] = known.get(step.id) or StepState(step)
+            found.step = step
 
     def _gate(self, event: ev.GateOpened | ev.GateAnswered) -> None:
         from planrun.model.gating import fold  # few runs have gates
@@ -387,6 +336,8 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.AttemptStarted: RunState._attempt_started,
     ev.AttemptEnded: RunState._attempt_ended,
     ev.StepMoved: RunState._step_moved,
+    ev.StepOpened: RunState._step_opened,
+    ev.StepRestored: RunState._step_restored,
     ev.GateOpened: RunState._gate,
     ev.GateAnswered: RunState._gate,
     ev.PlanningStarted: RunState._planned,

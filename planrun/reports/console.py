@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planrun.model.events import Event
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
     from planrun.ports import Masks
     from planrun.reports.ci import Look, Wishes
 

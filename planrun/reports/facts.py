@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from planrun.model.events import AttemptEnded, RunEnding
-    from planrun.model.state import AttemptState, RunState, StepState
+    from planrun.model.progress import AttemptState, StepState
+    from planrun.model.state import RunState
 
 ICONS = {
     "pending": "○",

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
 
 APPROVAL_FILE = "approval.json"
 KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}

@@ -25,7 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from planrun.model.state import AttemptState, RunState, StepState
+    from planrun.model.progress import AttemptState, StepState
+    from planrun.model.state import RunState
 
 TOTAL_BYTES = 8 * 1024 * 1024  # of logs in a file: GitLab reads 30 MB, libxml2 10 MB a text
 TRACE_BYTES = 4 * 1024  # of the log of an attempt that was repeated

@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-    from planrun.model.state import AttemptState, RunState, StepState
+    from planrun.model.progress import AttemptState, StepState
+    from planrun.model.state import RunState
 
 SCHEMA_VERSION = 1
 _USAGE = (

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import BinaryIO
 
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
 
 SUMMARY_BYTES = 900 * 1024  # GitHub shows nothing of a step summary above 1 MiB
 REPORT_LOG_BYTES = 4 * 1024 * 1024  # of logs in a report without a budget

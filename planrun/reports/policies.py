@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Step
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
 
 LEVELS = ("", "read-only", "low", "medium", "high")  # of risk, the lowest first; empty: of nothing at all
 _FILE_LEVEL, _MODEL_LEVEL = "high", "low"  # where no policy says anything

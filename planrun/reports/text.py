@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO
 
-    from planrun.model.state import RunState, StepState
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
 
 
 def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:

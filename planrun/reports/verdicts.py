@@ -6,7 +6,8 @@ from planrun.reports.facts import attempt_sentence, option, sentence, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.model.state import AttemptState, RunState, StepState
+    from planrun.model.progress import AttemptState, StepState
+    from planrun.model.state import RunState
 
 # failure: the command said no; error: there is no judgement. The type names are a fixed list, since GitLab
 # runs them through a type cast in which `integer`, `date`, `file` or `yaml` rewrite the text.

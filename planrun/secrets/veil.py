@@ -28,6 +28,7 @@ _OF_MODEL = (
     "problems",
 )  # what the service says, and what it wrote
 _ASKING = ("ask", "decide")
+_OF_STEP_EVENT = ("items", "params", "outputs", "files")
 # Between texts that are looked at together; more line breaks than any secret is looked for across.
 _APART = "\n" * 8
 
@@ -42,6 +43,8 @@ class Veil:
             ev.RunResumed: self._mask_start,
             ev.AttemptEnded: self._mask_end,
             ev.StepMoved: self._mask_move,
+            ev.StepOpened: self._mask_data,
+            ev.StepRestored: self._mask_data,
             ev.GateOpened: self._mask_gate,
             ev.GateAnswered: self._mask_gate,
             ev.PlanningStarted: self._mask_planning,
@@ -160,6 +163,12 @@ class Veil:
 
     def _mask_move(self, event: Any) -> ev.Event:
         masked: ev.Event = event.but(message=self.mask_text(event.message)) if event.message else event
+        return self._mask_data(masked) if event.outputs else masked
+
+    def _mask_data(self, event: Any) -> ev.Event:
+        """Mask what a group is made of, and what a step or a group hands on."""
+        said = {name: vars(event)[name] for name in _OF_STEP_EVENT if vars(event).get(name)}
+        masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in said.items()})
         return masked
 
     def _mask_gate(self, event: Any) -> ev.Event:

@@ -13,6 +13,7 @@ from planrun.model.plan import (
     Decide,
     Edge,
     Exec,
+    Group,
     Limits,
     Option,
     Param,
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
 
     from planrun.model.policy import Policy
 
-_ACTIONS: dict[str, type[Run | Exec | Validate | Ask | Decide | Abstract]] = {
+_ACTIONS: dict[str, type[Run | Exec | Validate | Ask | Decide | Abstract | Group]] = {
     "run": Run,
     "exec": Exec,
     "validate": Validate,
     "ask": Ask,
     "decide": Decide,
     "abstract": Abstract,
+    "group": Group,
 }
 
 
@@ -68,6 +70,9 @@ def _pack_step(step: Step) -> dict[str, Any]:
         action["checks"] = tuple([vars(check) for check in step.action.checks])
     elif isinstance(step.action, Decide):
         action["options"] = tuple([vars(option) for option in step.action.options])
+    elif isinstance(step.action, Group):
+        action["params"] = tuple([vars(param) for param in step.action.params])
+        action["template"] = step.action.template and _pack_step(step.action.template)
     fields["action"] = action
     if "edges" in fields:
         fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
@@ -79,20 +84,7 @@ def _pack_step(step: Step) -> dict[str, Any]:
 def unpack(data: dict[str, Any], file: str, source: bytes) -> Plan:
     """Return the plan that was packed; takes `data` over and changes it."""
     edges: dict[tuple[str, str], Edge] = {}
-    steps = []
-    for fields in data["steps"]:
-        action = fields["action"]
-        if "checks" in action:
-            action["checks"] = tuple([Check(**check) for check in action["checks"]])
-        elif "options" in action:
-            action["options"] = tuple([Option(**option) for option in action["options"]])
-        fields["action"] = _ACTIONS[fields["kind"]](**action)
-        if "edges" in fields:
-            fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
-        if "retries" in fields:
-            fields["retries"] = Retry(**fields["retries"])
-        steps.append(Step(**fields))
-    data["steps"] = tuple(steps)
+    data["steps"] = tuple([_unpack_step(fields, edges) for fields in data["steps"]])
     if "params" in data:
         data["params"] = tuple([Param(**param) for param in data["params"]])
     if "limits" in data:
@@ -104,6 +96,23 @@ def unpack(data: dict[str, Any], file: str, source: bytes) -> Plan:
 
         data["llm"] = Llm(**data["llm"])
     return Plan(file=file, source=source, **data)
+
+
+def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> Step:
+    action = fields["action"]
+    if "checks" in action:
+        action["checks"] = tuple([Check(**check) for check in action["checks"]])
+    elif "options" in action:
+        action["options"] = tuple([Option(**option) for option in action["options"]])
+    elif "template" in action:
+        action["template"] = action["template"] and _unpack_step(action["template"], edges)
+        action["params"] = tuple([Param(**param) for param in action["params"]])
+    fields["action"] = _ACTIONS[fields["kind"]](**action)
+    if "edges" in fields:
+        fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
+    if "retries" in fields:
+        fields["retries"] = Retry(**fields["retries"])
+    return Step(**fields)
 
 
 def _unpack_policy(fields: dict[str, Any]) -> Policy:

@@ -58,7 +58,7 @@ class Steps:
 
     def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the names that expressions of a step can read."""
-        values = state.scope(self._fixed)
+        values = state.scope(self._fixed, step)
         if step is not None:
             if step.needs_dir:
                 values["step"] = {"dir": self._private(step, attempt)}
@@ -147,19 +147,32 @@ class Steps:
             return {}
         return self._veiled(step, Recipe(argv=(), env=env, workdir="")).env
 
+    def opening(self, group: Step, state: RunState) -> dict[str, Any]:
+        """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""
+        from planrun.steps.groups import opening  # few plans have groups
+
+        return opening(group, self.scope(state, group))
+
+    def gathered(self, group: Step, state: RunState) -> dict[str, Any]:
+        """Return the outputs of a group that completed; raises EvaluationError."""
+        from planrun.model.scopes import names_within
+        from planrun.steps.groups import gathered
+
+        return gathered(group, {**self._fixed, **names_within(state, group.id)})
+
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
         concluded = self._concluded(step, job, outcome)
         if self.place.masks:
-            forget_outputs(self._output_file(step.id, job.attempt))
+            forget_outputs(self._output_file(step, job.attempt))
         elif outcome.status != "completed":
-            keep_outputs(self._output_file(step.id, job.attempt))
+            keep_outputs(self._output_file(step, job.attempt))
         return concluded
 
     def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         if outcome.status == "completed":
             try:
-                path = self._output_file(step.id, job.attempt)
+                path = self._output_file(step, job.attempt)
                 outputs = read_outputs(path, step.outputs, self.place.masks)
             except OutputError as error:
                 return outcome.but(status="failed", reason="outputs", message=str(error))
@@ -208,7 +221,7 @@ class Steps:
             "PLANRUN_RUN": place.run,
             "PLANRUN_STEP": step.id,
             "PLANRUN_ATTEMPT": str(attempt),
-            "PLANRUN_OUTPUT": self._output_file(step.id, attempt),
+            "PLANRUN_OUTPUT": self._output_file(step, attempt),
             "PLANRUN_WORKSPACE": place.workspace,
         }
         argv = recipe.argv
@@ -220,24 +233,24 @@ class Steps:
             argv=argv,
             env=env,
             cwd=os.path.join(place.workspace, recipe.workdir) if recipe.workdir else place.workspace,
-            log=f"{self._logs}/{step.id}/{attempt}.log",
+            log=f"{self._logs}/{step.folder or step.id}/{attempt}.log",
             timeout=step.timeout,
             idle_timeout=step.idle_timeout,
         )
 
     def _through_file(self, step: Step, attempt: int, recipe: Recipe) -> tuple[str, ...]:
         """Put a script that may be too long for one argument into a file; `-c` and its like go away."""
-        path = f"{self._output_file(step.id, attempt)}{SCRIPT}"
+        path = f"{self._output_file(step, attempt)}{SCRIPT}"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(os.fsencode(recipe.script or ""))  # bytes that are no text stay what they were
         return (*recipe.argv[:-2], path)
 
-    def _output_file(self, step: str, attempt: int) -> str:
-        return f"{self._outputs}/{step}.{attempt}"
+    def _output_file(self, step: Step, attempt: int) -> str:
+        return f"{self._outputs}/{step.folder or step.id}.{attempt}"
 
     def _private(self, step: Step, attempt: int) -> str:
-        return f"{self.place.rundir}/work/{step.id}/{attempt}"
+        return f"{self.place.rundir}/work/{step.folder or step.id}/{attempt}"
 
     def _validate(self, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
         from planrun.steps.checks import CheckScope, run_checks  # only plans with such a step pay for it

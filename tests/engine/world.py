@@ -62,6 +62,8 @@ class World:
         self.events: list[ev.Event] = []
         self.signals: list[tuple[float, int]] = []
         self.conditions: dict[str, Callable[[RunState], bool]] = {}
+        self.openings: dict[str, dict[str, Any]] = {}
+        self.outputs_of: dict[str, dict[str, Any]] = {}
         self.stopped: dict[str, str] = {}
         self._live: dict[str, tuple[Job, float, Outcome]] = {}
         self.gates: Gates | None = None
@@ -95,6 +97,12 @@ class World:
 
     def conclude(self, _step: Step, _job: Job, outcome: Outcome) -> Outcome:
         return outcome
+
+    def opening(self, group: Step, _state: RunState) -> dict[str, Any]:
+        return self.openings.get(group.id, {})
+
+    def gathered(self, group: Step, _state: RunState) -> dict[str, Any]:
+        return self.outputs_of.get(group.id, {})
 
     # Executor
     @property

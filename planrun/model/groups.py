@@ -1,0 +1,145 @@
+"""Groups of steps: what their members are made of, what becomes of a group, and where records of a member stand."""
+
+from __future__ import annotations
+
+from planrun.model.plan import Edge, Group
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from planrun.model.plan import Plan, Step
+    from planrun.model.state import RunState
+
+MAX_MEMBERS = 256
+"""Members of one group that are made from a template, as GitHub has it for a matrix."""
+_FOLDER = (
+    100  # characters of a folder's name: with an ending it has to stay below the 255 bytes of a file name
+)
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def folder_of(name: str) -> str:
+    """Return the folder for the records of a step: its id or, where that is no plain word, one like it and a hash."""
+    if len(name) <= _FOLDER and _PLAIN.issuperset(name):
+        return name
+    plain = "".join([letter if letter in _PLAIN else "_" for letter in name])[: _FOLDER - 9]
+    return f"{plain}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def member(group: Step, template: Step, made: Mapping[str, Any]) -> Step:
+    """Return one member of a group; `made` is its `instance`, and `matrix` or `item`, as the event has them."""
+    name = f"{group.id}[{made['instance']}]"
+    fields: dict[str, Any] = {
+        "id": name,
+        "group": group.id,
+        "instance": made["instance"],
+        "edges": (Edge(on=group.id, kind="open"),),
+        "folder": folder_of(name),
+    }
+    if "matrix" in made:
+        fields["matrix"] = made["matrix"]
+    if "item" in made:
+        fields["item"] = (made["item"],)
+    return template.but(**fields)
+
+
+def unfold(plan: Plan, group: Step, items: Sequence[Mapping[str, Any]]) -> Plan:
+    """Return a plan in which a group has members, one for each item, right behind it; earlier ones are gone."""
+    assert isinstance(group.action, Group)
+    assert group.action.template is not None
+    made = [member(group, group.action.template, item) for item in items]
+    opened = group.but(action=group.action.but(members=tuple([each.id for each in made])))
+    steps: list[Step] = []
+    for step in plan.steps:
+        if step.id == group.id:
+            steps += [opened, *made]
+        elif step.group != group.id:
+            steps.append(step)
+    return plan.but(steps=tuple(steps))
+
+
+def unrolled(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:
+    """Return the edges as pairs of id and kind, as if there were no groups around their members.
+
+    A member waits for what its group waits for, and the group for its members.
+    """
+    by_id = {step.id: step for step in steps}
+    found: dict[str, list[tuple[str, str]]] = {}
+    for step in steps:
+        pairs: dict[tuple[str, str], None] = {}
+        waiting = list(step.edges)
+        while waiting:
+            edge = waiting.pop(0)
+            other = by_id.get(edge.on)
+            if edge.kind == "open" and other is not None and other.kind == "group":
+                waiting += other.edges
+            else:
+                pairs[edge.on, edge.kind] = None
+        if isinstance(step.action, Group):
+            pairs.update({(name, "done"): None for name in step.action.members})
+        found[step.id] = list(pairs)
+    return found
+
+
+def chain(state: RunState, name: str) -> Iterable[str]:
+    """Yield the groups around a step, the innermost first."""
+    group = state.steps[name].step.group
+    while group:
+        yield group
+        group = state.steps[group].step.group
+
+
+def gather(state: RunState, group: Step) -> tuple[str, str, str]:
+    """Return status, reason and message that a group ends with, all members of which have ended.
+
+    One failure makes it failed, whether that is tolerated within it or not, unless it is another plan, in which
+    tolerated failures are that plan's own matter. Without members it is skipped(empty).
+    """
+    assert isinstance(group.action, Group)
+    members = [state.steps[name] for name in group.action.members]
+    if not members:
+        return "skipped", "empty", ""
+    of = {
+        status: [each for each in members if each.status == status]
+        for status in ("failed", "cancelled", "blocked", "skipped", "completed")
+    }
+    if group.action.form == "uses":
+        of["failed"] = [each for each in of["failed"] if state.tolerated_within(each.step.id) is None]
+    for status, reason in (("failed", "members"), ("cancelled", "members"), ("blocked", "upstream")):
+        if of[status]:
+            names = ", ".join([each.step.id for each in of[status][:5]])
+            more = f" and {len(of[status]) - 5} more" if len(of[status]) > 5 else ""
+            return status, _reason(of[status], reason), f"{names}{more}"
+    if group.action.form != "uses" and any(each.reason == "tolerated" for each in of["skipped"]):
+        return "skipped", "tolerated", ""
+    if len(of["skipped"]) == len(members):
+        return "skipped", _reason(of["skipped"], "upstream"), ""
+    return "completed", "ran", ""
+
+
+def _reason(members: Sequence[Any], otherwise: str) -> str:
+    """Return the reason that all members share; what they failed of is each one's own."""
+    reasons = {each.reason for each in members}
+    shared = members[0].status != "failed" and len(reasons) == 1
+    return str(reasons.pop()) if shared else otherwise
+
+
+def fan_in(state: RunState, group: Step) -> dict[str, Any]:
+    """Return `all` and `by` of a group: outputs in the order of its members, and by instance."""
+    assert isinstance(group.action, Group)
+    members = [state.steps[name] for name in group.action.members]
+    names = list(dict.fromkeys([name for each in members for name in (*each.step.outputs, *each.outputs)]))
+    return {
+        "all": {name: [each.outputs.get(name) for each in members] for name in names},
+        "by": {_call(each.step): each.outputs for each in members},
+    }
+
+
+def _call(step: Step) -> str:
+    """What `by` calls a member: of one axis the value alone."""
+    if len(step.matrix) == 1:
+        return step.instance.partition("=")[2]
+    return step.instance

@@ -1,0 +1,147 @@
+"""What is known of one step of a run, and of each of its attempts; written by the folds of the run's state alone."""
+
+from __future__ import annotations
+
+from planrun.model.lifecycle import ENDED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model import events as ev
+    from planrun.model.gating import Gate
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+AT_GATE = ("approval", "decision")  # what a step waits for that waits for somebody
+
+
+class AttemptState:
+    """One attempt of a step, as far as it got."""
+
+    __slots__ = ("ended", "n", "started")
+
+    def __init__(self, started: ev.AttemptStarted) -> None:
+        self.n = started.n
+        self.started = started
+        self.ended: ev.AttemptEnded | None = None
+
+    @property
+    def status(self) -> str:
+        """`running` until the attempt has an end."""
+        return self.ended.status if self.ended else "running"
+
+
+class StepState:
+    """What is known of one step; `step` is its plan."""
+
+    __slots__ = (
+        "after", "attempts", "before", "ended_at", "gate", "message", "opened", "outputs", "reason", "restored", "rule",
+        "status", "step"
+    )  # fmt: skip
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.attempts: list[AttemptState] = []
+        self.gate: Gate | None = None  # before it starts
+        self.reset()
+
+    def reset(self) -> None:
+        """Make it pending again; what its earlier attempts left is evidence and stays.
+
+        So does an approval, which is for this run of this plan; a question is asked again.
+        """
+        if self.gate and self.step.kind in ("ask", "decide"):
+            self.gate = None
+        self.after: Gate | None = None  # what is to become of its failure
+        self.opened: ev.StepOpened | None = None  # what waits for that may go on while it does
+        self.restored: ev.StepRestored | None = None  # an earlier result that was used again
+        self.status = "pending"
+        self.reason = ""
+        self.message = ""
+        self.rule = ""  # of the policy that denied it
+        self.ended_at = ""
+        self.outputs: dict[str, Any] = {}
+        self.before = len(self.attempts)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the status is final."""
+        return self.status in ENDED
+
+    @property
+    def at_gate(self) -> bool:
+        """Whether it waits for somebody."""
+        return self.status == "waiting" and self.reason in AT_GATE
+
+    @property
+    def asked(self) -> ev.GateOpened | None:
+        """What it waits for an answer to."""
+        gate = self.after or self.gate
+        return gate.opened if gate and gate.answered is None and not self.ended else None
+
+    @property
+    def on_failure(self) -> str:
+        """What its failure means: what the plan says, or what somebody answered who was asked."""
+        if self.step.on_failure != "ask":
+            return self.step.on_failure
+        answered = self.after.answered if self.after else None
+        return str(answered.answer) if answered else "block"
+
+    @property
+    def flaky(self) -> bool:
+        """Whether it completed after a failed attempt, without anybody resuming the run in between."""
+        return self.status == "completed" and any(
+            attempt.ended is not None and attempt.ended.status == "failed" for attempt in self.tries
+        )
+
+    @property
+    def tries(self) -> list[AttemptState]:
+        """The attempts since it last became pending: all of them, unless the run was resumed."""
+        return self.attempts[self.before :] if self.before else self.attempts
+
+    @property
+    def duration(self) -> float:
+        """Seconds spent in attempts that ended."""
+        return sum(attempt.ended.duration for attempt in self.attempts if attempt.ended)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The last attempt's exit code."""
+        last = self.attempts[-1].ended if self.attempts else None
+        return last.exit_code if last else None
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """Class, rule and message of the last attempt's failure."""
+        last = self.attempts[-1].ended if self.attempts else None
+        return last.error if last else None
+
+
+class StepValues(dict[str, "dict[str, Any]"]):
+    """`steps.<id>` of expressions as it stands when it is read; nothing is copied for steps that nobody reads.
+
+    `within`: the group whose names are read, "" for those of the plan itself.
+    """
+
+    def __init__(self, state: RunState, within: str = "") -> None:
+        super().__init__()
+        self._state = state
+        self._before = f"{within}/" if within else ""
+
+    def __contains__(self, step: object) -> bool:
+        return f"{self._before}{step}" in self._state.steps
+
+    def __missing__(self, step: str) -> dict[str, Any]:
+        found = self._state.steps[f"{self._before}{step}"]
+        values: dict[str, Any] = {
+            "status": found.status,
+            "outputs": found.outputs,
+            "exit_code": found.exit_code,
+            "attempts": len(found.attempts),
+        }
+        if found.step.kind == "group":
+            from planrun.model.groups import fan_in  # few plans have any
+
+            values |= fan_in(self._state, found.step)
+        return values

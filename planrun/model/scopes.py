@@ -1,0 +1,42 @@
+"""What expressions of a member of a group can read."""
+
+from __future__ import annotations
+
+from planrun.model.groups import chain
+from planrun.model.plan import Group
+from planrun.model.progress import StepValues
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+
+def names_of(state: RunState, step: Step) -> dict[str, Any]:
+    """Return `params`, `steps`, `matrix` and `item` as expressions of a member read them.
+
+    `matrix` and `item` are those of the member itself or of the nearest group around it that has them; inside another
+    plan its own parameters and steps are read, and nothing from outside.
+    """
+    found: dict[str, Any] = {"params": state.params, "steps": StepValues(state)}
+    if step.matrix:
+        found["matrix"] = step.matrix
+    if step.item:
+        found["item"] = step.item[0]
+    for name in chain(state, step.id):
+        group = state.steps[name]
+        if isinstance(group.step.action, Group) and group.step.action.form == "uses":
+            return {**found, **names_within(state, name)}
+        if group.step.matrix:
+            found.setdefault("matrix", group.step.matrix)
+        if group.step.item:
+            found.setdefault("item", group.step.item[0])
+    return found
+
+
+def names_within(state: RunState, group: str) -> dict[str, Any]:
+    """Return `params` and `steps` as expressions of another plan read them, which is a group here."""
+    opened = state.steps[group].opened
+    return {"params": opened.params if opened else {}, "steps": StepValues(state, group)}
