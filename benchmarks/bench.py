@@ -31,12 +31,15 @@ class Size:
     validated: tuple[int, int]  # steps of the two plans that are validated
     printed: int  # bytes that one step prints
     flooded: int | None  # bytes for the look at memory; None: left out
+    graphs: int  # that are scheduled in no time
+    slept: int  # graphs of steps that sleep
+    slept_seconds: float  # the bound of each of them
 
 
 FULL = Size(rounds=15, long_rounds=7, steps=1_000, many_steps=10_000, validated=(10_000, 100_000),
-            printed=200_000_000, flooded=None)  # fmt: skip
+            printed=200_000_000, flooded=None, graphs=200, slept=12, slept_seconds=8.0)  # fmt: skip
 QUICK = Size(rounds=2, long_rounds=1, steps=100, many_steps=300, validated=(300, 3_000),
-             printed=5_000_000, flooded=None)  # fmt: skip
+             printed=5_000_000, flooded=None, graphs=12, slept=1, slept_seconds=1.0)  # fmt: skip
 
 
 @dataclass

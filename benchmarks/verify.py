@@ -38,3 +38,10 @@ def unrecorded(dag: Dag, folder: Path) -> list[str]:
         late = [dag.steps[need].name for need in step.needs if dag.steps[need].name not in ended]
         found += [f"{step.name} started before the end of {name} was recorded" for name in late]
     return found
+
+
+def took(folder: Path) -> float:
+    """Return the seconds that the newest run of planrun in a folder took, as its ledger says."""
+    newest = max((folder / ".planrun" / "runs").iterdir())
+    last = (newest / "ledger.jsonl").read_text().rstrip("\n").split("\n")[-1]
+    return float(json.loads(last)["duration"])

@@ -154,6 +154,7 @@ class Course:
         self.selected = None if chosen is None else chosen | asked
         if session.vault:
             self.opening["options"]["secrets"] = session.vault.notice(self.plan, self.selected)
+        session.recall(self.plan, self.opening)
         self.options = scheduler_options(session, self.plan, self.selected).but(replan=self.failed)
         self.steps = session.steps(self._after, rundir, self.opening)
         self._again = self._repetition()

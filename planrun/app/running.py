@@ -95,6 +95,7 @@ def execute(
         if vault:
             opening["options"]["secrets"] = vault.notice(plan, selected)
         opening["options"] |= (admission.options(plan, settings) if admission else {}) | limited
+        session.recall(state.plan, opening)
         session.record(state, ledger, ev.RunStarted(run=run, **opening))
         session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
         steps = session.steps(state, rundir, opening)
@@ -133,4 +134,5 @@ def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | N
         selected=selected,
         strict=session.settings.strict,
         fail_on_flaky=session.settings.fail_on_flaky,
+        seconds=session.known.weights if session.known else {},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from planrun import __version__
 from planrun.app.settings import ci_context, default_jobs
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from planrun.app.admission import Admission
+    from planrun.app.durations import Known
     from planrun.app.gates import PolicyGates
     from planrun.app.planning.preparing import Preparation
     from planrun.app.planning.replanning import Replanner
@@ -66,6 +68,7 @@ class Session:
         self.admission: Admission | None = None  # None: every step may start
         self.replanner: Replanner | None = None  # None: no failure is planned anew
         self.halted: Preparation | None = None  # what kept the run from starting; None: nothing did
+        self.known: Known | None = None  # how long steps took before; None: nobody asks
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
@@ -168,6 +171,17 @@ class Session:
             "host": os.uname().nodename,
         }
 
+    def recall(self, plan: Plan, opening: dict[str, Any]) -> None:
+        """Look up how long the steps of a plan took before, and have what is gone by stand in the first event."""
+        if len(plan.steps) > 1:
+            from planrun.app.durations import recall  # a plan of one step starts a little faster
+
+            home = os.path.join(self.workspace, records.HOME)
+            self.known = recall(
+                home, plan, self.jobs(plan), shown=sys.stderr is not None and sys.stderr.isatty()
+            )
+            opening["options"] |= self.known.recorded()
+
     def jobs(self, plan: Plan) -> int:
         """How many attempts run at once: what was asked for, never more than the plan allows."""
         jobs = self.settings.jobs or default_jobs()
@@ -222,6 +236,8 @@ class Session:
         A run that awaits its approval starts nothing, nor does one whose steps could not be made concrete.
         """
         rundir = steps.place.rundir
+        if self.known:
+            self.known.keep(rundir)
         screen = (
             self.halted.screen if self.halted else console(state, rundir, self.settings, masks=self.masks)
         )
@@ -238,6 +254,7 @@ class Session:
         if gates:
             gates.close()
         ledger.close()
+        self._remember(state, rundir)
         paths, unwritten = self.report(state, rundir, ledger.head)
         lost = lost or unwritten
         try:
@@ -247,6 +264,12 @@ class Session:
         if lost and self.vault and self.vault.veil:
             self.vault.veil.mask_error(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _remember(self, state: RunState, rundir: str) -> None:
+        if self.known is not None:
+            from planrun.app.durations import remember
+
+            remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)
 
     def _scheduler(
         self, state: RunState, rooms: Rooms, options: Options, gates: PolicyGates | None

@@ -137,12 +137,17 @@ class Queue:
 
 
 def _weights(steps: Sequence[Step], seconds: Mapping[str, float]) -> Mapping[str, float]:
-    """Return the longest remaining path of each step; empty where all are alike."""
+    """Return the longest remaining path of each step; empty where all are alike.
+
+    A step that nothing is known of weighs as much as the middle one of the others.
+    """
     if not seconds and not any(step.edges for step in steps):
         return {}
     from planrun.model import graph  # only plans in which something waits pay for it
 
-    return graph.weights(graph.waits(steps), seconds)
+    known = sorted(seconds.values())
+    default = known[(len(known) - 1) // 2] if known else 1.0
+    return graph.weights(graph.waits(steps), seconds, default)
 
 
 def push(heap: list[Entry], entry: Entry) -> None:
