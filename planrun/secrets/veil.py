@@ -158,6 +158,9 @@ class Veil:
             changes["error"] = {**event.error, "message": self.mask_text(event.error["message"])}
         if said.get("checks"):
             changes["checks"] = tuple([self._values(check) for check in event.checks])
+        for name in ("files", "tools", "resources"):
+            if said.get(name):
+                changes[name] = tuple([self._values(each) for each in said[name]])
         masked: ev.Event = event.but(**changes) if changes else event
         return masked
 
