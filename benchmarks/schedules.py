@@ -12,7 +12,7 @@ import random
 from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planrun.app.durations import weights
 from planrun.engine.scheduler import Options, Rooms, Scheduler
@@ -194,6 +194,12 @@ class _Player:
 
     def conclude(self, _step: Step, _job: Job, outcome: Outcome) -> Outcome:
         return outcome
+
+    def opening(self, _group: Step, _state: RunState) -> dict[str, Any]:
+        return {}
+
+    def gathered(self, _group: Step, _state: RunState) -> dict[str, Any]:
+        return {}
 
 
 def makespan(work: Work, schedule: Schedule, recorded: Mapping[str, float]) -> float:
