@@ -36,6 +36,7 @@ VERBS: dict[str, str] = {
     "cancel": "stopping:cancel",
     "status": "looking:status",
     "runs": "looking:runs",
+    "stats": "counting:stats",
     "report": "reporting:report",
     "verify": "looking:verify",
     "completion": "completing:completion",

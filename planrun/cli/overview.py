@@ -67,6 +67,7 @@ Runs:
   cancel RUN          end a run from another shell
   status [RUN]        how far a run is, and what holds it up
   runs                the runs in this folder
+  stats               what many runs add up to: durations, failures
   report RUN          JUnit, markdown, JSON or text, at any time
   explain RUN STEP    why a step ran, failed or did not run
   verify RUN          whether the ledger of a run is as it was written
