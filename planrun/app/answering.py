@@ -8,13 +8,13 @@ import time
 from planrun.app import stopping
 from planrun.app.door import Deaf, knock, remove
 from planrun.app.holding import holder
+from planrun.app.insiders import refuse_steps
 from planrun.app.inspecting import find, inspect
 from planrun.app.replies import events_of, waiting
 from planrun.app.resuming import reopen
 from planrun.app.session import Session
 from planrun.app.settings import current_folder
-from planrun.errors import EXIT_DENIED, Denied, InvalidInput
-from planrun.executors.peers import from_step
+from planrun.errors import EXIT_DENIED, InvalidInput
 from planrun.executors.tree import HAS_PROC
 from planrun.model import events as ev
 from planrun.model.record import Record
@@ -54,7 +54,7 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
     """
     rundir = find(run)
     name = os.path.basename(rundir)
-    _refuse_steps()
+    refuse_steps("answer gates: answer from another shell, or by an option of `execute`")
     limit = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -67,15 +67,6 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
             if time.monotonic() > limit or (other is not None and other.run != name):
                 raise InvalidInput(str(error)) from None
             time.sleep(stopping.PAUSE)
-
-
-def _refuse_steps() -> None:
-    """Raise Denied when this process belongs to a step: what is asked is for people and for who reviewed the plan."""
-    inside = "PLANRUN_RUN" in os.environ or "PLANRUN_STEP" in os.environ
-    if inside or (HAS_PROC and from_step(os.getpid())):
-        raise Denied(
-            "a step of a run cannot answer gates: answer from another shell, or by an option of `execute`"
-        )
 
 
 def _record(run: str, reply: Reply, settings: Settings) -> Recorded:

@@ -78,7 +78,7 @@ def execute(
         limited = limits_on_record(plan, settings, admission)
     with Session(settings, workspace or current_folder()) as session:
         session.vault, session.admission = vault, admission
-        run = records.new_run_id()
+        run = settings.run or records.new_run_id()
         session.claim(run)
         session.prepare_reports()
         reviewed = review(plan, params, session.workspace)

@@ -48,6 +48,7 @@ class Settings(Record):
     max_tokens: int | None = None  # what models may use up, in place of the plan's limits
     max_usd: float | None = None
     max_turns: int | None = None
+    run: str = ""  # the id that a queue chose for the run
 
     @property
     def gates(self) -> bool:

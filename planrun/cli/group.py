@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "decide": "answering:decide",
     "pause": "stopping:pause",
     "cancel": "stopping:cancel",
+    "queue": "queueing:queue",
     "status": "looking:status",
     "runs": "looking:runs",
     "stats": "counting:stats",

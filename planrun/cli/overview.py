@@ -65,6 +65,7 @@ Runs:
   decide RUN STEP=X   answer what a run asks
   pause RUN           have a run start nothing more, until it is resumed
   cancel RUN          end a run from another shell
+  queue VERB          plans that wait for their turn in this folder
   status [RUN]        how far a run is, and what holds it up
   runs                the runs in this folder
   stats               what many runs add up to: durations, failures

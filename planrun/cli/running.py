@@ -5,6 +5,7 @@ from __future__ import annotations
 # `_signal` and not `signal`, whose enums take 4 ms to import.
 import _signal
 import gc
+import os
 import sys
 
 from planrun.cli.arguments import EXECUTE, RESUME, RETRY, parse, parse_all
@@ -44,6 +45,10 @@ def _execute(words: list[str]) -> int:
 
     settings = Settings(**values)
     plan, warnings = _load(file, settings)
+    if "PLANRUN_QUEUED" in os.environ:
+        from planrun.app.queueing.queued import as_queued  # only what a queue starts
+
+        settings = as_queued(plan, settings)
     vault = vault_of(plan)
     try:
         return _start(plan, settings, warnings, vault)

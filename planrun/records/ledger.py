@@ -18,9 +18,10 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-    from planrun.model.events import Event
+    from planrun.model.record import Record
 
 GENESIS = "0" * 64
 NEW = ".new"
@@ -36,6 +37,8 @@ class Ledger:
     without which the ledger is of no use; they are synced together with its first events. Once something cannot be
     written `lost` says what; from then on what still fits is written, whole lines only.
     """
+
+    _names: Mapping[type[Any], str] = NAMES  # of what it keeps: the events of a run
 
     def __init__(
         self,
@@ -64,12 +67,12 @@ class Ledger:
         except OSError as error:
             raise self._told(error) from None
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Record) -> None:
         """Write one event; on return it survives the death of this process, or `lost` says why it may not."""
         if self._dead:
             return
         fields = dumps(event.__dict__)
-        body = f'{{"seq":{self.records + 1},"type":"{NAMES[type(event)]}",{fields[1:-1]}'
+        body = f'{{"seq":{self.records + 1},"type":"{self._names[type(event)]}",{fields[1:-1]}'
         head = sha256((self.head + body).encode()).hexdigest()
         line = f'{body},"hash":"{head}"}}\n'.encode()
         if self._write(line):

@@ -13,12 +13,13 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
     from planrun.model.events import Event
 
     Found = Callable[..., "Reading"]
+    EventReader = Callable[[bytes, int, str], Any]
     Condition = Literal["intact", "unfinished", "torn", "altered", "truncated"]
 
 
@@ -56,8 +57,9 @@ def read_ledger(path: str, head: str = "") -> Reading:
     return verify(data, head)
 
 
-def verify(data: bytes, head: str = "") -> Reading:
-    """Verify the bytes of a ledger; see `read_ledger`."""
+def verify(data: bytes, head: str = "", read: EventReader | None = None) -> Reading:
+    """Verify the bytes of a ledger; see `read_ledger`. `read`: of a line of another file in the form of a ledger."""
+    read = read or _event
     lines = data.split(b"\n")
     tail = lines.pop()
     events: list[Event] = []
@@ -70,7 +72,7 @@ def verify(data: bytes, head: str = "") -> Reading:
 
     for number, line in enumerate(lines, 1):
         try:
-            events.append(_event(line, number, previous))
+            events.append(read(line, number, previous))
         except ValueError as error:
             if _is_hole(data, size):
                 return reading("torn", "bytes of it never reached the disk, and whatever follows", number)
@@ -110,7 +112,13 @@ def _finish(reading: Found, events: list[Event], head: str, previous: str) -> Re
 
 
 def _event(line: bytes, number: int, previous: str) -> Event:
-    """Return the event on a line; raises ValueError saying what is wrong with it."""
+    """Return the event of a run on a line; raises ValueError saying what is wrong with it."""
+    event: Event = event_of(EVENTS, line, number, previous)
+    return event
+
+
+def event_of(kinds: Mapping[str, Any], line: bytes, number: int, previous: str) -> Any:
+    """Return the event on a line, of one of these kinds; raises ValueError saying what is wrong with it."""
     body, end = line[: -_HASH - _KEY], line[-_HASH - _KEY :]
     digest = sha256(previous.encode() + body).hexdigest()
     if end != f',"hash":"{digest}"}}'.encode():
@@ -124,12 +132,11 @@ def _event(line: bytes, number: int, previous: str) -> Event:
     if record.pop("seq", None) != number:
         raise ValueError(f"its number is not {number}")
     del record["hash"]
-    kind: Any = EVENTS.get(record.pop("type", ""))
+    kind: Any = kinds.get(record.pop("type", ""))
     if kind is None:
         raise ValueError("an event that this version of planrun does not know")
     _check_fields(kind, record)
-    event: Event = kind(**{name: _field(kind.__annotations__[name], value) for name, value in record.items()})
-    return event
+    return kind(**{name: _field(kind.__annotations__[name], value) for name, value in record.items()})
 
 
 def _field(annotation: str, value: Any) -> Any:

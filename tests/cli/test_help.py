@@ -111,14 +111,38 @@ def test_every_verb_teaches_by_example(say: Callable[..., Said], verb: str) -> N
     assert any(words[0] == verb for words in examples(said.out))
 
 
-@pytest.mark.parametrize("text", [OVERVIEW, *map(help_of, VERBS)], ids=["overview", *VERBS])
+PARTS = [
+    (f"{verb} {name}", part.get_help(click.Context(part, info_name=f"planrun {verb} {name}")))
+    for verb in VERBS
+    if isinstance(group := command(verb), click.Group)
+    for name, part in group.commands.items()
+]
+
+
+@pytest.mark.parametrize(("name", "text"), PARTS, ids=[name for name, _ in PARTS])
+def test_every_part_of_a_verb_teaches_by_example(name: str, text: str) -> None:
+    """A verb that has verbs of its own shows examples of each."""
+    assert "Examples:" in text
+    assert any(" ".join(words[:2]) == name for words in examples(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [OVERVIEW, *map(help_of, VERBS), *[text for _, text in PARTS]],
+    ids=["overview", *VERBS, *[name for name, _ in PARTS]],
+)
 def test_every_example_is_a_command_that_exists(text: str) -> None:
     """Verb, options and operands of every command in a help text are accepted."""
     found = list(examples(text))
     assert found
     for verb, *words in found:
         if not set(words) & {"RUN", "PLAN", "SHELL", "VERB", "STEP"}:
-            command(verb).make_context(verb, words)
+            found_command = command(verb)
+            context = found_command.make_context(verb, list(words))
+            if isinstance(found_command, click.Group):
+                name, part, rest = found_command.resolve_command(context, list(words))
+                assert part is not None
+                part.make_context(name, rest, parent=context)
 
 
 @pytest.mark.parametrize(("verb", "options"), [("execute", EXECUTE), ("resume", RESUME)])
