@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from planrun.model.llm import Llm
 
 FILE = "plan.yml"
-STANDARD_OUTPUT = "-"
+STANDARD_OUTPUT = written.STANDARD_OUTPUT
 _SCOPE = "GENERATE"
 _OWN = (
     Option(
@@ -143,7 +143,7 @@ def _generate(words: list[str]) -> int:
     if own["execute"] and target == STANDARD_OUTPUT:
         raise InvalidInput("--execute needs a file: -o FILE")
     if target != STANDARD_OUTPUT and not own["dry_run"]:
-        refuse_existing(target, forced=bool(own["force"]))
+        written.refuse_existing(target, forced=bool(own["force"]))
     order = _order(operands, own, settings, target)
     if own["dry_run"]:
         return _show_request(order)
@@ -177,14 +177,6 @@ def _llm(own: dict[str, Any]) -> Llm:
     if fields.get("max_generated_steps", 1) > 100:
         raise InvalidInput("--max-generated-steps takes at most 100")
     return Llm(**fields)
-
-
-def refuse_existing(path: str, *, forced: bool) -> None:
-    """Raise InvalidInput when a file is there that must not be overwritten, or when it can never be one."""
-    if os.path.isdir(path):
-        raise InvalidInput(f"{path} is a folder")
-    if os.path.lexists(path) and not forced:
-        raise InvalidInput(f"{path} exists already; --force overwrites it, -o FILE names another one")
 
 
 def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
@@ -229,14 +221,7 @@ def _write(found: Generated, target: str, tell: Any, *, forced: bool) -> None:
         say_bytes(data)
         return
     tell("writing", f"writing {target}")
-    try:
-        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
-        if forced and os.path.lexists(target):
-            os.unlink(target)  # a link is replaced, and what it leads to stays
-        with open(target, "xb") as file:  # exclusive: what appeared in between is not overwritten
-            file.write(data)
-    except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror}") from None
+    written.write_file(target, data, forced=forced)
 
 
 def _tell_plan(found: Generated, order: Order, target: str) -> None:

@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "generate": "generating:generate",
     "expand": "expanding:expand",
     "classify": "classifying:classify",
+    "convert": "converting:convert",
     "lock": "approving:lock",
     "schema": "beginning:schema",
     "execute": "executing:execute",

@@ -52,6 +52,7 @@ Plans:
   generate GOAL       write a plan for a goal, for review
   expand PLAN         make its abstract steps concrete, for review
   classify TEXT       whether a task is simple, medium or complex, and why
+  convert FILE        make a plan of a workflow, a Taskfile or a Dagu file
   lock PLAN           write down what was reviewed, for execute --locked
   schema [NAME]       print the JSON Schema of plans, for editors
 

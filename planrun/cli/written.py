@@ -1,12 +1,13 @@
-"""What the verbs share that have a model write: some options, and how they say that nothing came of it."""
+"""What the verbs share that write plans: options, the file, and how they say that nothing came of it."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from planrun.cli.arguments import RUNNING, Option
 from planrun.cli.failure import printable
-from planrun.errors import EXIT_DENIED, EXIT_FAILED
+from planrun.errors import EXIT_DENIED, EXIT_FAILED, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ DRY_RUN = Option(
     help="Print what the model would be asked, and ask nobody.",
 )
 JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
+STANDARD_OUTPUT = "-"
 _WORDS = {
     "infeasible": "the model says that this cannot be done",
     "denied": "a policy denies what the model wrote",
@@ -68,3 +70,23 @@ def told_why_not(found: Unwritten) -> int:
     rows += [f"{each['step'] or 'the plan'}: {each['reason']} [{each['rule']}]" for each in found.refusals]
     sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
     return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED
+
+
+def refuse_existing(path: str, *, forced: bool) -> None:
+    """Raise InvalidInput when a file is there that must not be overwritten, or when it can never be one."""
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a folder")
+    if os.path.lexists(path) and not forced:
+        raise InvalidInput(f"{path} exists already; --force overwrites it, -o FILE names another one")
+
+
+def write_file(target: str, data: bytes, *, forced: bool) -> None:
+    """Write a file that was not there, or with `forced` in the place of one; raises InvalidInput."""
+    try:
+        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+        if forced and os.path.lexists(target):
+            os.unlink(target)  # a link is replaced, and what it leads to stays
+        with open(target, "xb") as file:  # exclusive: what appeared in between is not overwritten
+            file.write(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror}") from None

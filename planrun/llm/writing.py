@@ -30,6 +30,12 @@ _ESCAPES = {"\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\"
 _TEXTS = ("title", "description")
 
 
+class Quoted(str):
+    """A text that could be taken for a number where any value may stand: always in quotes."""
+
+    __slots__ = ()
+
+
 def step_text(step: DraftStep, indent: int, extra: Mapping[str, Any], notes: Sequence[str] = ()) -> str:
     """Return one step as an entry of a list of steps; its `-` stands `indent` columns from the left.
 
@@ -50,8 +56,13 @@ def step_text(step: DraftStep, indent: int, extra: Mapping[str, Any], notes: Seq
         keys["estimated_tokens"] = step.estimated_tokens
     keys |= extra
     said = [*notes, *([f"review: {step.review}"] if step.review.strip() else [])]
+    return entry_text(keys, indent, said)
+
+
+def entry_text(keys: Mapping[str, Any], indent: int, notes: Sequence[str] = ()) -> str:
+    """Return a step's keys, plain data, as an entry of a list; `notes` become comments above it."""
     margin = " " * indent
-    above = "".join([f"{margin}{comment(note)}\n" for note in said])
+    above = "".join([f"{margin}{comment(note)}\n" for note in notes])
     text = "".join(_pairs(keys, indent + 2))
     return f"{above}{margin}- {text[indent + 2 :]}"
 
@@ -124,7 +135,9 @@ def _word(text: str) -> str:
     """Return a text as it can stand as a key or in a flow list."""
     if _WORD.match(text) and text.lower() not in _TAKEN:
         return text
-    return text if _NUMBER.match(text) else f'"{"".join(map(_escape, text))}"'
+    return (
+        text if _NUMBER.match(text) and not isinstance(text, Quoted) else f'"{"".join(map(_escape, text))}"'
+    )
 
 
 def _text(text: str, indent: int) -> str:

@@ -109,6 +109,15 @@ def misplaced(template: Template) -> Iterator[tuple[Tree, str, bool]]:
             yield tree, _WHERE.get(frame, "where quotes may be open"), sure
 
 
+def open_quotes(parts: Iterable[object]) -> list[str]:
+    """Return for each part of a script that is no text inside of what it stands, outermost words of `_Scan`.
+
+    `command` and `brace` are outside of quotes; others are the keys of `_WHERE`, `doubtful` where that is not certain.
+    """
+    text = "".join([part if isinstance(part, str) else _HOLE for part in parts])
+    return [frame if sure else "doubtful" for frame, sure in _Scan(text).holes()]
+
+
 class _Scan:
     """One pass over a script; `frames` are the quotes and substitutions that are open, the innermost last."""
 

@@ -1,0 +1,1 @@
+"""From the jobs of a GitHub workflow to steps of a plan."""

@@ -1,0 +1,242 @@
+"""One job of a workflow: a chain of steps in the workspace that all jobs share."""
+
+from __future__ import annotations
+
+import re
+
+from planrun.app.converting.draft import DraftStep, slug
+from planrun.app.converting.github.chain import link
+from planrun.app.converting.github.conditions import Condition, condition
+from planrun.app.converting.github.containers import container_of, services_of, told_of
+from planrun.app.converting.github.grammar import NotAnExpressionError
+from planrun.app.converting.github.matrix import OTHER_MACHINE, matrix_of
+from planrun.app.converting.github.merging import merge_scripts
+from planrun.app.converting.github.names import PlaceNames
+from planrun.app.converting.github.spelling import UntranslatableError
+from planrun.app.converting.github.steps import StepMaking, note_exports
+from planrun.app.converting.reading import is_nothing, text_of, truth_of
+from planrun.source.node import MAPPING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.app.converting.github.facts import Job, Workflow
+    from planrun.source.node import Node
+
+_KNOWN = frozenset((
+    "concurrency", "container", "continue-on-error", "defaults", "env", "environment", "if", "name", "needs", "outputs",
+    "permissions", "runs-on", "secrets", "services", "snapshot", "steps", "strategy", "timeout-minutes", "uses", "with",
+))  # fmt: skip
+
+
+class JobConversion:
+    """Converts one job, whose needed jobs are converted already."""
+
+    def __init__(self, workflow: Workflow, job: Job) -> None:
+        self.workflow = workflow
+        self.found = workflow.found
+        self.reader = workflow.reader
+        self.job = job
+        self.node = job.node
+        self.notes: list[str] = []
+
+    def run(self) -> None:
+        """Put the steps of the job into the plan."""
+        job, node = self.job, self.node
+        list(self.reader.unknown(self.reader.mapping(node, "a job"), _KNOWN, node, f"the job {job.name}"))
+        job.env = self.reader.mapping(node.get("env"), "`env`")
+        job.outputs = self.reader.mapping(node.get("outputs"), "`outputs`")
+        names = PlaceNames(self.workflow, job, node, (self.workflow.env,))
+        names.step_level = False
+        own, note = self._condition(names)
+        if node.get("uses") is not None:
+            self._with_workflow(own)
+            return
+        self._defaults()
+        self._machine()
+        self._told()
+        refusal = self._matrix(names) or note
+        made = StepMaking(self.workflow, job)
+        for position, item in enumerate(self.reader.items(node.get("steps"), "`steps`"), 1):
+            step = made.make(item, position)
+            if step is not None:
+                job.made.append(step)
+                note_exports(job, step)
+        self._finish(names, own, refusal, left=made.actions.comments)
+
+    def _finish(self, names: PlaceNames, own: Condition, refusal: str, left: list[str]) -> None:
+        job = self.job
+        if refusal:
+            for step in job.made:
+                step.make_abstract(refusal)
+        if job.matrix is not None:
+            self._instances()
+        self._only_one()
+        services = services_of(self.workflow, job, names)
+        self._contain(names)
+        self._lock()
+        if job.made:
+            job.made[0].notes = [*self.notes, *job.made[0].notes]
+            job.made[-1].notes += left
+        elif is_nothing(self.node.get("steps")):
+            self.found.refuse("shape", f"the job {job.name} has no steps", self.node)
+        link(self.workflow, job, own, services)
+        at = 1 if job.anchor_gate else 0
+        self.workflow.plan.steps += [*job.made[:at], *services, *job.made[at:]]
+
+    def _condition(self, names: PlaceNames) -> tuple[Condition, str]:
+        node = self.node.get("if")
+        try:
+            return condition(node, names), ""
+        except UntranslatableError as why:
+            assert node is not None  # only an `if` that is there is refused
+            return Condition(), self.found.refuse(why.code, f"{why.message} (job {self.job.name})", node)
+
+    def _with_workflow(self, own: Condition) -> None:
+        """Refuse a job that is another workflow; accepted, it is a step to be written."""
+        uses = self.node.key("uses")
+        name = self.workflow.plan.name(self.job.name)
+        message = (
+            f"the job {self.job.name} is the workflow {text_of(self.node.get('uses'))}; convert that one, too"
+        )
+        step = DraftStep(name)
+        step.make_abstract(self.found.refuse("workflow-call", message, uses, name))
+        step.keys["notes"] = f"uses: {text_of(self.node.get('uses'))}"
+        self.job.made.append(step)
+        if truth_of(self.node.get("continue-on-error")):
+            step.keys["on_failure"] = "skip"
+        self.job.plain.add(step.id)
+        link(self.workflow, self.job, own, [])
+        self.workflow.plan.steps += self.job.made
+
+    def _defaults(self) -> None:
+        run = self.reader.mapping(
+            self.reader.mapping(self.node.get("defaults"), "`defaults`").get("run"), "`run`"
+        )
+        self.job.shell = text_of(run.get("shell"))
+        self.job.folder = run.get("working-directory")
+
+    def _machine(self) -> None:
+        node = self.node.get("runs-on")
+        if node is None:
+            return
+        if node.kind == MAPPING:
+            texts = [text_of(node.get("group")), *self.reader.texts(node.get("labels"), "`labels`")]
+        else:
+            texts = self.reader.texts(node, "`runs-on`")
+        text = " ".join(texts).strip()
+        self.found.differs(
+            "runs-on", "`runs-on` chooses no machine: the plan runs where planrun is started", node
+        )
+        if "${{" in text:
+            if not re.search(r"\$\{\{\s*matrix\.", text):
+                self.notes.append(
+                    self.found.todo("runs-on", f"the machine of {self.job.name} was worked out: {text}", node)
+                )
+        elif OTHER_MACHINE.match(text):
+            self.notes.append(self.found.refuse("runs-on", f"the job {self.job.name} is for {text}", node))
+
+    def _told(self) -> None:
+        """Tell what of a job a plan does not have."""
+        for key, message in (
+            ("permissions", "there is no token whose permissions could be set"),
+            ("snapshot", "no image of the machine is kept"),
+        ):
+            if self.node.get(key) is not None:
+                self.found.differs(key, message, self.node.key(key))
+        environment = self.node.get("environment")
+        if environment is not None and not is_nothing(environment):
+            name = text_of(environment) or text_of(environment.get("name"))
+            message = f"the environment {name} of {self.job.name} may ask for approvals and give secrets; see `policy:`"
+            self.notes.append(self.found.todo("environment", message, self.node.key("environment")))
+        limit = self.node.get("timeout-minutes")
+        if limit is not None:
+            self.found.differs(
+                "job-timeout", "the time of a job is that of each of its steps, not of all together", limit
+            )
+        if truth_of(self.node.get("continue-on-error")):
+            message = "a job that may fail: what is left of it and what needs it is skipped when it does"
+            self.found.differs("continue-on-error", message, self.node.key("continue-on-error"))
+        elif not is_nothing(self.node.get("continue-on-error")):
+            message = f"whether a failure of {self.job.name} counts is worked out when it runs"
+            note = self.found.refuse("continue-on-error", message, self.node.key("continue-on-error"))
+            self.notes.append(note)
+
+    def _matrix(self, names: PlaceNames) -> str:
+        """Read the matrix; returns a comment when it is refused."""
+        strategy = self.node.get("strategy")
+        if strategy is None or is_nothing(strategy):
+            return ""
+        self.reader.mapping(strategy, "`strategy`")
+        try:
+            self.job.matrix = matrix_of(self.workflow, self.job, strategy, names)
+        except UntranslatableError as why:
+            return self.found.refuse(why.code, f"{why.message} (matrix of {self.job.name})", strategy)
+        except NotAnExpressionError as error:
+            return self.found.refuse(
+                "expression", f"not an expression: {error} (matrix of {self.job.name})", strategy
+            )
+        return ""
+
+    def _instances(self) -> None:
+        """Give the matrix to the steps that it concerns."""
+        assert self.job.matrix is not None  # asked before
+        merge_scripts(self.job)
+        working = [step for step in self.job.made if "validate" not in step.keys]
+        for step in working:
+            if "run" in step.keys:
+                step.keys["matrix"] = self.job.matrix.keys
+        if len(working) > 1:
+            message = (
+                f"the steps of {self.job.name} are no chains of their own: all instances of one end first"
+            )
+            self.found.differs("matrix-chain", message, self.node.key("strategy"))
+
+    def _only_one(self) -> None:
+        """Give the only step of a job the name of the job."""
+        if len(self.job.made) != 1 or self.job.outputs:
+            return
+        (step,) = self.job.made
+        old = step.id
+        self.workflow.plan.give_back(old)
+        step.id = self.workflow.plan.name(self.job.name)
+        if step.keys.get("title") == old:
+            step.keys["title"] = step.id
+        for group in (self.job.plain, self.job.tolerated, self.job.asking):
+            if old in group:
+                group.remove(old)
+                group.add(step.id)
+
+    def _contain(self, names: PlaceNames) -> None:
+        node = self.node.get("container")
+        if node is None or is_nothing(node):
+            return
+        try:
+            container = container_of(self.workflow, node, names)
+        except UntranslatableError as why:
+            self.notes.append(self.found.refuse(why.code, why.message, node))
+            return
+        self.notes += told_of(self.workflow, node, "the container")
+        for step in self.job.made:
+            if "run" in step.keys and container:
+                step.keys["container"] = container
+            elif "validate" in step.keys:
+                message = "what is looked for outside of the container has to be inside"
+                step.notes.append(self.found.todo("container", message, node, step.id))
+
+    def _lock(self) -> None:
+        node = self.node.get("concurrency")
+        if node is None or is_nothing(node):
+            return
+        name = lock_name(node)
+        self.found.differs(
+            "concurrency", "runs wait for each other by a lock on this machine; none is cancelled", node
+        )
+        for step in self.job.made:
+            if "run" in step.keys:
+                step.keys["lock"] = name
+
+
+def lock_name(node: Node) -> str:
+    """Return the name of a lock for what `concurrency` says; expressions in it are left out."""
+    text = text_of(node if node.kind != MAPPING else node.get("group"))
+    return slug(re.sub(r"\$\{\{.*?\}\}", "", text)) or "workflow"

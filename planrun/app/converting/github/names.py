@@ -1,0 +1,321 @@
+"""What the names in a workflow's expressions stand for in a plan."""
+
+from __future__ import annotations
+
+import re
+
+from planrun.app.converting.draft import step_path
+from planrun.app.converting.github.grammar import NotAnExpressionError
+from planrun.app.converting.github.pieces import pieces_of
+from planrun.app.converting.github.spelling import (
+    AND,
+    CHOICE,
+    FALSE,
+    JOIN,
+    OR,
+    TRUE,
+    Spelled,
+    UntranslatableError,
+    const,
+    negated,
+    spell,
+)
+from planrun.app.converting.reading import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from planrun.app.converting.draft import DraftStep
+    from planrun.app.converting.github.facts import Job, Workflow
+    from planrun.app.converting.github.grammar import Tree
+    from planrun.source.node import Node
+
+# Names of the `github` context that the runner also gives as a variable, GITHUB_ and the name.
+_VARIABLES = frozenset((
+    "actor", "actor_id", "api_url", "base_ref", "event_path", "graphql_url", "head_ref", "ref_name", "ref_protected",
+    "ref_type", "repository", "repository_id", "repository_owner", "repository_owner_id", "retention_days",
+    "run_attempt", "run_id", "run_number", "server_url", "triggering_actor", "workflow", "workflow_ref", "workflow_sha",
+    "workspace",
+))  # fmt: skip
+_RUN = {"ref": "run.ref", "sha": "run.sha", "event_name": "run.event"}
+_OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
+_RESULTS = ("success", "failure", "cancelled", "skipped")
+MAX_NESTING = 10  # variables that are put together from others
+
+
+class PlaceNames:
+    """The names at one place of a job; `env` are the variables there, the innermost first.
+
+    `step_level`: status functions speak of the steps before, otherwise of the jobs that are needed.
+    """
+
+    def __init__(
+        self, workflow: Workflow, job: Job, node: Node, env: tuple[Mapping[str, Node], ...] = ()
+    ) -> None:
+        self.workflow = workflow
+        self.job = job
+        self.node = node
+        self.env = env
+        self.step_level = True
+        self.asked = False  # whether a status function was used
+        self._nesting = 0
+
+    def note(self, code: str, message: str) -> None:
+        """Tell that something means something else, at this place."""
+        self.workflow.found.differs(code, message, self.node)
+
+    def path(self, names: tuple[str, ...]) -> Spelled:
+        """Return what a path reads."""
+        root = names[0]
+        if "*" in names:
+            raise UntranslatableError("expression", f"`{'.'.join(names)}`: a filter over several values")
+        if root in _READERS and len(names) > 1:
+            return _READERS[root](self, names[1:])
+        raise UntranslatableError("expression", f"`{'.'.join(names)}`")
+
+    def call(self, name: str) -> Spelled:
+        """Return what a status function says of what came before."""
+        self.asked = True
+        if name == "always":
+            return TRUE
+        if name == "cancelled":
+            self.note("cancelled", "nothing starts after a cancel but `finally`: `cancelled()` is false")
+            return FALSE
+        failed = self._failed()
+        return failed if name == "failure" else negated(failed)
+
+    def _failed(self) -> Spelled:
+        jobs = [self.job] if self.step_level else self.job.behind()
+        text = " or ".join(filter(None, (job.failed() for job in jobs)))
+        return Spelled(text=text, kind="boolean", level=OR) if text else FALSE
+
+    def compared(self, sign: str, first: Tree, second: Tree) -> Spelled | None:
+        """Return how a result is compared with a word; None for any other comparison."""
+        for one, other in ((first, second), (second, first)):
+            if sign not in ("==", "!=") or one[0] != "path" or other[0] != "const":
+                continue
+            found = self._result(one[1], str(other[1]))
+            if found is not None:
+                return found if sign == "==" else negated(found)
+        return None
+
+    def _result(self, names: tuple[str, ...], word: str) -> Spelled | None:
+        if len(names) != 3:
+            return None
+        if names[0] == "needs" and names[2] == "result":
+            return _job_ended(self._needed(names[1]), word)
+        if names[0] == "steps" and names[2] in ("outcome", "conclusion"):
+            return self._step_ended(names, word)
+        return None
+
+    def _step_ended(self, names: tuple[str, ...], word: str) -> Spelled:
+        step = self.job.ids.get(names[1].lower())
+        if step is None:
+            return (
+                const(word == "success") if names[1].lower() in self.job.dropped else const(word == "skipped")
+            )
+        is_tolerated = names[2] == "conclusion" and step.id in self.job.tolerated
+        status = step_path(step.id, "status")
+        words = {
+            "success": "in ['completed', 'failed']" if is_tolerated else "== 'completed'",
+            "failure": "== 'failed'",
+            "skipped": "in ['skipped', 'blocked']",
+            "cancelled": "== 'cancelled'",
+        }
+        if word not in words or (is_tolerated and word == "failure"):
+            return FALSE
+        return Spelled(text=f"{status} {words[word]}", kind="boolean", level=JOIN - 1)
+
+    def _needed(self, name: str) -> Job:
+        job = self.workflow.jobs.get(name)
+        if job is None or job not in self.job.needs:
+            raise UntranslatableError(
+                "expression", f"`needs.{name}`: the job does not need it, or it is not converted"
+            )
+        return job
+
+    def github(self, names: tuple[str, ...]) -> Spelled:
+        """Return what stands in the context `github`."""
+        name = names[0].lower()
+        if len(names) == 1 and name in _RUN:
+            return Spelled(text=_RUN[name])
+        if len(names) == 1 and name == "job":
+            return const(self.job.name)
+        if len(names) == 1 and name in _VARIABLES:
+            otherwise = "'.'" if name == "workspace" else "''"
+            self.note(
+                "github-context", "what GitHub says of the run (`github.…`) is empty outside of its runner"
+            )
+            return Spelled(text=f"default(env.GITHUB_{name.upper()}, {otherwise})")
+        if name == "event" and len(names) == 3 and names[1] == "inputs":
+            return self.inputs(names[2:])
+        if name == "event" and len(names) > 1:
+            return self._given("_".join(names), f"github.{'.'.join(names)}")
+        if name == "token":
+            raise UntranslatableError("secret", "`github.token` stands where planrun puts no secret in")
+        raise UntranslatableError("expression", f"`github.{'.'.join(names)}`")
+
+    def _given(self, name: str, there: str) -> Spelled:
+        param = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        self.workflow.found.todo(
+            "param", f"`{there}` is not known here; give it as `--param {param}=…`", self.node
+        )
+        self.workflow.param(param, {"type": "string", "default": ""})
+        return Spelled(text=f"params.{param}")
+
+    def inputs(self, names: tuple[str, ...]) -> Spelled:
+        """Return what an input of the workflow is: a parameter."""
+        if len(names) == 1 and names[0].lower() in self.workflow.inputs:
+            param = self.workflow.inputs[names[0].lower()]
+            kind = str(self.workflow.plan.params[param].get("type", "string"))
+            return Spelled(text=f"params.{param}", kind="number" if kind in ("number", "integer") else kind)
+        return self._given("_".join(names), f"inputs.{'.'.join(names)}")
+
+    def vars(self, names: tuple[str, ...]) -> Spelled:
+        """Return what a variable of the repository is: a parameter."""
+        return self._given(f"vars_{'_'.join(names)}", f"vars.{'.'.join(names)}")
+
+    def environment(self, names: tuple[str, ...]) -> Spelled:
+        """Return what a variable is; one that is put together is put together here, too."""
+        name = names[0]
+        if name in self.job.exported:
+            return Spelled(text=self.job.exported[name])
+        for level in self.env:
+            if name in level:
+                return self._variable(name, text_of(level[name]))
+        return Spelled(text=f"default(env.{name}, '')") if _OUTPUT.match(name) else const("")
+
+    def _variable(self, name: str, text: str) -> Spelled:
+        if "${{" not in text:
+            return Spelled(text=f"env.{name}")
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            raise UntranslatableError("expression", f"`env.{name}` is put together from itself")
+        try:
+            parts = [
+                const(piece) if isinstance(piece, str) else spell(piece, self) for piece in pieces_of(text)
+            ]
+        except NotAnExpressionError as error:
+            raise UntranslatableError("expression", f"`env.{name}`: {error}") from None
+        finally:
+            self._nesting -= 1
+        if len(parts) == 1:
+            only = parts[0]
+            return (
+                only if only.kind == "string" else Spelled(text=f"{only.within(JOIN + 1)} ~ ''", level=JOIN)
+            )
+        return Spelled(text=" ~ ".join(part.within(JOIN + 1) for part in parts), level=JOIN)
+
+    def matrix(self, names: tuple[str, ...]) -> Spelled:
+        """Return what a name of the matrix is."""
+        if self.job.matrix is None:
+            raise UntranslatableError(
+                "matrix", f"`matrix.{'.'.join(names)}`: the job has no matrix that was kept"
+            )
+        return self.job.matrix.read(names)
+
+    def runner(self, names: tuple[str, ...]) -> Spelled:
+        """Return what the runner is: a machine with Linux."""
+        name = names[0].lower()
+        if name == "os":
+            self.note("runner-os", "`runner.os` is taken to be Linux")
+            return const("Linux")
+        otherwise = {"arch": "X64", "temp": "/tmp", "tool_cache": "/tmp", "name": "local", "debug": ""}  # noqa: S108
+        if name not in otherwise:
+            raise UntranslatableError("expression", f"`runner.{name}`")
+        return Spelled(text=f"default(env.RUNNER_{name.upper()}, {const(otherwise[name]).text})")
+
+    def needs(self, names: tuple[str, ...]) -> Spelled:
+        """Return an output or the result of a job that is needed."""
+        job = self._needed(names[0])
+        if len(names) == 2 and names[1] == "result":
+            parts = [f"'{word}' if {_job_ended(job, word).text} else " for word in _RESULTS[:2]]
+            return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
+        if len(names) != 3 or names[1] != "outputs":
+            raise UntranslatableError("expression", f"`needs.{'.'.join(names)}`")
+        if job.matrix is not None:
+            raise UntranslatableError(
+                "matrix-outputs", f"`needs.{'.'.join(names)}`: of a matrix the last to end counts there"
+            )
+        node = job.outputs.get(names[2])
+        if node is None:
+            return const("")
+        return PlaceNames(self.workflow, job, node, (job.env, self.workflow.env))._variable(
+            names[2], text_of(node)
+        )
+
+    def steps(self, names: tuple[str, ...]) -> Spelled:
+        """Return an output of an earlier step."""
+        name = names[0].lower()
+        if len(names) == 2 and names[1] in ("outcome", "conclusion"):
+            parts = [
+                f"'{word}' if {self._step_ended(('steps', *names), word).text} else " for word in _RESULTS[:2]
+            ]
+            return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
+        if len(names) != 3 or names[1] != "outputs":
+            raise UntranslatableError("expression", f"`steps.{'.'.join(names)}`")
+        if self.job.matrix is not None:
+            raise UntranslatableError(
+                "matrix-outputs", f"`steps.{'.'.join(names)}`: an output of the same instance"
+            )
+        step = self.job.ids.get(name)
+        if step is None or "run" not in step.keys:
+            raise UntranslatableError(
+                "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
+            )
+        if not _OUTPUT.match(names[2]):
+            raise UntranslatableError("output-name", f"an output of a plan cannot be called `{names[2]}`")
+        declare_outputs(step, [names[2]])
+        return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
+
+    def own_job(self, names: tuple[str, ...]) -> Spelled:
+        """Return how the job stands."""
+        if names != ("status",):
+            raise UntranslatableError("expression", f"`job.{'.'.join(names)}`")
+        self.asked = True
+        failed = self._failed()
+        return Spelled(text=f"'failure' if {failed.text} else 'success'", level=CHOICE)
+
+    def secret(self, names: tuple[str, ...]) -> Spelled:
+        """Refuse a secret where none can be."""
+        raise UntranslatableError("secret", f"`secrets.{names[0]}` stands where planrun puts no secret in")
+
+
+_READERS: dict[str, Callable[[PlaceNames, tuple[str, ...]], Spelled]] = {
+    "github": PlaceNames.github,
+    "env": PlaceNames.environment,
+    "inputs": PlaceNames.inputs,
+    "job": PlaceNames.own_job,
+    "matrix": PlaceNames.matrix,
+    "needs": PlaceNames.needs,
+    "runner": PlaceNames.runner,
+    "secrets": PlaceNames.secret,
+    "steps": PlaceNames.steps,
+    "vars": PlaceNames.vars,
+}
+
+
+def _job_ended(job: Job, word: str) -> Spelled:
+    """Return whether a job ended so."""
+    failed = job.failed()
+    done = " and ".join(
+        f"{step_path(step.id, 'status')} == 'completed'" for step in job.tips if step.id in job.plain
+    )
+    first = step_path((job.anchor or job.made[0].id), "status")
+    if word == "failure":
+        return Spelled(text=failed, kind="boolean", level=OR) if failed else FALSE
+    if word == "success":
+        if not done:
+            return negated(Spelled(text=failed, kind="boolean", level=OR))
+        return Spelled(text=done, kind="boolean", level=AND)
+    if word == "skipped":
+        return Spelled(text=f"{first} in ['skipped', 'blocked']", kind="boolean", level=JOIN - 1)
+    return FALSE
+
+
+def declare_outputs(step: DraftStep, names: list[str]) -> None:
+    """Declare outputs of a step, each with the nothing that GitHub reads where there is none."""
+    declared = step.keys.setdefault("outputs", {})
+    for name in names:
+        declared.setdefault(name, {"type": "string", "default": ""})

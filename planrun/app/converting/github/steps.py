@@ -1,0 +1,209 @@
+"""One step of a job: a script, or an action."""
+
+from __future__ import annotations
+
+import re
+
+from planrun.app.converting.draft import DraftStep, slug, step_path
+from planrun.app.converting.github.actions import Actions
+from planrun.app.converting.github.conditions import apply_condition
+from planrun.app.converting.github.names import PlaceNames, declare_outputs
+from planrun.app.converting.github.scripts import (
+    check_commands,
+    exported_names,
+    is_shell,
+    written_outputs,
+)
+from planrun.app.converting.github.spelling import UntranslatableError
+from planrun.app.converting.github.texts import script, template
+from planrun.app.converting.github.variables import Variables
+from planrun.app.converting.reading import data_of, is_nothing, text_of, truth_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.app.converting.github.facts import Job, Workflow
+    from planrun.source.node import Node
+
+_KNOWN = frozenset((
+    "id", "if", "name", "uses", "run", "shell", "with", "env", "continue-on-error", "timeout-minutes",
+    "working-directory",
+))  # fmt: skip
+# How GitHub starts what `shell` names; `{0}` is a file there, planrun hands the text on.
+SHELLS = {
+    "": "bash -e",
+    "bash": "bash --noprofile --norc -eo pipefail",
+    "sh": "sh -e",
+    "python": "python",
+    "pwsh": "pwsh",
+    "powershell": "powershell",
+}
+
+
+class StepMaking:
+    """Makes the steps of one job, one after the other."""
+
+    def __init__(self, workflow: Workflow, job: Job) -> None:
+        self.workflow = workflow
+        self.job = job
+        self.found = workflow.found
+        self.reader = workflow.reader
+        self.actions = Actions(workflow, job)
+        self.is_single = False
+
+    def make(self, node: Node, position: int) -> DraftStep | None:
+        """Return the step that one of a job becomes, without edges; None when it becomes nothing."""
+        members = self.reader.mapping(node, "a step")
+        list(self.reader.unknown(members, _KNOWN, node, "a step"))
+        own_id = text_of(members.get("id")).lower()
+        env = self.reader.mapping(members.get("env"), "`env`")
+        names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
+        if "uses" in members:
+            step = self._with_action(node, position)
+        elif is_nothing(members.get("run")):
+            self.found.refuse("shape", "a step has `run` or `uses`", node)
+            return None
+        else:
+            step = self._with_script(node, names, position)
+        if step is None:
+            self.job.dropped.add(own_id)
+            return None
+        step.notes = [*self.actions.comments, *step.notes]
+        self.actions.comments = []
+        if own_id:
+            self.job.ids[own_id] = step
+        self._common(step, node, names)
+        return step
+
+    def _name(self, node: Node, position: int) -> str:
+        own = text_of(node.get("id")) or slug(re.sub(r"\$\{\{.*?\}\}", "", text_of(node.get("name"))))
+        if not own and node.get("uses") is not None:
+            own = slug(text_of(node.get("uses")).partition("@")[0].rpartition("/")[2])
+        if self.is_single:
+            return self.workflow.plan.name(self.job.name)
+        return self.workflow.plan.name(f"{self.job.name}.{own or position}")
+
+    def _with_action(self, node: Node, position: int) -> DraftStep | None:
+        plan = self.workflow.plan
+        name = self._name(node, position)
+        step = self.actions.step(node, name)
+        if step is None:
+            plan.give_back(name)
+        return step
+
+    def _with_script(self, node: Node, names: PlaceNames, position: int) -> DraftStep:
+        step = DraftStep(self._name(node, position))
+        text = text_of(node.get("run"))
+        try:
+            self._fill(step, node, names, text)
+        except UntranslatableError as why:
+            step.keys["run"] = text
+            note = self.found.refuse(why.code, why.message, node.key("run"), step.id)
+            step.make_abstract(note)
+        return step
+
+    def _fill(self, step: DraftStep, node: Node, names: PlaceNames, text: str) -> None:
+        """Give a step its script and surroundings; raises UntranslatableError."""
+        check_commands(text)
+        shell = self._shell(node)
+        variables = Variables()
+        for level in (
+            self.workflow.secret_env,
+            *reversed(names.env[:2]),
+        ):  # the others stand at the plan's top
+            variables.read(level, names)
+        if is_shell(shell):
+            text_here, secrets = script(text, names)
+            variables.secrets += secrets
+        else:
+            text_here = template(text, names)
+        step.prelude = list(variables.lines)
+        self._hand_on(step, text)
+        step.keys["run"] = text_here.rstrip("\n") + ("\n" if "\n" in text_here.rstrip("\n") else "")
+        env = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
+        env |= variables.env
+        if env:
+            step.keys["env"] = env
+        if variables.secrets:
+            step.keys["secrets"] = list(dict.fromkeys(variables.secrets))
+            for name in step.keys["secrets"]:
+                self.workflow.plan.secret(name)
+                self._tell_secret(name, node)
+        if shell != SHELLS[""]:
+            step.keys["shell"] = shell
+        folder = node.get("working-directory") or self.job.folder or self.workflow.folder
+        if folder is not None and text_of(folder) not in ("", ".", "./"):
+            step.keys["workdir"] = template(text_of(folder), names)
+
+    def _tell_secret(self, name: str, node: Node) -> None:
+        message = f"the secret {name} is read from planrun's own environment, under this name"
+        self.found.differs("secret", message, node)
+
+    def _shell(self, node: Node) -> str:
+        """Return the words before the script; raises UntranslatableError."""
+        wish = text_of(node.get("shell")) or self.job.shell or self.workflow.shell
+        if wish in SHELLS:
+            return SHELLS[wish]
+        if wish.endswith(" {0}") and "{0}" not in wish[:-4] and "${{" not in wish:
+            return wish[:-4].strip()
+        raise UntranslatableError("shell", f"the shell `{wish}`")
+
+    def _hand_on(self, step: DraftStep, text: str) -> None:
+        """Declare what the script writes for later steps."""
+        names = written_outputs(text)
+        exported = exported_names(text)
+        if (exported or names) and self.job.matrix is not None:
+            if exported:
+                raise UntranslatableError("github-env", "$GITHUB_ENV in a job with a matrix")
+            self.found.differs(
+                "matrix-outputs", "outputs of a job with a matrix are read by no other job", self.job.node
+            )
+        if names:
+            declare_outputs(step, names)
+        if exported:
+            declare_outputs(step, exported)
+            self.job.handing[step.id] = exported
+        if "GITHUB_STEP_SUMMARY" in text:
+            step.prelude.append("GITHUB_STEP_SUMMARY")
+            self.found.differs(
+                "summary", "outside of GitHub what is written to $GITHUB_STEP_SUMMARY is lost", self.job.node
+            )
+        if exported:
+            step.prelude.append("GITHUB_ENV")
+
+    def _common(self, step: DraftStep, node: Node, names: PlaceNames) -> None:
+        """Give a step its title, its time, and what its failure means."""
+        title = " ".join(re.sub(r"\$\{\{\s*(.*?)\s*\}\}", r"\1", text_of(node.get("name"))).split())
+        if title and title.isprintable():
+            step.keys["title"] = title[:200]
+        self._time(step, node.get("timeout-minutes") or self.job.node.get("timeout-minutes"))
+        lenient = node.get("continue-on-error")
+        if lenient is not None and truth_of(lenient) is None:
+            note = self.found.refuse(
+                "continue-on-error", "whether a failure counts is worked out when it runs", lenient
+            )
+            step.notes.append(note)
+        if truth_of(lenient):
+            step.keys["on_failure"] = "continue"
+            self.job.tolerated.add(step.id)
+        elif truth_of(self.job.node.get("continue-on-error")):
+            step.keys["on_failure"] = "skip"
+            self.job.tolerated.add(step.id)
+        apply_condition(step, node.get("if"), names, self.job)
+
+    def _time(self, step: DraftStep, node: Node | None) -> None:
+        if node is None or "validate" in step.keys:
+            return
+        minutes = data_of(node)
+        if isinstance(minutes, (int, float)) and not isinstance(minutes, bool) and 0 < minutes <= 500_000:
+            seconds = round(minutes * 60)
+            step.keys["timeout"] = f"{seconds // 60}m" if seconds % 60 == 0 else f"{max(1, seconds)}s"
+        else:
+            step.notes.append(
+                self.found.todo("timeout", "a time that is worked out when the workflow runs", node, step.id)
+            )
+
+
+def note_exports(job: Job, step: DraftStep) -> None:
+    """Let later steps of a job read what a step hands on."""
+    for name in job.handing.pop(step.id, ()):
+        job.exported[name] = f"default({step_path(step.id, 'outputs')}.{name}, '')"

@@ -1,0 +1,95 @@
+"""Texts with GitHub's expressions as templates of planrun."""
+
+from __future__ import annotations
+
+from planrun.app.converting.github.grammar import NotAnExpressionError
+from planrun.app.converting.github.pieces import pieces_of
+from planrun.app.converting.github.spelling import UntranslatableError, spell
+from planrun.source.quoting import open_quotes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.app.converting.github.names import PlaceNames
+    from planrun.app.converting.github.pieces import Piece
+
+_TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
+
+
+def cut(text: str) -> list[Piece]:
+    """Return the pieces of a text; raises UntranslatableError where one is no expression."""
+    try:
+        return pieces_of(text)
+    except NotAnExpressionError as error:
+        raise UntranslatableError("expression", f"not an expression: {error}") from None
+
+
+def template(text: str, names: PlaceNames) -> str:
+    """Return a text with its expressions in planrun's words; raises UntranslatableError."""
+    found = ""
+    for piece in cut(text):
+        if isinstance(piece, str):
+            found += piece
+            continue
+        spelled = spell(piece, names)
+        shown = _shown(spelled.value) if spelled.is_known else f"${{{{ {spelled.text} }}}}"
+        found = _joined(found, shown)
+    return found
+
+
+def script(text: str, names: PlaceNames) -> tuple[str, list[str]]:
+    """Return a script for a shell with its expressions in planrun's words, and the secrets that it reads.
+
+    A secret becomes a variable of the shell, unless it stands where the shell would not read one.
+    """
+    pieces = cut(text)
+    quotes = open_quotes(pieces) if any(secret_of(piece) for piece in pieces) else []
+    secrets: list[str] = []
+    found, hole = "", -1
+    for piece in pieces:
+        if isinstance(piece, str):
+            found += piece
+            continue
+        hole += 1
+        secret = secret_of(piece)
+        if secret:
+            if quotes[hole] not in ("command", "double", "brace", "member"):
+                raise UntranslatableError(
+                    "secret", f"`secrets.{secret}` stands where the shell reads no variable"
+                )
+            secrets.append(secret)
+            found = _joined(found, f"${{{secret}}}")
+            continue
+        spelled = spell(piece, names)
+        if not spelled.is_known:
+            message = (
+                "a value that is put into a script may hold no characters but letters, digits and ._/@:+=,-"
+            )
+            names.note("value-in-script", f"{message}; any other fails the step")
+        shown = _shown(spelled.value) if spelled.is_known else f"${{{{ {spelled.text} }}}}"
+        found = _joined(found, shown)
+    return found, secrets
+
+
+def secret_of(piece: Piece) -> str:
+    """Return the name of the secret that an expression reads and nothing else; "" for any other."""
+    if isinstance(piece, str) or piece[0] != "path":
+        return ""
+    names = piece[1]
+    if names[0] == "secrets" and len(names) == 2:
+        return str(names[1])
+    return _TOKEN if names == ("github", "token") else ""
+
+
+def _joined(before: str, shown: str) -> str:
+    if before.endswith("$") and shown.startswith("${"):
+        raise UntranslatableError("expression", "`$` right before `${{ … }}` cannot be written in a plan")
+    return before + shown
+
+
+def _shown(value: object) -> str:
+    """Return a value as GitHub puts it into a text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, dict)):
+        raise UntranslatableError("expression", "a list or mapping in the middle of a text")
+    return str(value)
