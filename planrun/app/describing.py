@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model import graph
-from planrun.model.plan import Ask, Decide, Exec, Run, Validate
+from planrun.model.plan import Ask, Decide, Exec, Run, Tool, Validate
 from planrun.reports.clean import line
 
 TYPE_CHECKING = False
@@ -101,11 +101,35 @@ def action(step: Step) -> str:
         return written(what.script)
     if isinstance(what, Exec):
         return " ".join([_word(written(argument)) for argument in what.argv])
+    if isinstance(what, Tool):
+        return called(what.name, written_args(what.args))
     if isinstance(what, Validate):
         return "\n".join([check.source for check in what.checks])
     if isinstance(what, Ask | Decide):
         return "\n".join([written(what.question), *_answers(what)])
     return ""
+
+
+def called(name: str, args: dict[str, Any]) -> str:
+    """Return a call of a tool as people read it: its name, and an argument a line."""
+    from planrun.model.jsontext import dumps  # few plans call tools
+
+    return "\n".join(
+        [name, *(f"  {key}: {value if _is_word(value) else dumps(value)}" for key, value in args.items())]
+    )
+
+
+def written_args(value: Any) -> Any:
+    """Return the arguments of a tool as they stand in the plan, interpolations included."""
+    if isinstance(value, dict):
+        return {name: written_args(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [written_args(part) for part in value]
+    return written(value) if isinstance(value, str | tuple) else value
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and bool(value)
 
 
 def _answers(what: Ask | Decide) -> Iterator[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from planrun.app.describing import action
-from planrun.model.plan import Exec, Run
+from planrun.app.describing import action, called
+from planrun.model.plan import Exec, Run, Tool
 from planrun.policy.deciding import asks_for_commands
 from planrun.risk.actions import of_argv, of_script
+from planrun.risk.calls import of_call
 from planrun.risk.classify import Risk, Setting
 from planrun.risk.levels import HIGH, rank
 from planrun.source.risks import commands_of
@@ -65,6 +66,8 @@ def as_started(
 
 def _text(step: Step, job: Job) -> str:
     """Return what is about to be read or started, also where it is too long to be an argument."""
+    if isinstance(step.action, Tool):
+        return called(job.call["name"], job.call["args"])
     if not isinstance(step.action, Run):
         return " ".join(job.argv)
     if not _is_in_file(job):
@@ -129,6 +132,8 @@ def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Ri
         places=(output, f"{place.rundir}/work/{step.folder or step.id}/"),
         workspace=place.workspace,
     )
+    if isinstance(step.action, Tool):
+        return of_call(job.call["name"], job.call["args"], env, setting)
     if isinstance(step.action, Exec):
         return of_argv(job.argv, env, setting)
     if _is_in_file(job):

@@ -10,7 +10,7 @@ from planrun.app.judging import facts_of_commands
 from planrun.app.policies import facts_of, layers_of, recorded
 from planrun.app.settings import ci_context
 from planrun.errors import EvaluationError
-from planrun.model.plan import Ask, Decide, Exec, Run
+from planrun.model.plan import Ask, Decide, Exec, Run, Tool
 from planrun.model.record import Record
 from planrun.policy.deciding import decide, decisions, in_force, matches
 from planrun.reports.policies import RiskTotals, layers_told
@@ -123,6 +123,8 @@ class Outlook:
             changes["action"] = action.but(script=self._text(action.script, is_script=True))
         elif isinstance(action, Exec):
             changes["action"] = action.but(argv=tuple([self._text(word) for word in action.argv]))
+        elif isinstance(action, Tool):
+            changes["action"] = action.but(args=self._args(action.args))
         if step.workdir is not None:
             changes["workdir"] = self._text(step.workdir)
         fields = {name: value for name, value in vars(step).items() if name not in _FOUND}
@@ -130,6 +132,14 @@ class Outlook:
 
     def _filled(self, texts: Mapping[str, Text]) -> dict[str, Text]:
         return {name: self._text(text) for name, text in texts.items()}
+
+    def _args(self, value: Any) -> Any:
+        """Return arguments of a tool with what is known put in."""
+        if isinstance(value, dict):
+            return {name: self._args(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self._args(part) for part in value]
+        return self._text(value) if isinstance(value, tuple) else value
 
     def _text(self, text: Text, *, is_script: bool = False) -> Text:
         """Return a text with what is known put in; the text itself when that is all of it."""

@@ -92,7 +92,7 @@ def _row(step: Step, deed: str) -> str:
         name + (" (finally)" if step.section == "finally" else ""),
         _deed(step, deed),
         inline(", ".join(map(edge, step.edges)), 200) or "-",
-        duration(round(worst(step))) if step.kind in ("run", "exec", "validate") else "-",
+        duration(round(worst(step))) if step.kind in ("run", "exec", "tool", "validate") else "-",
         inline(f"{step.risk}: {step.risk_reason}" if step.risk_reason else step.risk, 200),
     )
     return f"| {' | '.join(cells)} |\n"

@@ -24,6 +24,7 @@ VERBS: dict[str, str] = {
     "expand": "expanding:expand",
     "classify": "classifying:classify",
     "convert": "converting:convert",
+    "tools": "toolkit:tools",
     "lock": "approving:lock",
     "schema": "beginning:schema",
     "execute": "executing:execute",

@@ -53,6 +53,7 @@ Plans:
   expand PLAN         make its abstract steps concrete, for review
   classify TEXT       whether a task is simple, medium or complex, and why
   convert FILE        make a plan of a workflow, a Taskfile or a Dagu file
+  tools [NAME]        the tools that a plan can call, and their arguments
   lock PLAN           write down what was reviewed, for execute --locked
   schema [NAME]       print the JSON Schema of plans, for editors
 

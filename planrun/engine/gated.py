@@ -39,7 +39,7 @@ class GatedScheduler(Scheduler):
             return
         attempt = len(self.state.steps[step.id].attempts) + 1
         prepared = None
-        if step.kind in ("run", "exec"):
+        if step.kind in ("run", "exec", "tool"):
             prepared = self.rooms.steps.prepare(step, attempt, self.state)
             if prepared.job is None:  # it cannot run, whatever anybody says
                 self._begin(step, attempt, prepared)

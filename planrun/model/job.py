@@ -24,6 +24,7 @@ class Job(Record):
     log: str  # stdout and stderr go here; its folder is made by the executor when missing
     timeout: float
     idle_timeout: float | None = None
+    call: dict[str, Any] = {}  # noqa: RUF012 - never written; of a tool: its name, and args
     scripts: tuple[Script, ...] = ()  # put in place before it starts, and taken away when it ended
 
 
@@ -59,6 +60,7 @@ class Outcome(Record):
     notes: tuple[str, ...] = ()  # e.g. "1 background process ended"
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()  # of a validate step: name, ok, message
+    tools: tuple[dict[str, Any], ...] = ()  # that were called: id, name, args (shortened), ok, duration
     tail: str = ""  # the last output of a failed attempt: what its error is classified by
 
 
@@ -107,7 +109,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "reason": outcome.reason,
         "duration": round(outcome.duration, 4),
     }
-    for name in ("exit_code", "log_bytes", "outputs", "checks", "notes"):
+    for name in ("exit_code", "log_bytes", "outputs", "checks", "tools", "notes"):
         if name in known:
             fields[name] = known[name]
     if failure:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planrun.model.llm import Llm
     from planrun.model.policy import Origin, Policy
 
-    Kind = Literal["run", "exec", "validate", "ask", "decide", "abstract", "group"]
+    Kind = Literal["run", "exec", "tool", "validate", "ask", "decide", "abstract", "group"]
     Section = Literal["steps", "finally", "rollback"]
     # An expression tree or a template made by `planrun.expressions`: nested tuples, opaque here.
     Tree = tuple[Any, ...]
@@ -70,6 +70,23 @@ class Exec(Record):
     """A program with its arguments; no shell."""
 
     argv: tuple[Text, ...]
+
+
+class Tool(Record):
+    """A call of a tool; its process starts with planrun, and not with a program of the machine.
+
+    `name` and the keys of `args` are those of `planrun.model.tools`; in `args`, at any depth, a tuple is a template.
+    """
+
+    name: str
+    args: dict[str, Any]
+    version: int = 1  # of the tool
+
+
+class Shell(Run):
+    """A call of the tool `shell`: it is the script that its commands are."""
+
+    name = "shell"
 
 
 class Validate(Record):
@@ -149,7 +166,7 @@ class Step(Record):
     """One step with everything the engine needs to know."""
 
     id: str
-    action: Run | Exec | Validate | Ask | Decide | Abstract | Group
+    action: Run | Exec | Tool | Validate | Ask | Decide | Abstract | Group
     kind: Kind
     section: Section = "steps"
     title: str = ""

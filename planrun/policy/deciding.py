@@ -157,6 +157,8 @@ def matches(rule: Rule, facts: Facts) -> bool:
 
 def _tools(rule: Rule, step: Step) -> tuple[str, ...]:
     """Return what a step is called by rules: a `run` is a `shell`, too, where that takes something away."""
+    if step.kind == "tool":
+        return (step.kind, getattr(step.action, "name", ""))
     return (step.kind, "shell") if step.kind == "run" and rule.verb != "allow" else (step.kind,)
 
 

@@ -197,14 +197,15 @@ def _attempt(attempt: AttemptState) -> str:
     if ended is None:
         body = '"reason":"","exit_code":null'
         times = '"ended_at":null,"duration_s":null'
-        error, usage = "null", _NO_USAGE
+        error, usage, tools = "null", _NO_USAGE, "[]"
     else:
         code = ended.exit_code
         body = f'"reason":{quote(ended.reason)},"exit_code":{"null" if code is None else code}'
         times = f'"ended_at":"{ended.at}","duration_s":{number(ended.duration)}'
         error = dumps(ended.error) if ended.error else "null"
         usage = _NO_USAGE if not ended.usage else dumps({name: ended.usage.get(name, 0) for name in _USAGE})
+        tools = dumps(ended.tools) if ended.tools else "[]"
     return (
         f'{{"n":{attempt.n},"status":"{attempt.status}",{body},"started_at":"{started.at}",{times},'
-        f'"log":{log},"error":{error},"usage":{usage},"tools":[],"files":[],"resources":[]}}'
+        f'"log":{log},"error":{error},"usage":{usage},"tools":{tools},"files":[],"resources":[]}}'
     )

@@ -23,7 +23,7 @@ def of_script(script: str, shell: Sequence[str], env: Mapping[str, str | None], 
     """Return the class of a script for a shell; see `of_argv`. `shell` is the argv before the script, `-c` included."""
     if shell and not reads_bash(shell):
         return _high(f"inline code of {shell[0]}, which is not looked into")
-    return _in(env, setting) or classify(script, setting)
+    return of_environment(env, setting) or classify(script, setting)
 
 
 def of_argv(argv: tuple[str, ...], env: Mapping[str, str | None], setting: Setting) -> Risk:
@@ -31,7 +31,7 @@ def of_argv(argv: tuple[str, ...], env: Mapping[str, str | None], setting: Setti
 
     `env` are the variables that are set for it, None for a value that is not known yet.
     """
-    return _in(env, setting) or classify_argv(argv, setting)
+    return of_environment(env, setting) or classify_argv(argv, setting)
 
 
 def reads_bash(shell: Sequence[str]) -> bool:
@@ -58,7 +58,7 @@ def reads_bash(shell: Sequence[str]) -> bool:
     return not takes_mode
 
 
-def _in(env: Mapping[str, str | None], setting: Setting) -> Risk | None:
+def of_environment(env: Mapping[str, str | None], setting: Setting) -> Risk | None:
     """Return the class of an environment; None when nothing stands against it."""
     ground = ground_of(setting)
     for name, value in env.items():

@@ -8,7 +8,7 @@ file do not show in it. (JSON would be read by more, and costs ten times as much
 
 from __future__ import annotations
 
-from planrun.model.plan import Check, Run, Step
+from planrun.model.plan import Check, Run, Step, Tool
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -105,7 +105,18 @@ def _edges(edges: tuple[Edge, ...]) -> list[str]:
 
 
 def _action(action: Record) -> dict[str, Any]:
+    if isinstance(action, Tool):
+        return {"": "Tool", "name": action.name, "version": action.version, "args": _arguments(action.args)}
     return {"": "Run", "script": _text(action.script)} if isinstance(action, Run) else _record(action)
+
+
+def _arguments(value: Any) -> Any:
+    """Return arguments of a tool, in which templates may stand at any depth."""
+    if isinstance(value, dict):
+        return {name: _arguments(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [_arguments(item) for item in value]
+    return {"": _text(value)} if isinstance(value, tuple) else value
 
 
 def _params(params: tuple[Param, ...]) -> list[Any]:

@@ -247,6 +247,13 @@ class Compiler:
         elif "exec" in keys:
             fields["kind"] = "exec"
             fields["action"] = Exec(argv=self.words(keys["exec"]))
+        elif "tool" in keys:
+            from planrun.source.toolbox import call  # few plans call tools
+
+            fields["kind"] = "tool"
+            fields["action"] = call(keys["tool"], keys.get("args"), self.formulas)
+            if self.outputs.get(fields["id"]):
+                fields["outputs"] = self.outputs[fields["id"]]
         elif "validate" in keys:
             fields["kind"] = "validate"
             checks = [

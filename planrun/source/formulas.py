@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OPEN = "${{"
 _OTHERS = frozenset(
-    ("condition", "exec", "env", "env_file", "workdir", "validate", "ask", "decide")
+    ("condition", "exec", "tool", "env", "env_file", "workdir", "validate", "ask", "decide")
 )  # besides `run`
 BARE = ("condition", "that", "when")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
@@ -173,6 +173,24 @@ def _of_step(draft: Draft) -> Iterator[tuple[Node, str]]:
     for key in ("ask", "decide"):
         if key in keys:
             yield from _of_gate(keys[key])
+    yield from _of_call(keys)
+
+
+def _of_call(keys: dict[str, Node]) -> Iterator[tuple[Node, str]]:
+    name = keys["tool"].value if "tool" in keys and keys["tool"].kind == SCALAR else ""
+    if not name:
+        return
+    from planrun.model.tools import is_script  # few plans call tools
+
+    for key, node in members(keys.get("args")):
+        kind = "script" if is_script(name, key) else "text"
+        waiting = [node]
+        while waiting:
+            part = waiting.pop()
+            if part.kind == SCALAR:
+                yield part, kind
+            else:
+                waiting += reversed([*(part.value.values() if part.kind == MAPPING else part.value)])
 
 
 def _of_gate(node: Node) -> Iterator[tuple[Node, str]]:

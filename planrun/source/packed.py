@@ -20,7 +20,9 @@ from planrun.model.plan import (
     Plan,
     Retry,
     Run,
+    Shell,
     Step,
+    Tool,
     Validate,
 )
 
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
 
     from planrun.model.policy import Policy
 
-_ACTIONS: dict[str, type[Run | Exec | Validate | Ask | Decide | Abstract | Group]] = {
+_ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract | Group]] = {
     "run": Run,
     "exec": Exec,
+    "tool": Tool,
     "validate": Validate,
     "ask": Ask,
     "decide": Decide,
@@ -107,7 +110,8 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
     elif "template" in action:
         action["template"] = action["template"] and _unpack_step(action["template"], edges)
         action["params"] = tuple([Param(**param) for param in action["params"]])
-    fields["action"] = _ACTIONS[fields["kind"]](**action)
+    kind = Shell if fields["kind"] == "tool" and "script" in action else _ACTIONS[fields["kind"]]
+    fields["action"] = kind(**action)
     if "edges" in fields:
         fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
     if "retries" in fields:

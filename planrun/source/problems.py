@@ -84,6 +84,8 @@ CODES: dict[str, str] = {
     "E252": "a key that means nothing for a question",
     "E253": "an answer that nobody asks for",
     "E260": "a risk below the one that was found",
+    "E270": "no such tool",
+    "E271": "a key that means nothing for a tool",
     "W301": "nothing is filled in here",
     "W302": "quoting that may not protect",
     "W303": "a rule that changes nothing",

@@ -7,7 +7,7 @@ meanwhile, since where they will be is not known, and must not matter.
 
 from __future__ import annotations
 
-from planrun.model.plan import Exec, Run
+from planrun.model.plan import Exec, Run, Tool
 from planrun.risk.actions import of_argv, of_script
 from planrun.risk.classify import Setting
 from planrun.risk.levels import rank
@@ -15,7 +15,7 @@ from planrun.risk.tokens import HOLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.model.plan import Step, Text, Tree
@@ -61,14 +61,14 @@ class Risks:
         if fields["kind"] == "abstract":
             return {}
         action = fields["action"]
-        found = self._action(action, fields) if isinstance(action, Run | Exec) else NO_PROCESS
+        found = self._action(action, fields) if isinstance(action, Run | Exec | Tool) else NO_PROCESS
         declared = fields.get("declared_risk")
         if declared and rank(declared) > rank(found["risk"]):
             return {**found, "risk": declared, "risk_reason": "the plan declares it"}
         return found
 
-    def _action(self, action: Run | Exec, fields: Mapping[str, Any]) -> dict[str, Any]:
-        text = (action.script,) if isinstance(action, Run) else action.argv
+    def _action(self, action: Run | Exec | Tool, fields: Mapping[str, Any]) -> dict[str, Any]:
+        text = _texts_of(action)
         env: Mapping[str, Text] = fields.get("env", {})
         workdir, shell, files = fields.get("workdir", ""), fields.get("shell", ()), "env_file" in fields
         key = (action.__class__, text, shell, workdir, files, *env.items())
@@ -76,9 +76,7 @@ class Risks:
         if found is None and not self._affords(text, env):
             return {"risk": "high", "risk_reason": TOO_MUCH, "effects": ("unknown",), "open_risk": True}
         if found is None:
-            found = self._known[key] = self._found(
-                text, (shell, workdir, files, env), script=isinstance(action, Run)
-            )
+            found = self._known[key] = self._found(action, (shell, workdir, files, env))
         return found
 
     def _affords(self, text: tuple[Text, ...], env: Mapping[str, Text]) -> bool:
@@ -89,11 +87,10 @@ class Risks:
 
     def _found(
         self,
-        text: tuple[Text, ...],
+        action: Run | Exec | Tool,
         surroundings: tuple[tuple[str, ...], Text, bool, Mapping[str, Text]],
-        *,
-        script: bool,
     ) -> dict[str, Any]:
+        text, script = _texts_of(action), isinstance(action, Run)
         shell, workdir, reads_files, own = surroundings
         words = tuple([_filled(word, script=script) for word in text])
         folder = _filled(workdir)
@@ -102,7 +99,10 @@ class Risks:
             setting = Setting(variables={})
         cwd = _NOWHERE if _has_hole(folder) or _NAME in folder else folder
         setting = setting.but(cwd=cwd) if cwd else setting
-        risk = of_script(words[0], shell, env, setting) if script else of_argv(words, env, setting)
+        if isinstance(action, Tool):
+            risk = _of_tool(action, env, setting)
+        else:
+            risk = of_script(words[0], shell, env, setting) if script else of_argv(words, env, setting)
         fields: dict[str, Any] = {"risk": risk.level, "risk_reason": readable(risk.reason)}
         if risk.effects:
             fields["effects"] = risk.effects
@@ -132,7 +132,40 @@ def commands_of(step: Step) -> Risk | None:
         return of_script(_filled(step.action.script, script=True), step.shell, {}, Setting(variables=_OWN))
     if isinstance(step.action, Exec):
         return of_argv(tuple([_filled(word) for word in step.action.argv]), {}, Setting(variables=_OWN))
+    if isinstance(step.action, Tool):
+        return _of_tool(step.action, {}, Setting(variables=_OWN))
     return None
+
+
+def _of_tool(action: Tool, env: Mapping[str, str | None], setting: Setting) -> Risk:
+    from planrun.risk.calls import of_call  # few plans call tools
+
+    return of_call(action.name, _filled_args(action.args), env, setting)
+
+
+def _texts_of(action: Run | Exec | Tool) -> tuple[Text, ...]:
+    """Return the texts that say what an action does."""
+    if isinstance(action, Tool):
+        return (action.name, *_texts_in(action.args))
+    return (action.script,) if isinstance(action, Run) else action.argv
+
+
+def _texts_in(value: Any) -> Iterator[Text]:
+    """Yield every text of data, names included, and other values as Python writes them."""
+    if isinstance(value, dict | list):
+        for part in value.items() if isinstance(value, dict) else value:
+            yield from _texts_in(list(part) if isinstance(value, dict) else part)
+    else:
+        yield value if isinstance(value, str | tuple) else repr(value)
+
+
+def _filled_args(value: Any) -> Any:
+    """Return the arguments of a tool with placeholders for what is not known."""
+    if isinstance(value, dict):
+        return {name: _filled_args(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_filled_args(part) for part in value]
+    return _filled(value) if isinstance(value, tuple) else value
 
 
 def _uses(words: tuple[str, ...], env: Mapping[str, str | None]) -> bool:

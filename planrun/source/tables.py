@@ -331,7 +331,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
     "Plan": ("agents",),
-    "Step": ("tool", "args", "agent", "uses", "with", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
+    "Step": ("agent", "uses", "with", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

@@ -58,6 +58,10 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         if "outputs" in draft.keys
     }
     gates = _gates(outline, outputs)
+    if any(["tool" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
+        from planrun.source.toolbox import check_tools  # few plans call tools
+
+        check_tools(outline, formulas, outputs)
     if formulas.listed:
         _check_formulas(formulas, params, outputs)
     if gates:

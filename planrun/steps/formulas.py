@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.plan import Ask, Decide, Exec, Run, Validate
+from planrun.model.plan import Ask, Decide, Exec, Run, Tool, Validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ def formulas(step: Step) -> Iterator[Any]:
         yield action.script
     elif isinstance(action, Exec):
         yield from action.argv
+    elif isinstance(action, Tool):
+        yield from texts_in(action.args)
     elif isinstance(action, Validate):
         for check in action.checks:
             yield from _of_check(check.kind, check.value)
@@ -31,6 +33,15 @@ def formulas(step: Step) -> Iterator[Any]:
     yield from (*step.env.values(), *step.env_file)
     if step.workdir is not None:
         yield step.workdir
+
+
+def texts_in(value: Any) -> Iterator[Any]:
+    """Yield the templates and texts in the arguments of a tool."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(part)
+    elif isinstance(value, str | tuple):
+        yield value
 
 
 def _of_check(kind: str, value: Any) -> Iterator[Any]:

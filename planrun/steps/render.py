@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import EvaluationError
-from planrun.model.plan import Exec, Run
+from planrun.model.plan import Exec, Run, Tool
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 from planrun.steps.environment import parse_env_file, read_env_file
@@ -39,6 +39,7 @@ class Recipe(Record):
     env: dict[str, str]  # what the plan adds to the caller's
     workdir: str
     script: str | None = None
+    call: dict[str, Any] = {}  # noqa: RUF012 - never written; of a tool: its name, and args
 
     def fingerprint(self, command: str = "argv") -> str:
         """What decides what the step does, in parts of 128 bits: `argv:…`, then `env:…` and `workdir:…` if any.
@@ -83,7 +84,7 @@ def is_literal(step: Step) -> bool:
 
 
 def render_step(step: Step, plan: Plan, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
-    """Fill every value of a `run` or `exec` step in; raises EvaluationError."""
+    """Fill in every value of a step that is a process; raises EvaluationError."""
     return render_action(step, scope, shell).but(env=added_environment(step, plan, scope))
 
 
@@ -91,15 +92,21 @@ def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...] = BA
     """Fill in what a step does and where, without its environment; raises EvaluationError."""
     action = step.action
     script = None
+    fields: dict[str, Any] = {}
     if isinstance(action, Run):
         script = _script(action.script, scope)
         argv: tuple[str, ...] = (*shell_words(step.shell, shell), script)
     elif isinstance(action, Exec):
         argv = tuple([_argument(word, scope) for word in action.argv])
+    elif isinstance(action, Tool):
+        from planrun.steps.tools import called, words_of  # few plans call tools
+
+        fields["call"] = called(action, scope)
+        argv = words_of(action, fields["call"])
     else:
         raise EvaluationError("the step has nothing to execute")
     workdir = "" if step.workdir is None else _argument(step.workdir, scope)
-    return Recipe(argv=argv, env={}, workdir=workdir, script=script)
+    return Recipe(argv=argv, env={}, workdir=workdir, script=script, **fields)
 
 
 def added_environment(step: Step, plan: Plan, scope: dict[str, Any]) -> dict[str, str]:

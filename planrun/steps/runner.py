@@ -7,7 +7,7 @@ import time
 
 from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
-from planrun.model.plan import Validate
+from planrun.model.plan import Shell, Validate
 from planrun.model.record import Record
 from planrun.steps.outputs import SCRIPT, OutputError, forget_outputs, keep_outputs, read_outputs
 from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, is_literal, render_step
@@ -163,6 +163,10 @@ class Steps:
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
         concluded = self._concluded(step, job, outcome)
+        if job.call:
+            from planrun.steps.tools import record_of  # as above
+
+            concluded = concluded.but(tools=(record_of(job, concluded, self.place.masks),))
         if self.place.masks:
             forget_outputs(self._output_file(step, job.attempt))
         elif outcome.status != "completed":
@@ -227,6 +231,14 @@ class Steps:
         argv = recipe.argv
         if recipe.script is not None and len(recipe.script) > MAX_ARGUMENT // 4:
             argv = self._through_file(step, attempt, recipe)
+        fields: dict[str, Any] = {}
+        if recipe.call:
+            from planrun.steps.tools import process_of  # few plans call tools
+
+            argv = process_of(recipe.call, self._output_file(step.id, attempt) + SCRIPT)
+            fields["call"] = recipe.call
+        elif isinstance(step.action, Shell):
+            fields["call"] = {"name": step.action.name, "args": {"command": recipe.script}}
         return Job(
             step=step.id,
             attempt=attempt,
@@ -236,6 +248,7 @@ class Steps:
             log=f"{self._logs}/{step.folder or step.id}/{attempt}.log",
             timeout=step.timeout,
             idle_timeout=step.idle_timeout,
+            **fields,
         )
 
     def _through_file(self, step: Step, attempt: int, recipe: Recipe) -> tuple[str, ...]:

@@ -29,15 +29,25 @@ STEPS = "version: 1\nsteps:\n"
             marks=pytest.mark.shows("N-21"),
         ),
         pytest.param(
+            STEPS + "  - {id: a, tool: }\n",
+            'plan.yml:3:13: error[E103]: "tool" in step "a" has no value',
+            marks=pytest.mark.shows("N-21"),
+        ),
+        pytest.param(
+            STEPS + "  - {id: a, tool: git.statsu}\n",
+            'plan.yml:3:19: error[E270]: there is no tool "git.statsu", which step "a" calls; did you mean',
+            marks=pytest.mark.shows("N-24"),
+        ),
+        pytest.param(
             "version: 1\nlimits: {max_steps: 1}\nsteps: [{run: 'true'}, {run: 'true'}]\n",
             "plan.yml:2:21: error[E240]: the plan has 2 steps, more than `max_steps` allows",
             marks=pytest.mark.shows("N-01"),
         ),
     ],
-    ids=["kind", "tool", "steps"],
+    ids=["kind", "tool", "name", "catalogue", "steps"],
 )
 def test_a_plan_is_refused_at_its_place(planrun: Command, tmp_path: Path, plan: str, told: str) -> None:
-    """Unknown kinds, a tool step without its tool and too many steps are errors of the file."""
+    """Unknown kinds, a tool step without its tool, unknown tools and too many steps are errors of the file."""
     (tmp_path / "plan.yml").write_text(plan)
     said = planrun("execute", "plan.yml")
     assert (said.returncode, told in said.stderr) == (2, True), said.stderr

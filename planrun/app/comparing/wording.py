@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.app.describing import duration, written
+from planrun.app.describing import duration, written, written_args
 from planrun.expressions.spelling import spell
-from planrun.model.plan import Exec, Run, Validate
+from planrun.model.plan import Exec, Run, Shell, Tool, Validate
 from planrun.model.record import Record
 from planrun.source.canonical import plain
 
@@ -89,8 +89,12 @@ def _words(match: Record) -> dict[str, Any]:
 
 def _action(step: Step) -> dict[str, Any]:
     what = step.action
+    if isinstance(what, Shell):
+        return {"tool": what.name, "args": {"command": written(what.script)}}
     if isinstance(what, Run):
         return {"run": written(what.script)}
+    if isinstance(what, Tool):
+        return {"tool": what.name, "args": written_args(what.args)}
     if isinstance(what, Exec):
         return {"exec": [written(word) for word in what.argv]}
     if isinstance(what, Validate):

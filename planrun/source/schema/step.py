@@ -138,8 +138,8 @@ class Step(Written):
     validate_: Checks | None = key(
         "Checks that must all hold.", [{"files_exist": ["dist"]}], alias="validate"
     )
-    tool: Line | None = later("A registered tool, called by name.", "git.status")
-    args: AnyMapping | None = later("The arguments of `tool`, by keyword.", {"path": "README.md"})
+    tool: Line | None = key("A tool of planrun, called by name.", "git.status")
+    args: AnyMapping | None = key("The arguments of `tool`, by name.", {"path": "README.md"})
     decide: Decide | None = key(
         "A decision that somebody takes.", {"question": "Which store?", "options": [{"label": "redis"}]}
     )

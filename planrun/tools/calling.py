@@ -1,0 +1,100 @@
+"""One call: its arguments read and checked, the tool run, its outputs handed on."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.model.toolargs import faults, place
+from planrun.model.tools import CATALOGUE
+from planrun.tools.refusal import Refusal
+from planrun.tools.results import hand_on
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.tools.ground import Ground
+
+# Tool -> the module that has it. Each is loaded for its own tools alone.
+_HOMES = {
+    "git.status": "git",
+    "git.diff": "git",
+    "git.commit": "commits",
+    "git.apply_patch": "patches",
+    "file.read": "files",
+    "file.write": "files",
+    "file.replace": "files",
+    "file.copy": "files",
+    "file.move": "folders",
+    "file.remove": "folders",
+    "file.mkdir": "folders",
+    "file.glob": "globs",
+    "json_patch": "jsonfiles",
+}
+_FAILED = 1
+
+
+def main(argv: list[str]) -> int:
+    """Run the tool that the first word names, and return the exit code of the process."""
+    name = argv[0] if argv else ""
+    try:
+        outputs = _run(name, _arguments(argv[1:]))
+        hand_on(os.environ.get("PLANRUN_OUTPUT", ""), outputs)
+    except Refusal as refusal:
+        return _fail(name, str(refusal))
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        return _fail(name, f"{error.strerror or error}{where}")
+    except RecursionError:
+        return _fail(name, "it is nested too deeply")
+    return 0
+
+
+def _run(name: str, args: dict[str, Any]) -> dict[str, Any]:
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise Refusal(f"there is no tool {name}")
+    spec = CATALOGUE[name]
+    for fault in faults(spec, args):
+        raise Refusal(f"{place(fault.path)} {fault.message}")
+    module = import_module(f"planrun.tools.{_HOMES[name]}")
+    tool = getattr(module, name.rpartition(".")[2])
+    ground = _ground()
+    try:
+        found: dict[str, Any] = tool(ground, args)
+    finally:
+        ground.close()
+    return found
+
+
+def _ground() -> Ground:
+    from planrun.tools.ground import Ground
+
+    cwd = os.getcwd()
+    return Ground(os.environ.get("PLANRUN_WORKSPACE") or cwd, cwd)
+
+
+def _arguments(words: list[str]) -> dict[str, Any]:
+    """Return the arguments: a JSON text, or `--from FILE SHA256` of one."""
+    import json
+
+    text = words[0] if words else "{}"
+    if text == "--from":
+        with open(words[1], "rb") as file:
+            data = file.read()
+        from planrun.sha256 import sha256
+
+        if sha256(data).hexdigest() != words[2]:
+            raise Refusal("its arguments were changed after it was decided that it may start")
+        text = data.decode()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _fail(name: str, message: str) -> int:
+    sys.stdout.flush()
+    told = " ".join(message.split("\n"))
+    os.write(2, f"{name}: {told}\n".encode("utf-8", "backslashreplace"))
+    return _FAILED

@@ -1,0 +1,262 @@
+"""git.status and git.diff, and how git is started: without anything of the repository's that is a program.
+
+The configuration of the machine and the user counts; what the repository itself configures is whoever wrote it last,
+and the tools that only read must not run it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.model.record import Record
+from planrun.tools.refusal import Refusal
+from planrun.tools.results import listed, plural, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from planrun.tools.ground import Ground
+
+# What of the environment reaches git: who commits, and where the configuration of user and machine is.
+_KEPT = (
+    *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"),
+    *("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT"),
+    *("GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"),
+)
+_KEPT_STARTS = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
+_PLACED = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",  # status would write the index, and run a hook about it
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_EDITOR": "false",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C.UTF-8",
+}
+# Settings that run programs, whoever set them.
+_OFF = (
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", os.devnull),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("commit.gpgSign", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+)
+# The last parts of settings that run a program on the content of files; their names hold that of a driver.
+_DRIVERS = {"filter": ("clean", "smudge", "process"), "diff": ("command", "textconv"), "merge": ("driver",)}
+_OWN = ("local", "worktree")  # the scopes that belong to a repository
+_BLOCK = 1 << 16
+
+
+class Answer(Record):
+    """How git ended, and what it printed."""
+
+    code: int
+    out: bytes
+
+
+class Git:
+    """git in one folder. `hooks`: as a flag, those of the repository run; `drivers`: its filters run."""
+
+    def __init__(self, folder: str, *flags: str) -> None:
+        self._folder = folder
+        off = [pair for pair in _OFF if pair[0] != "core.hooksPath" or "hooks" not in flags]
+        self._env = _environment(off)
+        if "drivers" not in flags:
+            self._env = _environment([*off, *self._drivers()])
+
+    def with_index(self, file: str) -> Git:
+        """Return the same git with another index."""
+        found = Git.__new__(Git)
+        found._folder, found._env = self._folder, {**self._env, "GIT_INDEX_FILE": file}
+        return found
+
+    def ask(self, *words: str, given: bytes | None = None, quietly: object = False) -> Answer:
+        """Run a command of git and return its end; what it complains about goes to the log, unless `quietly`."""
+        argv = ("git", "--no-pager", "--literal-pathspecs", "-C", self._folder, *words)
+        return _run(argv, self._env, given, quietly)
+
+    def need(self, *words: str, given: bytes | None = None) -> bytes:
+        """Return what a command prints; raises Refusal when it fails."""
+        answer = self.ask(*words, given=given)
+        if answer.code:
+            raise Refusal(f"git {words[0]} failed with exit code {answer.code}")
+        return answer.out
+
+    def line(self, *words: str) -> str:
+        """Return the one line that a command prints; empty when it fails."""
+        answer = self.ask(*words, quietly=True)
+        return "" if answer.code else decoded(answer.out).removesuffix("\n")
+
+    def _drivers(self) -> list[tuple[str, str]]:
+        """Return settings that switch off the filters that the repository itself configures."""
+        answer = self.ask("config", "--list", "--show-scope", "--name-only", "-z", quietly=True)
+        words = decoded(answer.out).split("\0")
+        found: dict[str, str] = {}
+        for scope, name in zip(words[::2], words[1::2], strict=False):
+            section, _, rest = name.partition(".")
+            driver, _, last = rest.rpartition(".")
+            if scope in _OWN and driver and last in _DRIVERS.get(section, ()):
+                found[name] = ""
+                if section == "filter":
+                    found[f"filter.{driver}.required"] = "false"
+                say(f"{name} of the repository is not run: what it would change may show as a difference")
+        return list(found.items())
+
+
+def repository(ground: Ground, *flags: str) -> tuple[Git, str]:
+    """Return git in the folder of the step, and the top of its repository; raises Refusal when that is elsewhere."""
+    git = Git(ground.cwd, "drivers", *flags)
+    answer = git.ask("rev-parse", "--show-toplevel")
+    if answer.code:
+        raise Refusal(f"{ground.cwd}: there is no repository that git works with")
+    top = os.path.realpath(decoded(answer.out).removesuffix("\n"))
+    if not (_below(top, ground.top) or _below(ground.top, top)):
+        raise Refusal(f"the repository works in {top}, which is not in the workspace")
+    return (git if "drivers" in flags else Git(ground.cwd, *flags)), top
+
+
+def status(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """Say what differs."""
+    git, _ = repository(ground)
+    untracked = "normal" if args.get("untracked", True) else "no"
+    out = git.need(
+        *("status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"),
+        f"--untracked-files={untracked}",
+    )
+    head, files = _parsed(decoded(out))
+    for state, path in files:
+        say(f"{state} {path}")
+    branch = head.get("branch.head", "")
+    branch = "" if branch == "(detached)" else branch
+    sha = head.get("branch.oid", "")
+    sha = "" if sha == "(initial)" else sha
+    say(
+        f"{branch or 'no branch'}, {plural(len(files), 'file')} changed"
+        if files
+        else f"{branch or sha}: clean"
+    )
+    names = list(dict.fromkeys([path for _, path in files]))
+    return {
+        "branch": branch,
+        "sha": sha,
+        "clean": not names,
+        "changed": len(names),
+        "files": listed(names),
+    }
+
+
+def diff(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """Print a patch."""
+    from planrun.tools.folders import each
+    from planrun.tools.ground import words_of
+
+    git, _ = repository(ground)
+    words = ["--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=dirty", "--no-color"]
+    words += ["--cached"] * bool(args.get("staged", False))
+    if "base" in args:
+        words.append(revision(git, args["base"]))
+    paths = ["/".join(words_of(path)) for path in each(args.get("paths", []))]
+    names = decoded(git.need("diff", "--name-only", "-z", *words, "--", *paths)).split("\0")
+    patch = git.need("diff", *words, "--", *paths)
+    sys.stdout.flush()
+    _write_all(1, patch)
+    files = [name for name in names if name]
+    return {"changed": len(files), "files": listed(files), "size": len(patch)}
+
+
+def revision(git: Git, name: str) -> str:
+    """Return the commit that a name stands for, in full; raises Refusal when it stands for none."""
+    found = git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if not found:
+        raise Refusal(f"{name}: there is no such commit")
+    return found
+
+
+def decoded(data: bytes) -> str:
+    """Return what git printed as text; bytes that are none stand as escapes."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _parsed(text: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return the head of a status, and each file with its two letters; a renamed one by its new name."""
+    head: dict[str, str] = {}
+    files: list[tuple[str, str]] = []
+    entries = iter(text.split("\0"))
+    for entry in entries:
+        kind, _, rest = entry.partition(" ")
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            head[name] = value
+        elif kind == "?":
+            files.append(("??", rest))
+        elif kind in ("1", "2", "u"):
+            fields = rest.split(" ", {"1": 7, "2": 8, "u": 9}[kind])
+            files.append((fields[0], fields[-1]))
+            if kind == "2":
+                next(entries, "")  # the name before
+    return head, files
+
+
+def _environment(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the environment of git with further settings, which win over every file."""
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _KEPT or name.startswith(_KEPT_STARTS)
+    }
+    count = env.get("GIT_CONFIG_COUNT", "0")
+    first = int(count) if count.isascii() and count.isdigit() else 0
+    for number, (name, value) in enumerate(settings, first):
+        env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = name, value
+    env["GIT_CONFIG_COUNT"] = str(first + len(settings))
+    return {**env, **_PLACED}
+
+
+def _run(argv: tuple[str, ...], env: dict[str, str], given: bytes | None, quietly: object) -> Answer:
+    """Run a program with a text as its input, and collect what it prints."""
+    taken = _input(given)
+    out, child = os.pipe()
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, taken, 0), (os.POSIX_SPAWN_DUP2, child, 1)]
+    if quietly:
+        actions.append((os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0))
+    try:
+        pid = os.posix_spawnp(argv[0], argv, env, file_actions=actions)
+    except FileNotFoundError:
+        raise Refusal("git is not on the PATH of the step") from None
+    finally:
+        os.close(child)
+        os.close(taken)
+    blocks = []
+    while block := os.read(out, _BLOCK):
+        blocks.append(block)
+    os.close(out)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return Answer(code=code if code >= 0 else 128 - code, out=b"".join(blocks))
+
+
+def _input(given: bytes | None) -> int:
+    """Return a descriptor from which a text can be read: a file without a name, so that nobody waits for a reader."""
+    if given is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    name = f"{os.environ.get('PLANRUN_OUTPUT') or './planrun'}.{os.urandom(6).hex()}.input"
+    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    os.unlink(name)
+    _write_all(fd, given)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,237 @@
+"""The files that a tool may touch: those below the workspace, found so that no link leads anywhere else.
+
+A path is walked folder by folder, each opened from the one before without following links; a link is read and its
+words walked in turn, `..` meaning the folder that was come from. So what is opened lies below the workspace, whatever
+others do to folders and links meanwhile. planrun's own records and the inside of git are nobody's files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from planrun.tools.refusal import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+MAX_LINKS = 40  # in one path, as Linux has it
+MAX_NAME = 255  # bytes
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+RECORDS = ".planrun"
+GIT = ".git"
+
+
+class Place:
+    """A name in an open folder; `path` is where that is as seen from the workspace, links resolved.
+
+    It is to be closed, or used in a `with`.
+    """
+
+    __slots__ = ("fd", "name", "path")
+
+    def __init__(self, fd: int, name: str, path: str) -> None:
+        self.fd = fd
+        self.name = name
+        self.path = path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        os.close(self.fd)
+
+    def status(self) -> os.stat_result | None:
+        """Return what stands there, a link not followed; None for nothing."""
+        try:
+            return os.stat(self.name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def open_file(self) -> int:
+        """Return a descriptor of the regular file that stands there; raises Refusal for anything else."""
+        try:
+            fd = os.open(self.name, _READ, dir_fd=self.fd)
+        except FileNotFoundError:
+            raise Refusal(f"{self.path}: there is no such file") from None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise Refusal(f"{self.path}: it became a link meanwhile") from None
+            raise Refusal(f"{self.path}: {error.strerror}") from None
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(fd)
+            raise Refusal(f"{self.path}: it is {kind_of(mode)}, and no file")
+        return fd
+
+
+class Ground:
+    """The workspace, and the folder in it that paths are relative to."""
+
+    def __init__(self, workspace: str, cwd: str) -> None:
+        self.top = os.path.realpath(workspace)
+        self.cwd = os.path.realpath(cwd)
+        relative = os.path.relpath(self.cwd, self.top)
+        if relative.split("/")[0] == "..":
+            raise Refusal("the folder of the step lies outside of the workspace")
+        self.base = [] if relative == "." else relative.split("/")
+        self._root = os.open(self.top, _FOLDER)
+
+    def close(self) -> None:
+        """Let go of the workspace."""
+        os.close(self._root)
+
+    def readable(self, path: str) -> Place:
+        """Return the place of a file that is to be read, links followed as long as they stay in the workspace."""
+        return self._guarded(self._walk(self._words(path), (), follow=path), (RECORDS,))
+
+    def writable(self, path: str, *flags: str) -> Place:
+        """Return a place where a file is to be written or removed; `make` as a flag: folders on the way are made.
+
+        The last component is not followed.
+        """
+        return self._guarded(self._walk(self._words(path), flags, follow=""), (RECORDS, GIT))
+
+    def relative(self, path: str) -> str:
+        """Return a workspace-relative path as seen from the folder of the step."""
+        return os.path.relpath(path, "/".join(self.base)) if self.base else path
+
+    def _words(self, path: str) -> list[str]:
+        words = words_of(path)
+        return [*self.base, *words]
+
+    def _guarded(self, place: Place, guarded: tuple[str, ...]) -> Place:
+        for name in place.path.split("/"):
+            if name.lower() in guarded:
+                os.close(place.fd)
+                what = "the records of planrun" if name.lower() == RECORDS else "the inside of git"
+                raise Refusal(f"{place.path}: {what} are not for tools".replace("git are", "git is"))
+        return place
+
+    def _walk(self, words: list[str], flags: tuple[str, ...], follow: str) -> Place:
+        walk = _Walk(self._root, self.top, "/".join(words))
+        waiting = words[::-1]
+        try:
+            while waiting:
+                word = waiting.pop()
+                if word == "..":
+                    walk.back()
+                    continue
+                target = walk.link(word) if waiting or follow else None
+                if target is not None:
+                    waiting += walk.targets(target)
+                elif waiting:
+                    walk.enter(word, flags)
+                else:
+                    return walk.place(word)
+            return walk.here()
+        finally:
+            walk.close()
+
+
+class _Walk:
+    """The folders that were gone through to where a walk is, each open; `path` is what is looked for."""
+
+    def __init__(self, root: int, top: str, path: str) -> None:
+        self._folders = [os.dup(root)]
+        self._names: list[str] = []
+        self._top = top
+        self._path = path
+        self._links = 0
+
+    def close(self) -> None:
+        for fd in self._folders:
+            os.close(fd)
+        self._folders.clear()
+
+    def place(self, name: str) -> Place:
+        """Return a name in the folder where the walk is."""
+        return Place(os.dup(self._folders[-1]), name, "/".join([*self._names, name]))
+
+    def here(self) -> Place:
+        """Return the folder where the walk is, as a name in the one above."""
+        if not self._names:
+            raise Refusal("the workspace itself is no file")
+        os.close(self._folders.pop())
+        return self.place(self._names.pop())
+
+    def back(self) -> None:
+        if not self._names:
+            raise Refusal(f"{self._path}: a link on the way leads out of the workspace")
+        os.close(self._folders.pop())
+        self._names.pop()
+
+    def link(self, name: str) -> str | None:
+        """Return what a link says; None when it is none, or not there."""
+        try:
+            return os.readlink(name, dir_fd=self._folders[-1])
+        except OSError:
+            return None
+
+    def targets(self, target: str) -> list[str]:
+        """Return the words of a link, the first one last; one that begins at the root begins at the workspace."""
+        self._links += 1
+        if self._links > MAX_LINKS:
+            raise Refusal(f"{self._path}: too many links on the way")
+        if target.startswith("/"):
+            if target != self._top and not target.startswith(self._top.rstrip("/") + "/"):
+                raise Refusal(f"{self._path}: a link on the way leads out of the workspace")
+            target = target[len(self._top) :]
+            while self._names:
+                self.back()
+        return [word for word in reversed(target.split("/")) if word not in ("", ".")]
+
+    def enter(self, name: str, flags: tuple[str, ...]) -> None:
+        """Go into a folder; `make` as a flag: one that is not there is made."""
+        path = "/".join([*self._names, name])
+        self._folders.append(_entered(name, self._folders[-1], path, flags))
+        self._names.append(name)
+
+
+def words_of(path: str) -> list[str]:
+    """Return the components of a path as a plan may name it; raises Refusal for one that leads elsewhere."""
+    if not path.isprintable():
+        raise Refusal(f"{path!a}: a path with a character that cannot be seen")
+    if path.startswith("/"):
+        raise Refusal(f"{path}: a path has to be relative, and in the workspace")
+    words = [word for word in path.split("/") if word not in ("", ".")]
+    if ".." in words:
+        raise Refusal(f"{path}: a path must not lead upwards")
+    if not words:
+        raise Refusal(f"{path or 'an empty path'}: it names no file")
+    if any(len(word.encode("utf-8", "surrogatepass")) > MAX_NAME for word in words):
+        raise Refusal(f"{path[:60]}…: a name in it is too long")
+    return words
+
+
+def kind_of(mode: int) -> str:
+    """Return what a mode of stat(2) says, with its article."""
+    for is_kind, what in (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISLNK, "a link"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+    ):
+        if is_kind(mode):
+            return what
+    return "a file" if stat.S_ISREG(mode) else "a device"
+
+
+def _entered(name: str, folder: int, path: str, flags: tuple[str, ...]) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        if "make" not in flags or name.lower() in (RECORDS, GIT):
+            raise Refusal(f"{path}: there is no such folder") from None
+    except NotADirectoryError:
+        raise Refusal(f"{path}: it is no folder") from None
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from None
+    try:
+        os.mkdir(name, 0o777, dir_fd=folder)
+    except FileExistsError:  # somebody was faster
+        pass
+    return os.open(name, _FOLDER, dir_fd=folder)
