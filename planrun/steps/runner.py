@@ -235,7 +235,7 @@ class Steps:
         if recipe.call:
             from planrun.steps.tools import process_of  # few plans call tools
 
-            argv = process_of(recipe.call, self._output_file(step.id, attempt) + SCRIPT)
+            argv = process_of(recipe.call, self._output_file(step, attempt) + SCRIPT)
             fields["call"] = recipe.call
         elif isinstance(step.action, Shell):
             fields["call"] = {"name": step.action.name, "args": {"command": recipe.script}}
