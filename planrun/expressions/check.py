@@ -98,6 +98,15 @@ def check_condition(tree: Tree, types: Callable[[Path], Type]) -> None:
         raise _error(f"a condition is true or false; this is {called(found)}", tree)
 
 
+def check_list(value: str | Tree | Template, types: Callable[[Path], Type]) -> None:
+    """Raise ExpressionError unless a template is an array, or may be."""
+    found = infer(value, types)
+    if found in ("array", "any"):
+        return
+    hint = ": fromjson(…) reads one from text" if found == "string" else ""
+    raise ExpressionError(f"what has instances is a list; this is {called(found)}{hint}", 0, 1)
+
+
 def _error(message: str, tree: Tree) -> ExpressionError:
     return ExpressionError(message, tree[1], tree[2])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.model.combining import short
 from planrun.model.plan import Edge, Group
 from planrun.sha256 import sha256
 
@@ -36,6 +37,8 @@ def member(group: Step, template: Step, made: Mapping[str, Any]) -> Step:
         "id": name,
         "group": group.id,
         "instance": made["instance"],
+        "line": group.line,
+        "col": group.col,
         "edges": (Edge(on=group.id, kind="open"),),
         "folder": folder_of(name),
     }
@@ -131,15 +134,7 @@ def fan_in(state: RunState, group: Step) -> dict[str, Any]:
     """Return `all` and `by` of a group: outputs in the order of its members, and by instance."""
     assert isinstance(group.action, Group)
     members = [state.steps[name] for name in group.action.members]
-    names = list(dict.fromkeys([name for each in members for name in (*each.step.outputs, *each.outputs)]))
     return {
-        "all": {name: [each.outputs.get(name) for each in members] for name in names},
-        "by": {_call(each.step): each.outputs for each in members},
+        "all": {name: [each.outputs.get(name) for each in members] for name in group.outputs},
+        "by": {short(each.step.instance, each.step.matrix): each.outputs for each in members},
     }
-
-
-def _call(step: Step) -> str:
-    """What `by` calls a member: of one axis the value alone."""
-    if len(step.matrix) == 1:
-        return step.instance.partition("=")[2]
-    return step.instance

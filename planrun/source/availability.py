@@ -67,6 +67,11 @@ class Availability:
 
     def _may_be_skipped(self, draft: Draft) -> bool:
         """Say whether a step can be skipped although nothing failed; asked in topological order."""
+        if "foreach" in draft.keys or "matrix" in draft.keys:
+            return not draft.instances or self._is_conditional(draft)
+        return self._is_conditional(draft)
+
+    def _is_conditional(self, draft: Draft) -> bool:
         if draft.condition is not None and draft.condition[::3] != ("const", True):
             return True
         return any(

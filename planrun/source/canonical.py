@@ -8,7 +8,7 @@ file do not show in it. (JSON would be read by more, and costs ten times as much
 
 from __future__ import annotations
 
-from planrun.model.plan import Check, Run, Step, Tool
+from planrun.model.plan import Check, Group, Run, Step, Tool
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -107,7 +107,24 @@ def _edges(edges: tuple[Edge, ...]) -> list[str]:
 def _action(action: Record) -> dict[str, Any]:
     if isinstance(action, Tool):
         return {"": "Tool", "name": action.name, "version": action.version, "args": _arguments(action.args)}
-    return {"": "Run", "script": _text(action.script)} if isinstance(action, Run) else _record(action)
+    if isinstance(action, Run):
+        return {"": "Run", "script": _text(action.script)}
+    return _group(action) if isinstance(action, Group) else _record(action)
+
+
+def _group(group: Group) -> dict[str, Any]:
+    """Return what a group is made of; its axes keep their order, which its members have."""
+    fields = _record(group.but(items=(), axes={}, key=None))
+    if group.items:
+        fields["items"] = _tree(group.items)
+    if group.key is not None:
+        fields["key"] = _tree(group.key)
+    if group.axes:
+        fields["axes"] = [
+            [name, _tree(values) if isinstance(values, tuple) else values]
+            for name, values in group.axes.items()
+        ]
+    return fields
 
 
 def _arguments(value: Any) -> Any:

@@ -29,6 +29,7 @@ from planrun.source.validate import Checked, shell_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from planrun.model.llm import Llm
@@ -59,6 +60,7 @@ class Compiler:
         self.params = checked.params
         self.outputs = checked.outputs
         self.gates = checked.gates
+        self.groups = checked.groups
         policy = self.root.get("policy")
         self.policy = None if policy is None else self._policy(policy)
         llm = self.root.get("llm")
@@ -92,7 +94,7 @@ class Compiler:
         fields: dict[str, Any] = {
             "name": root.value["name"].value if "name" in root.value else stem(self.outline.file),
             "file": self.outline.file,
-            "steps": tuple([self.names.given(self.step(draft)) for draft in self.outline.drafts]),
+            "steps": tuple(self.unfolded() if self.groups else map(self.step, self.outline.drafts)),
             "params": self.param_list(),
             "outputs": self.texts(root.get("outputs")),
             "env": self.texts(root.get("env")),
@@ -114,8 +116,22 @@ class Compiler:
         )
         return plan.but(digest=digest(plan))
 
+    def unfolded(self) -> Iterator[Step]:
+        """Yield every step, with all that those which have instances become."""
+        from planrun.source.unfolding import unfolded  # few plans have any
+
+        for draft in self.outline.drafts:
+            if draft.id in self.groups:
+                yield from unfolded(self, self.groups[draft.id])
+            else:
+                yield self.step(draft)
+
     def step(self, draft: Draft) -> Step:
         """Return one step; fields that say no more than the class's defaults are left out."""
+        return self.finished(self.fields(draft))
+
+    def fields(self, draft: Draft) -> dict[str, Any]:
+        """Return what the file says of a step."""
         keys = draft.keys
         fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
         if draft.section != "steps":
@@ -140,11 +156,15 @@ class Compiler:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(draft, fields)
-        fields.update(self.risks.of(fields))
-        self.meaning_of_failure(fields)
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
-        return Step(**fields)
+        return fields
+
+    def finished(self, fields: dict[str, Any]) -> Step:
+        """Return the step with these fields, and with what is found out about it."""
+        fields.update(self.risks.of(fields))
+        self.meaning_of_failure(fields)
+        return self.names.given(Step(**fields))
 
     def meaning_of_failure(self, fields: dict[str, Any]) -> None:
         """Fill in what policy and model make of its failures, where neither the step nor `defaults` say it."""

@@ -9,7 +9,21 @@ from planrun.source.risks import TOO_MUCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.source.outline import Draft
     from planrun.source.validate import Checked
+
+
+def _found(compiler: Compiler, draft: Draft, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the risk of a step; of one with instances, the worst of theirs."""
+    group = compiler.groups.get(draft.id)
+    if group is None or not group.made:
+        return compiler.risks.of(fields)
+    from planrun.source.unfolding import filled
+
+    every = [compiler.risks.of(filled(fields, made)) for made in group.made]
+    return max(every, key=lambda found: rank(found["risk"]) if found else -1)
 
 
 def check_declared(checked: Checked) -> None:
@@ -25,7 +39,7 @@ def check_declared(checked: Checked) -> None:
             fields = compiler.surface(draft)
         except ValueError:  # a shell that cannot be split into words: told already
             continue
-        found = compiler.risks.of({**fields, "declared_risk": ""})
+        found = _found(compiler, draft, {**fields, "declared_risk": ""})
         node = draft.keys["risk"]
         if found and found["risk_reason"] != TOO_MUCH and rank(node.value) < rank(found["risk"]):
             message = f'step "{draft.id}" declares the risk {node.value}, and planrun finds {found["risk"]}'

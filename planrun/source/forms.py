@@ -30,6 +30,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # Patterns that most plans never need are left to be compiled by `re.match` when they are.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z"
+_AXIS = r"[A-Za-z_][A-Za-z0-9_-]{0,99}\Z"
 _ENV = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\Z")
 _NUMBER = r"[-+]?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?\Z"
@@ -133,6 +134,12 @@ def ambiguous(node: Node, wanted: str = "") -> Finding | None:
     if wanted == "boolean" and (word := _WORDS.get(text.lower())):
         hint = f"write `{word}`"
     return "E117", f"can be read in two ways: {text[:40]}", hint
+
+
+def _value(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
+    if node.plain and node.value in NULLS:
+        return NO_VALUE
+    return ambiguous(node)
 
 
 def _text(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
@@ -301,6 +308,7 @@ def _version(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
 
 FORMS: dict[str, Callable[[Node, tuple[Any, ...]], Finding | None]] = {
     "text": _text,
+    "value": _value,
     "full": _full,
     "line": _line,
     "id": _id,
@@ -325,6 +333,7 @@ NOUNS = {
     "duration": "a duration",
     "delay": "a duration",
     "any": "a value",
+    "value": "a text, a number, true or false",
 }
 
 
@@ -335,6 +344,9 @@ def key_finding(form: str, text: str) -> Finding | None:
     if form == "name":
         hint = "begin with a letter, and use letters, digits and `_`"
         return None if re.match(_NAME, text) else ("E106", "cannot be a name", hint)
+    if form == "axis":
+        hint = "begin with a letter, and use letters, digits, `_` and `-`"
+        return None if re.match(_AXIS, text) else ("E106", "cannot be the name of an axis", hint)
     if form == "env":
         return (
             None

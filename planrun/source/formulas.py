@@ -10,7 +10,7 @@ from planrun.source.outline import Draft, Outline, entries, members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from planrun.expressions.check import Reference
     from planrun.expressions.tree import Tree
@@ -18,9 +18,22 @@ if TYPE_CHECKING:
 
 OPEN = "${{"
 _OTHERS = frozenset(
-    ("condition", "exec", "tool", "env", "env_file", "workdir", "validate", "ask", "decide")
+    (
+        "condition",
+        "exec",
+        "tool",
+        "env",
+        "env_file",
+        "workdir",
+        "validate",
+        "ask",
+        "decide",
+        "matrix",
+        "foreach",
+    )
 )  # besides `run`
-BARE = ("condition", "that", "when")
+CONDITIONS = ("condition", "that", "when")
+BARE = (*CONDITIONS, "key")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
 MAX_PARSED = (
     800_000  # characters of all different expressions of a plan: a second and a half; 10,000 short ones
@@ -32,8 +45,8 @@ LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 class Formula:
     """An expression or template in its place: `owner` is its step, None for the plan's own.
 
-    kind: condition, that, when (bare expressions); script (`run:`), question, text; of the plan itself: general,
-    outputs.
+    kind: condition, that, when, key (bare expressions); script (`run:`), question, text, list (what a step has
+    instances of); of the plan itself: general, outputs.
     """
 
     __slots__ = ("kind", "node", "owner", "references", "value")
@@ -76,6 +89,11 @@ class Formulas:
         tree = self._values[node.value, "bare"]
         assert isinstance(tree, tuple)
         return tree
+
+    def known(self, node: Node) -> Tree | None:
+        """Return the tree of a bare expression, None for one that has problems."""
+        found = self._values.get((node.value, "bare"))
+        return found if isinstance(found, tuple) else None
 
     def _read(self, node: Node, kind: str, owner: Draft | None) -> None:
         if kind in BARE or OPEN in node.value:
@@ -171,9 +189,9 @@ def _of_step(draft: Draft) -> Iterator[tuple[Node, str]]:
         for item in keys["validate"].value:
             yield from _of_check(item)
     for key in ("ask", "decide"):
-        if key in keys:
-            yield from _of_gate(keys[key])
+        yield from _of_gate(keys.get(key))
     yield from _of_call(keys)
+    yield from _of_instances(keys)
 
 
 def _of_call(keys: dict[str, Node]) -> Iterator[tuple[Node, str]]:
@@ -193,7 +211,22 @@ def _of_call(keys: dict[str, Node]) -> Iterator[tuple[Node, str]]:
                 waiting += reversed([*(part.value.values() if part.kind == MAPPING else part.value)])
 
 
-def _of_gate(node: Node) -> Iterator[tuple[Node, str]]:
+def _of_instances(keys: Mapping[str, Node]) -> Iterator[tuple[Node, str]]:
+    for _, axis in members(keys.get("matrix")):
+        if axis.kind == SCALAR:
+            yield axis, "list"
+    foreach = keys.get("foreach")
+    items = foreach.get("items") if foreach is not None and foreach.kind == MAPPING else foreach
+    if items is not None and items.kind == SCALAR:
+        yield items, "list"
+    key = foreach.get("key") if foreach is not None else None
+    if key is not None and key.kind == SCALAR:
+        yield key, "key"
+
+
+def _of_gate(node: Node | None) -> Iterator[tuple[Node, str]]:
+    if node is None:
+        return
     question = node.get("question")
     if question is not None and question.kind == SCALAR:
         yield question, "question"

@@ -60,7 +60,9 @@ def check_bytes(data: bytes, file: str) -> Findings:
         checked, problems = _check(data, file)
     if checked is None or any(problem.severity == "error" for problem in problems):
         return Findings(problems=tuple(problems))
-    return Findings(problems=tuple(problems), steps=len(checked.outline.drafts))
+    return Findings(
+        problems=tuple(problems), steps=sum([draft.instances or 1 for draft in checked.outline.drafts])
+    )
 
 
 def _name(file: str) -> str:

@@ -38,7 +38,18 @@ class Link:
 class Draft:
     """A step on its way to a plan; `links` are its edges, those of its condition included once that was read."""
 
-    __slots__ = ("at", "condition", "id", "keys", "links", "node", "recovers", "replaces", "section")
+    __slots__ = (
+        "at",
+        "condition",
+        "id",
+        "instances",
+        "keys",
+        "links",
+        "node",
+        "recovers",
+        "replaces",
+        "section",
+    )
 
     def __init__(self, node: Node, section: str, position: int) -> None:
         self.node = node
@@ -50,6 +61,7 @@ class Draft:
         self.links: list[Link] = []
         self.recovers: list[Link] = []
         self.condition: Tree | None = None
+        self.instances = 0  # those that are known before it runs
         depends_on = self.keys.get("depends_on")
         if depends_on is not None:
             self._read_edges(depends_on)

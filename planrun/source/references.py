@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.expressions.errors import ExpressionError
 from planrun.source.availability import succeeded
-from planrun.source.formulas import BARE
+from planrun.source.formulas import CONDITIONS
 from planrun.source.problems import did_you_mean
 
 TYPE_CHECKING = False
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planrun.expressions.tree import Path, Tree, Type
     from planrun.source.availability import Availability
     from planrun.source.formulas import Formula
+    from planrun.source.instances import Instances
     from planrun.source.outline import Draft, Outline
 
     Fragments = Mapping[str, Mapping[str, Any]]
@@ -36,12 +37,16 @@ _NOT_HERE = {
     ("outputs", "step"): "an output of the plan belongs to no step",
     ("question", "step"): "a question has no folder",
     ("when", "step"): "a question has no folder",
+    ("list", "step"): "what a step has instances of is known before it has a folder",
     ("condition", "step"): "a step has no folder before it was decided to run it",
 }
 
 
 class References:
-    """Looks up the paths of formulas; `outputs` are the declared ones by step id, `secrets` names of variables."""
+    """Looks up the paths of formulas; `outputs` are the declared ones by step id, `secrets` names of variables.
+
+    `groups` are the steps that have instances.
+    """
 
     def __init__(
         self,
@@ -49,26 +54,32 @@ class References:
         params: Fragments,
         outputs: Mapping[str, Fragments],
         secrets: Container[str] = (),
+        groups: Mapping[str, Instances] | None = None,
     ) -> None:
         self._outline = outline
         self._params = params
         self._outputs = outputs
         self._secrets = secrets
+        self._groups = groups or {}
+        self._own: Instances | None = None  # of the step whose formula is looked at
 
     def check(self, formula: Formula, available: Availability) -> None:
         """Report every path that cannot be read, else where types do not fit."""
         before = len(self._outline.problems)
+        self._own = self._groups.get(formula.owner.id) if formula.owner else None
         for reference in formula.references:
             for code, message, hint in self._wrong(reference, formula, available):
                 place = ExpressionError(message, reference.offset, reference.length)
                 self._outline.report_in(formula.node, code, place, hint)
         if len(self._outline.problems) > before:
             return
-        from planrun.expressions.check import check_condition, infer
+        from planrun.expressions.check import check_condition, check_list, infer
 
         try:
-            if formula.kind in BARE:
+            if formula.kind in CONDITIONS:
                 check_condition(formula.value, self._type)
+            elif formula.kind == "list":
+                check_list(formula.value, self._type)
             else:
                 infer(formula.value, self._type)
         except ExpressionError as error:
@@ -88,8 +99,11 @@ class References:
         if why:
             yield "E217", f"`{root}` cannot be used here: {why}", ""
         elif root in ("matrix", "item"):
-            key = "matrix" if root == "matrix" else "foreach"
-            yield "E217", f"`{root}` cannot be used here: the step has no `{key}:`", ""
+            from planrun.source.fanin import wrong_value  # few plans have instances
+
+            yield from wrong_value(self._own, formula.kind, reference)
+        elif formula.kind == "key":
+            yield "E217", f"`{root}` cannot be used here: an item is called by what it is itself", ""
         elif root == "env" and len(path) > 1 and path[1] in self._secrets:
             name = path[1]
             message = (
@@ -132,6 +146,9 @@ class References:
         if draft is None:
             yield "E202", f'there is no step "{name}"', self._outline.suggest(name)
             return
+        if name in self._groups:
+            yield from self._wrong_group(draft, reference, formula, available)
+            return
         if len(path) < 3 or path[2] not in FIELDS:
             field = f'has no "{path[2]}"' if len(path) > 2 else "needs a field"
             hint = did_you_mean(str(path[2]), FIELDS) if len(path) > 2 else ""
@@ -147,6 +164,27 @@ class References:
             yield "E214", error.message, self._nearest_output(name, path)
             return
         if path[2] == "outputs" and len(path) > 3 and not reference.guarded:
+            found = self._absent(draft, reference, formula, available)
+            if found:
+                yield found
+
+    def _wrong_group(
+        self, draft: Draft, reference: Reference, formula: Formula, available: Availability
+    ) -> Iterator[tuple[str, str, str]]:
+        from planrun.source.fanin import is_of_one, wrong_field, wrong_output
+
+        path = reference.path
+        found = wrong_field(draft.id, path) or self._unreachable(draft, str(path[2]), formula, available)
+        found = found or wrong_output(self._groups[draft.id], self._outputs.get(draft.id, {}), path)
+        if found:
+            yield found
+            return
+        try:
+            self._type(path)
+        except ExpressionError as error:
+            yield "E214", error.message, ""
+            return
+        if is_of_one(path) and not reference.guarded:
             found = self._absent(draft, reference, formula, available)
             if found:
                 yield found
@@ -191,9 +229,10 @@ class References:
                 own = any(link.on == draft.id and link.kind == "done" for link in reader.links)
                 if own and draft.id in known:
                     sure = reference.offset >= known[draft.id]
-        if sure:
+        group = self._groups.get(draft.id)
+        if sure and (group is None or not group.may_lack):
             return None
-        name = reference.path[3]
+        name = reference.path[4 if draft.id in self._groups else 3]
         message = (
             f'the output "{name}" of step "{draft.id}" may be absent here: the step need not have completed'
         )
@@ -211,6 +250,10 @@ class References:
     def _type(self, path: Path) -> Type:
         """Return the type of a path; raises ExpressionError for one that does not exist."""
         root = path[0]
+        if root in ("matrix", "item") and self._own is not None:
+            from planrun.source.fanin import type_of_value
+
+            return type_of_value(self._own, path)
         if root == "steps" and len(path) > 2:
             return self._type_of_step(path)
         if len(path) == 1:
@@ -236,6 +279,11 @@ class References:
 
     def _type_of_step(self, path: Path) -> Type:
         field = str(path[2])
+        if path[1] in self._groups:
+            from planrun.source.fanin import type_in_group
+
+            kind, used = type_in_group(self._outputs.get(str(path[1]), {}), path)
+            return _inside(kind, path, used)
         if field != "outputs" or len(path) == 3:
             return _inside(FIELDS[field], path, 3)
         declared = self._outputs.get(str(path[1]), {})

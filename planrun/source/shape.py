@@ -21,7 +21,7 @@ from planrun.source.forms import (
 )
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean, in_order
-from planrun.source.tables import ACTIONS, COMPANIONS, FILLED, LATER, OBJECTS, ONE_KEY, REQUIRED
+from planrun.source.tables import ACTIONS, COMPANIONS, FILLED, LATER, NAMED, OBJECTS, ONE_KEY, REQUIRED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +120,9 @@ class _Walk:
         self.wanted = _type_of(node, name) if name in _TYPED else ""
         for key, value in node.value.items():
             rule = rules.get(key)
+            if rule is None and name in NAMED:
+                form, rule = NAMED[name]
+                self.named_key(node, key, form)
             if rule is None:
                 self.unknown(node, key, name)
                 continue
@@ -186,12 +189,16 @@ class _Walk:
         if len(node.value) < least:
             self.about(node, ("E113", "is empty", ""))
         for key, value in node.value.items():
-            wrong = key_finding(form, key)
-            if wrong:
-                code, what, hint = wrong
-                self.report(node.keys[key], (code, f"{shown(key)} {what}{self.where()}", hint))
+            self.named_key(node, key, form)
             self.wanted = ""
             self.member(node, key, value, rule)
+
+    def named_key(self, node: Node, key: str, form: str) -> None:
+        """Check a key that the person chose."""
+        wrong = key_finding(form, key)
+        if wrong:
+            code, what, hint = wrong
+            self.report(node.keys[key], (code, f"{shown(key)} {what}{self.where()}", hint))
 
     def sequence(self, node: Node, spec: tuple[Any, int]) -> None:
         """Check a list; the lists of steps set the step that messages name."""

@@ -2,7 +2,8 @@
 
 A rule is what a value may be, as (scalar, sequence, mapping); None: may not be one. A scalar's is (form, *bounds),
 a sequence's (rule of an entry, least number of entries), a mapping's the name of an object below, or
-(form of its keys, rule of its values, least number of keys). "any" takes everything.
+(form of its keys, rule of its values, least number of keys). "any" takes everything. NAMED: objects with other keys
+besides those that are known, as (form of such a key, rule of its value).
 """
 
 # ruff: noqa: E501
@@ -99,6 +100,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "items": (("text",), ((("any",), "any", "any"), 0), None),
         "key": (("text",), None, None),
         "max_parallel": (("integer", 1, 1000000000), None, None),
+        "fail_fast": (("bool",), None, None),
     },
     "JsonSchemaCheck": {
         "file": (("text",), None, None),
@@ -136,6 +138,12 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "origin": (("word", ("file", "expanded", "replanned", "agent"), ()), ((("word", ("file", "expanded", "replanned", "agent"), ()), None, None), 1), None),
         "ref": (("full",), ((("full",), None, None), 1), None),
         "event": (("full",), ((("full",), None, None), 1), None),
+    },
+    "Matrix": {
+        "include": (None, ((None, None, ("axis", (("value",), None, None), 1)), 1), None),
+        "exclude": (None, ((None, None, ("axis", (("value",), None, None), 1)), 1), None),
+        "max_parallel": (("integer", 1, 1000000000), None, None),
+        "fail_fast": (("bool",), None, None),
     },
     "Option": {
         "label": (("line",), None, None),
@@ -273,7 +281,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "produces": (("text",), ((("text",), None, None), 1), None),
         "cache": (None, None, "Cache"),
         "reports": (None, None, "Reports"),
-        "matrix": (None, None, ("text", (("text",), ((("any",), "any", "any"), 1), None), 1)),
+        "matrix": (None, None, "Matrix"),
         "foreach": (("text",), ((("any",), "any", "any"), 0), "ForEach"),
         "lock": (("line",), None, None),
         "service": (("bool",), None, None),
@@ -328,10 +336,14 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "RetryPolicy": ("max",),
 }
 
+NAMED: dict[str, tuple[str, Any]] = {
+    "Matrix": ("axis", (("text",), ((("value",), None, None), 0), None)),
+}
+
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
     "Plan": ("agents",),
-    "Step": ("agent", "uses", "with", "inputs", "produces", "cache", "reports", "matrix", "foreach", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
+    "Step": ("agent", "uses", "with", "inputs", "produces", "cache", "reports", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.source.gates import Gate
+    from planrun.source.instances import Instances
     from planrun.source.problems import Problem
 
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
@@ -26,7 +27,7 @@ LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 class Checked:
     """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
 
-    __slots__ = ("formulas", "gates", "outline", "outputs", "params", "problems")
+    __slots__ = ("formulas", "gates", "groups", "outline", "outputs", "params", "problems")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Checked:
         self.params = params
         self.outputs = outputs
         self.gates: dict[str, Gate] = {}
+        self.groups: dict[str, Instances] = {}
         self.problems: list[Problem] = []
 
 
@@ -62,8 +64,9 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         from planrun.source.toolbox import check_tools  # few plans call tools
 
         check_tools(outline, formulas, outputs)
+    groups = _groups(outline, formulas)
     if formulas.listed:
-        _check_formulas(formulas, params, outputs)
+        _check_formulas(formulas, params, outputs, groups)
     if gates:
         from planrun.source.gates import check_gates
 
@@ -76,7 +79,7 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
     _check_texts(outline)
     _check_limits(outline)
     checked = Checked(outline, formulas, params, outputs)
-    checked.gates = gates
+    checked.gates, checked.groups = gates, groups
     checked.problems = in_order(outline.problems)
     return checked
 
@@ -89,8 +92,19 @@ def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict
     return check_fragments(outline, node, what)
 
 
+def _groups(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
+    if not any(["matrix" in draft.keys or "foreach" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
+        return {}
+    from planrun.source.instances import instances_of  # few plans have any
+
+    return instances_of(outline, formulas)
+
+
 def _check_formulas(
-    formulas: Formulas, params: dict[str, dict[str, Any]], outputs: dict[str, dict[str, dict[str, Any]]]
+    formulas: Formulas,
+    params: dict[str, dict[str, Any]],
+    outputs: dict[str, dict[str, dict[str, Any]]],
+    groups: dict[str, Instances],
 ) -> None:
     from planrun.source.availability import Availability  # small plans have no formulas
     from planrun.source.quoting import check_quoting
@@ -98,7 +112,7 @@ def _check_formulas(
 
     outline = formulas.outline
     available = Availability(outline, _questions(formulas))
-    references = References(outline, params, outputs, declared_secrets(outline.root))
+    references = References(outline, params, outputs, declared_secrets(outline.root), groups)
     for formula in formulas.listed:
         if outline.is_full:
             break
@@ -216,7 +230,7 @@ def _check_limits(outline: Outline) -> None:
     limits = outline.root.get("limits")
     most = scalar(limits.get("max_steps")) if limits is not None else None
     if most is not None and most.value.isascii() and most.value.isdigit() and len(most.value) < 12:
-        count = len(outline.drafts)
+        count = sum([draft.instances or 1 for draft in outline.drafts])
         if count > int(most.value):
             message = f"the plan has {count} steps, more than `max_steps` allows"
             outline.report("E240", message, most)

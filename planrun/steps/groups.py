@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from planrun.errors import EvaluationError
 from planrun.expressions.evaluate import evaluate
+from planrun.expressions.instances import name_of
 from planrun.expressions.render import render
+from planrun.model.combining import MAX_PRODUCT, combine, size, unnameable
 from planrun.model.groups import MAX_MEMBERS
 from planrun.model.plan import Group
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Step
+    from planrun.model.state import RunState
+    from planrun.ports import Masks
 
 
 def opening(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
@@ -26,6 +30,24 @@ def opening(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
     return {"items": _items(group.action, scope)}
 
 
+def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | None) -> None:
+    """Raise EvaluationError for more instances than the plan may have steps, and for secrets in their names."""
+    items = fields.get("items", ())
+    most = state.plan.limits.max_steps
+    if most is not None and items:
+        others = sum(found.step.group != group.id for found in state.counted())
+        if others + len(items) > most:
+            raise EvaluationError(
+                f"with {len(items)} instances the plan has more steps than `max_steps` allows"
+            )
+    if masks is not None:
+        for number, each in enumerate(items, 1):
+            if masks.mask_value((each,)) != (each,):
+                raise EvaluationError(
+                    f"instance {number} holds a secret, which would stand in names and records"
+                )
+
+
 def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
     """Return the outputs of a group that completed: only another plan has any of its own. Raises EvaluationError.
 
@@ -36,23 +58,51 @@ def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def _items(group: Group, scope: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    found = evaluate(group.items, scope) if group.items and isinstance(group.items[0], str) else group.items
+    made = _combinations(group, scope) if group.form == "matrix" else _numbered(group, scope)
+    if len(made) > MAX_MEMBERS:
+        raise EvaluationError(
+            f"`{group.form}` gives {len(made)} instances; at most {MAX_MEMBERS} are allowed"
+        )
+    seen: set[str] = set()
+    for each in made:
+        if each["instance"] in seen:
+            raise EvaluationError(f'two instances are called "{each["instance"]}"')
+        seen.add(each["instance"])
+    return tuple(made)
+
+
+def _numbered(group: Group, scope: dict[str, Any]) -> list[dict[str, Any]]:
+    found = evaluate(group.items, scope)
     if not isinstance(found, list | tuple):
         raise EvaluationError("`foreach` needs a list")
     if len(found) > MAX_MEMBERS:
         raise EvaluationError(f"`foreach` gives {len(found)} items; at most {MAX_MEMBERS} are allowed")
-    made: dict[str, dict[str, Any]] = {}
+    made = []
     for number, item in enumerate(found, 1):
-        name = _name(group, scope, item, number)
-        if name in made:
-            raise EvaluationError(f'two items have the key "{name}"')
-        made[name] = {"instance": name, "item": item}
-    return tuple(made.values())
+        try:
+            made.append({"instance": name_of(item, group.key), "item": item})
+        except EvaluationError as error:
+            raise EvaluationError(f"item {number} of `foreach` {error}") from None
+    return made
 
 
-def _name(group: Group, scope: dict[str, Any], item: Any, number: int) -> str:
-    value = item if group.key is None else evaluate(group.key, {**scope, "item": item})
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        hint = "" if group.key else "; say by `key:` what an item is called"
-        raise EvaluationError(f"item {number} has no key{hint}")
-    return str(value)
+def _combinations(group: Group, scope: dict[str, Any]) -> list[dict[str, Any]]:
+    axes = {name: _axis(name, values, scope) for name, values in group.axes.items()}
+    count = size(axes)
+    if count > MAX_PRODUCT:
+        raise EvaluationError(f"`matrix` has {count:,} combinations; at most {MAX_PRODUCT:,} are looked at")
+    found = combine(axes, group.include, group.exclude)
+    for name, _ in found:
+        if wrong := unnameable(name):
+            raise EvaluationError(f"an instance of `matrix` has a name that {wrong}")
+    return [{"instance": name, "matrix": values} for name, values in found]
+
+
+def _axis(name: str, values: Any, scope: dict[str, Any]) -> list[Any]:
+    found = evaluate(values, scope) if isinstance(values, tuple) else values
+    if not isinstance(found, list | tuple):
+        raise EvaluationError(f'the axis "{name}" needs a list')
+    for value in found:
+        if value is None or isinstance(value, list | tuple | dict):
+            raise EvaluationError(f'the axis "{name}" holds what is no text, number or boolean')
+    return list(found)

@@ -149,9 +149,11 @@ class Steps:
 
     def opening(self, group: Step, state: RunState) -> dict[str, Any]:
         """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""
-        from planrun.steps.groups import opening  # few plans have groups
+        from planrun.steps.groups import allow, opening  # few plans have groups
 
-        return opening(group, self.scope(state, group))
+        fields = opening(group, self.scope(state, group))
+        allow(group, fields, state, self.place.masks)
+        return fields
 
     def gathered(self, group: Step, state: RunState) -> dict[str, Any]:
         """Return the outputs of a group that completed; raises EvaluationError."""

@@ -17,7 +17,7 @@ PAGE = "plan-language.md"
 # The parts of the schema that a plan can use today; all others are reached by keys that are not built yet.
 BUILT = (
     "Plan", "Step", "Defaults", "Limits", "RetryPolicy", "RetryRule", "Backoff", "Check", "JsonSchemaCheck", "Param",
-    "Value", "Ask", "Decide", "Option", "Policy", "Rule", "Matcher", "FailureRules", "Llm",
+    "Value", "Matrix", "ForEach", "Ask", "Decide", "Option", "Policy", "Rule", "Matcher", "FailureRules", "Llm",
 )  # fmt: skip
 
 

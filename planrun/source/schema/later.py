@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from planrun.source.schema.words import (
     AnyMapping,
-    Anything,
     Argv,
     Duration,
     Env,
@@ -22,19 +17,6 @@ from planrun.source.schema.words import (
     Written,
     key,
 )
-
-Axis = Annotated[list[Anything], Field(min_length=1)] | Text
-Matrix = Annotated[dict[str, Axis], Field(min_length=1)]
-
-
-class ForEach(Written):
-    """One instance of the step for each item."""
-
-    items: list[Anything] | Text = key(
-        "The items, or an expression that gives them.", ["a", "b"], required=True
-    )
-    key_: Text | None = key("An expression that names an instance.", "item.name", alias="key")
-    max_parallel: Positive | None = key("How many instances run at the same time.", 4)
 
 
 class Tools(Written):

@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from planrun.source.schema.gates import Ask, Decide
+from planrun.source.schema.groups import ForEach, Matrix
 from planrun.source.schema.later import (
     Agent,
     Cache,
     Container,
-    ForEach,
-    Matrix,
     Ready,
     Reports,
     Rollback,
@@ -191,8 +190,8 @@ class Step(Written):
     produces: Texts | None = later("The files it makes.", ["dist/*.whl"])
     cache: Cache | None = later("When an earlier result may be used again.", {"inputs": ["src/**"]})
     reports: Reports | None = later("Reports of its own to be merged into the run's.", {"junit": "junit.xml"})
-    matrix: Matrix | None = later("One instance for each combination.", {"python": ["3.11", "3.12"]})
-    foreach: list[Anything] | Text | ForEach | None = later("One instance for each item.", ["a", "b"])
+    matrix: Matrix | None = key("One instance for each combination of values.", {"python": ["3.11", "3.12"]})
+    foreach: list[Anything] | Text | ForEach | None = key("One instance for each item.", ["a", "b"])
     lock: Line | None = later("Steps with the same lock never run at the same time.", "pypi")
     service: bool | None = later("It keeps running for the steps that depend on it.", example=True)
     ready: Ready | None = later("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})

@@ -6,19 +6,20 @@ from typing import Any
 
 from planrun.source.schema.lower import _PREFIX, written_schema
 from planrun.source.schema.step import ACTIONS, COMPANIONS
-from planrun.source.schema.words import ENV_PATTERN, ID_PATTERN, NAME_PATTERN
+from planrun.source.schema.words import AXIS_PATTERN, ENV_PATTERN, ID_PATTERN, NAME_PATTERN
 
 # What a value may be, by the kind of its node: scalar, sequence, mapping; None: may not.
 Rule = tuple[Any, Any, Any]
 
 ANY: Rule = (("any",), "any", "any")
-_KEY_FORMS = {ID_PATTERN: "id", NAME_PATTERN: "name", ENV_PATTERN: "env"}
+_KEY_FORMS = {ID_PATTERN: "id", NAME_PATTERN: "name", ENV_PATTERN: "env", AXIS_PATTERN: "axis"}
 
 _HEAD = '''"""The keys of a plan file and their types, for the loader; made by `python -m planrun.source.schema`.
 
 A rule is what a value may be, as (scalar, sequence, mapping); None: may not be one. A scalar's is (form, *bounds),
 a sequence's (rule of an entry, least number of entries), a mapping's the name of an object below, or
-(form of its keys, rule of its values, least number of keys). "any" takes everything.
+(form of its keys, rule of its values, least number of keys). "any" takes everything. NAMED: objects with other keys
+besides those that are known, as (form of such a key, rule of its value).
 """
 
 # ruff: noqa: E501
@@ -43,6 +44,7 @@ def tables() -> dict[str, Any]:
             for name, schema in sorted(objects.items())
             if "required" in schema
         },
+        "NAMED": {name: _named(schema) for name, schema in sorted(objects.items()) if _is_open(schema)},
         "LATER": {name: keys for name, schema in sorted(objects.items()) if (keys := _later(schema))},
         "ONE_KEY": tuple(sorted(name for name, schema in objects.items() if schema.get("x-one-key"))),
         "FILLED": tuple(sorted(name for name, schema in objects.items() if schema.get("x-filled"))),
@@ -56,7 +58,8 @@ def source() -> str:
     parts = []
     for name, table in tables().items():
         if isinstance(table, dict):
-            kind = "dict[str, dict[str, Any]]" if name == "OBJECTS" else f"dict[str, {_kind(table)}]"
+            kinds = {"OBJECTS": "dict[str, Any]", "NAMED": "tuple[str, Any]"}
+            kind = f"dict[str, {kinds.get(name) or _kind(table)}]"
             parts.append(f"{name}: {kind} = {{\n{_lines(table)}}}\n")
         else:
             parts.append(f"{name}: tuple[str, ...] = {table!r}\n")
@@ -79,6 +82,19 @@ def _lines(table: dict[str, Any], indent: str = "    ") -> str:
 
 def _rules(schema: dict[str, Any]) -> dict[str, Rule]:
     return {key: _rule(value) for key, value in schema["properties"].items()}
+
+
+def _is_open(schema: dict[str, Any]) -> bool:
+    return isinstance(schema.get("additionalProperties"), dict)
+
+
+def _named(schema: dict[str, Any]) -> tuple[str, Rule]:
+    """Return the form of the keys that a person may add to those that are known, and the rule of their values."""
+    return _key_form(schema), _rule(schema["additionalProperties"])
+
+
+def _key_form(schema: dict[str, Any]) -> str:
+    return _KEY_FORMS.get(schema.get("propertyNames", {}).get("pattern"), "text")
 
 
 def _later(schema: dict[str, Any]) -> tuple[str, ...]:
@@ -110,8 +126,11 @@ def _typed(schema: dict[str, Any]) -> Rule:
         case "array":
             return (None, (_rule(schema["items"]), schema.get("minItems", 0)), None)
         case _:
-            form = _KEY_FORMS.get(schema.get("propertyNames", {}).get("pattern"), "text")
-            return (None, None, (form, _rule(schema["additionalProperties"]), schema.get("minProperties", 0)))
+            return (
+                None,
+                None,
+                (_key_form(schema), _rule(schema["additionalProperties"]), schema.get("minProperties", 0)),
+            )
 
 
 def _union(rules: list[Rule], schema: dict[str, Any]) -> Rule:

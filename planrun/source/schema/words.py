@@ -14,6 +14,7 @@ _SCALAR = ["string", "number", "boolean"]
 
 ID_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"
 NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+AXIS_PATTERN = r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$"
 ENV_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 # No control characters, line ends or marks that turn the direction of writing: these texts stand in every report.
 LINE_PATTERN = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]+$"
@@ -39,6 +40,8 @@ Id = Annotated[
 Duration = Annotated[str, written("duration", type="string", pattern=DURATION_PATTERN)]
 Delay = Annotated[str, written("delay", type="string", pattern=DELAY_PATTERN)]
 EnvName = Annotated[str, written("env", type="string", pattern=ENV_PATTERN)]
+# A scalar of any type, which keeps it: one that can be read in two ways is refused.
+Value = Annotated[Scalar, written("value", type=_SCALAR)]
 Anything = Annotated[Any, written("any")]
 AnyMapping = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "x-form": "any"})]
 

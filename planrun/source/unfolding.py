@@ -1,0 +1,153 @@
+"""From a step with instances to the steps of the plan: its group and, as far as they are known, the group's members."""
+
+from __future__ import annotations
+
+from planrun.errors import EvaluationError
+from planrun.expressions.check import references
+from planrun.expressions.render import render_script, render_text
+from planrun.model.groups import member
+from planrun.model.plan import Exec, Group, Run, Step
+from planrun.risk.levels import rank
+from planrun.source.node import Node
+from planrun.source.shape import as_bool, as_int
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Text, Tree
+    from planrun.source.compile import Compiler
+    from planrun.source.instances import Instances
+
+# What the group is told by, and has from the step as written.
+_OF_GROUP = (
+    "id", "section", "title", "description", "owner", "notes", "tags", "edges", "on_failure", "recovers", "replaces",
+    "outputs", "line", "col", "risk", "risk_reason", "effects", "open_risk", "declared_risk",
+)  # fmt: skip
+# What belongs to the group alone.
+_NOT_OF_MEMBERS = ("edges", "recovers", "replaces", "replan")
+_FOUND = ("risk", "risk_reason", "effects", "open_risk", "scripts", "mentions")
+
+
+def unfolded(compiler: Compiler, each: Instances) -> list[Step]:
+    """Return the group of a step and, behind it, the members that are known."""
+    fields = compiler.fields(each.draft)
+    conditions: dict[str, Any] = {
+        name: fields.pop(name) for name in ("condition", "condition_text") if name in fields
+    }
+    own = vars(compiler.finished(dict(fields)))
+    made: dict[str, Any] = {name: own[name] for name in _OF_GROUP if name in own}
+    template = {name: value for name, value in fields.items() if name not in _NOT_OF_MEMBERS}
+    if conditions:
+        (template if reads_values(conditions["condition"]) else made).update(conditions)
+    action = _action(compiler, each)
+    if each.made is None:
+        found = compiler.finished(template)
+        group = Step(**made, kind="group", action=action.but(template=found.but(replan="")))
+        return [group.but(open_risk=True)]
+    base = Step(**{**template, "kind": template["kind"]})
+    members = [
+        _finished(compiler, member(Step(**made, kind="group", action=action), base, values))
+        for values in each.made
+    ]
+    group = Step(**made, kind="group", action=action.but(members=tuple([step.id for step in members])))
+    return [_worst(group, members), *members]
+
+
+def _finished(compiler: Compiler, step: Step) -> Step:
+    """Return a member with its values filled in, and the risk that it has with them."""
+    scope = {"matrix": step.matrix, "item": step.item[0]} if step.item else {"matrix": step.matrix}
+    found = compiler.finished(filled(vars(step), scope))
+    return found.but(replan="") if found.replan else found
+
+
+def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a step with the values of an instance put into what it does and where."""
+    fields = dict(written)
+    action = fields["action"]
+    if isinstance(action, Run):
+        fields["action"] = Run(script=_filled(action.script, scope, script=True))
+    elif isinstance(action, Exec):
+        fields["action"] = Exec(argv=tuple([_filled(word, scope) for word in action.argv]))
+    if "env" in fields:
+        fields["env"] = {name: _filled(value, scope) for name, value in fields["env"].items()}
+    if "env_file" in fields:
+        fields["env_file"] = tuple([_filled(value, scope) for value in fields["env_file"]])
+    if fields.get("workdir") is not None:
+        fields["workdir"] = _filled(fields["workdir"], scope)
+    return fields
+
+
+def _worst(group: Step, members: list[Step]) -> Step:
+    """Return a group that is as risky as the riskiest of its members."""
+    fields = {name: value for name, value in vars(group).items() if name not in _FOUND}
+    if not members:
+        return Step(**fields, risk="read-only", risk_reason="starts no process")
+    worst = max(members, key=lambda step: rank(step.risk))
+    return Step(**fields, **{name: value for name, value in vars(worst).items() if name in _FOUND[:4]})
+
+
+def _action(compiler: Compiler, each: Instances) -> Group:
+    fields: dict[str, Any] = {"form": each.form}
+    if each.max_parallel is not None:
+        fields["max_parallel"] = as_int(each.max_parallel)
+    if each.fail_fast is not None and as_bool(each.fail_fast):
+        fields["fail_fast"] = True
+    if each.made is not None:
+        return Group(**fields)
+    if each.form == "foreach":
+        assert each.items is not None
+        fields["items"] = _expression(compiler, each.items)
+        if each.key is not None:
+            fields["key"] = compiler.formulas.tree(each.key)
+        return Group(**fields)
+    fields["axes"] = {
+        name: _expression(compiler, values) if isinstance(values, Node) else values
+        for name, values in each.axes.items()
+    }
+    if each.include:
+        fields["include"] = tuple(each.include)
+    if each.exclude:
+        fields["exclude"] = tuple(each.exclude)
+    return Group(**fields)
+
+
+def _expression(compiler: Compiler, node: Node) -> Tree:
+    """Return the tree of a text that is one interpolation."""
+    template = compiler.formulas.text(node)
+    assert isinstance(template, tuple)
+    found: Tree = template[1][0][0]
+    return found
+
+
+def reads_values(value: Text) -> bool:
+    """Say whether an expression or template reads the values of an instance."""
+    return any(reference.path[0] in ("matrix", "item") for reference in references(value))
+
+
+def _filled(value: Text, scope: Mapping[str, Any], *, script: bool = False) -> Text:
+    """Return a text with the values of an instance put in, as far as they are allowed there.
+
+    What is refused stays as it is, and is refused again when the step starts.
+    """
+    if isinstance(value, str) or not reads_values(value):
+        return value
+    parts = tuple([part if isinstance(part, str) else _part(part, scope, script=script) for part in value[1]])
+    whole: list[Any] = []
+    for part in parts:
+        if isinstance(part, str) and whole and isinstance(whole[-1], str):
+            whole[-1] += part
+        else:
+            whole.append(part)
+    return whole[0] if len(whole) == 1 and isinstance(whole[0], str) else ("template", tuple(whole))
+
+
+def _part(part: tuple[Tree, str], scope: Mapping[str, Any], *, script: bool) -> str | tuple[Tree, str]:
+    """Return an interpolation that reads nothing but the values of the instance as the text that it comes to."""
+    if any(reference.path[0] not in ("matrix", "item") for reference in references(part[0])):
+        return part
+    try:
+        return (render_script if script else render_text)(("template", (part,)), dict(scope))
+    except EvaluationError:
+        return part
