@@ -24,7 +24,6 @@ OTHERWISE = "otherwise"
 REVERSIBLE = "reversible"
 # Effects that no later step takes back.
 _LASTING = frozenset(("destroys", "publishes", "privilege", "secrets", "unknown"))
-_TOOLS = (*ACTIONS, "shell", "json_patch")
 _MODELS = ("expanded", "replanned", "agent")
 
 
@@ -49,8 +48,20 @@ def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
 
 def _rule(node: Node, number: int) -> Rule:
     verb, matcher = next(members(node))
-    match = {field: tuple([word.value for word in entries(words)]) for field, words in members(matcher)}
+    match = {
+        field: tuple([_meant(field, word.value) for word in entries(words)])
+        for field, words in members(matcher)
+    }
     return Rule(verb=verb, match=Match(**match), number=number, line=node.keys[verb].line)  # type: ignore[arg-type]
+
+
+def _meant(field: str, word: str) -> str:
+    """Return a word of a matcher; another spelling of a tool as the name of the tool."""
+    if field != "tool" or word in ACTIONS:
+        return word
+    from planrun.model.tools import NAMES  # few rules are about tools
+
+    return NAMES.get(word, word)
 
 
 def failure_word(policy: Policy, risk: str, effects: Collection[str]) -> str:
@@ -98,16 +109,14 @@ def _check_answer(
 
 def check_rules(outline: Outline, policy: Node) -> None:
     """Report what no plan can make right: unknown kinds of actions and effects, and rules that change nothing."""
-    known = {"tool": _TOOLS, "effect": EFFECTS}
+    known: dict[str, Collection[str]] = {"effect": EFFECTS}
     for field, word in _words(policy):
         text = word.value
-        # The names of further tools have a point in them.
-        if (
-            field in known
-            and "*" not in text
-            and text not in known[field]
-            and (field, "." in text) != ("tool", True)
-        ):
+        if field == "tool" and "tool" not in known:
+            from planrun.model.tools import NAMES  # few rules are about tools
+
+            known["tool"] = (*ACTIONS, *NAMES)
+        if field in known and "*" not in text and text not in known[field]:
             hint = did_you_mean(text, known[field]) or f"there are {', '.join(known[field])}"
             outline.report("E105", f'a rule is about the {field} "{text}", and there is none', word, hint)
     for rule in _entries(policy.get("rules")):

@@ -89,7 +89,10 @@ def _arguments(words: list[str]) -> dict[str, Any]:
         if sha256(data).hexdigest() != words[2]:
             raise Refusal("its arguments were changed after it was decided that it may start")
         text = data.decode()
-    found: dict[str, Any] = json.loads(text)
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError:
+        raise Refusal("its arguments are no JSON") from None
     return found
 
 

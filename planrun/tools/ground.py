@@ -86,29 +86,24 @@ class Ground:
 
     def readable(self, path: str) -> Place:
         """Return the place of a file that is to be read, links followed as long as they stay in the workspace."""
-        return self._guarded(self._walk(self._words(path), (), follow=path), (RECORDS,))
+        return self._found(path, (RECORDS,), (), follow=path)
 
     def writable(self, path: str, *flags: str) -> Place:
         """Return a place where a file is to be written or removed; `make` as a flag: folders on the way are made.
 
         The last component is not followed.
         """
-        return self._guarded(self._walk(self._words(path), flags, follow=""), (RECORDS, GIT))
+        return self._found(path, (RECORDS, GIT), flags, follow="")
 
-    def relative(self, path: str) -> str:
-        """Return a workspace-relative path as seen from the folder of the step."""
-        return os.path.relpath(path, "/".join(self.base)) if self.base else path
-
-    def _words(self, path: str) -> list[str]:
-        words = words_of(path)
-        return [*self.base, *words]
-
-    def _guarded(self, place: Place, guarded: tuple[str, ...]) -> Place:
-        for name in place.path.split("/"):
-            if name.lower() in guarded:
-                os.close(place.fd)
-                what = "the records of planrun" if name.lower() == RECORDS else "the inside of git"
-                raise Refusal(f"{place.path}: {what} are not for tools".replace("git are", "git is"))
+    def _found(self, path: str, guarded: tuple[str, ...], flags: tuple[str, ...], follow: str) -> Place:
+        words = [*self.base, *words_of(path)]
+        _guard(words, guarded)
+        place = self._walk(words, flags, follow)
+        try:
+            _guard(place.path.split("/"), guarded)
+        except Refusal:
+            os.close(place.fd)
+            raise
         return place
 
     def _walk(self, words: list[str], flags: tuple[str, ...], follow: str) -> Place:
@@ -189,6 +184,14 @@ class _Walk:
         path = "/".join([*self._names, name])
         self._folders.append(_entered(name, self._folders[-1], path, flags))
         self._names.append(name)
+
+
+def _guard(words: list[str], guarded: tuple[str, ...]) -> None:
+    """Raise Refusal for a path with a name that is not for tools, in any spelling that a disk may take for it."""
+    for name in words:
+        if name.lower() in guarded:
+            what = "the records of planrun are" if name.lower() == RECORDS else "the inside of git is"
+            raise Refusal(f"{'/'.join(words)}: {what} not for tools")
 
 
 def words_of(path: str) -> list[str]:

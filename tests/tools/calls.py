@@ -41,7 +41,7 @@ def call(workspace: Path, name: str, /, cwd: str = "", env: dict[str, str] | Non
         stderr=subprocess.STDOUT,
         check=False,
     )
-    text = outputs.read_text() if outputs.exists() else ""
+    text = outputs.read_bytes().decode() if outputs.exists() else ""
     return End(process.returncode, process.stdout.decode(), parse_outputs(text))
 
 
