@@ -200,11 +200,20 @@ class Session:
             shell=shell_on(env.get("PATH", os.defpath)),
             context=opening["context"],
             scripts=opening["plan"].get("scripts", {}),
+            hidden=self._hidden,
         )
         if self.vault:
             vault = self.vault
             place = place.but(secrets=vault.declared, absent=vault.absent, masks=vault.veil)
         return Steps(place)
+
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        """The report folder, when it is one in the workspace: no step reads or makes what planrun writes there."""
+        folder = self.settings.report_dir
+        if folder.startswith(("/", "..")) or folder in ("", "."):
+            return ()
+        return (os.path.normpath(folder),)
 
     def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
         """What steps inherit, and what was left out; sorted out once."""

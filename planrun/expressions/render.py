@@ -44,6 +44,22 @@ def render_script(value: str | Template, scope: Scope) -> str:
     return value if isinstance(value, str) else _joined(value[1], scope, _word)
 
 
+def render_pattern(value: str | Template, scope: Scope) -> str:
+    """Return a pattern of paths; what is put in stands for itself, whatever signs are in it."""
+    return value if isinstance(value, str) else _joined(value[1], scope, _letters)
+
+
+def pattern_of(part: tuple[Tree, str], scope: Scope) -> str:
+    """Return one interpolation as a part of such a pattern."""
+    return str(_value(part, scope, _letters))
+
+
+def _letters(tree: Tree, scope: Scope) -> str:
+    from planrun.model.globs import escaped  # few plans name files
+
+    return escaped(_text(tree, scope))
+
+
 def quoted(text: str) -> str:
     """Return one word of a POSIX shell that stands for `text`; raises EvaluationError for a NUL."""
     if "\0" in text:

@@ -84,7 +84,8 @@ class AttemptEnded(Record):
     delay: float = 0.0  # until the next attempt, when step_status is waiting
     step_reason: str = ""
     usage: dict[str, float] = {}  # noqa: RUF012 - input_tokens, output_tokens, usd; empty: no model was asked
-    files: tuple[dict[str, Any], ...] = ()  # what it read and produced: path, op, sha256, bytes
+    files: tuple[dict[str, Any], ...] = ()  # what it read, made and changed: path, op, sha256, bytes
+    cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why, kept; see planrun.ports.Cache
     tools: tuple[dict[str, Any], ...] = ()  # what it called: id, name, args, ok, duration
     resources: tuple[dict[str, Any], ...] = ()  # kind, id, action: containers, images, locks
 

@@ -61,6 +61,8 @@ class Outcome(Record):
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()  # of a validate step: name, ok, message
     tools: tuple[dict[str, Any], ...] = ()  # that were called: id, name, args (shortened), ok, duration
+    files: tuple[dict[str, Any], ...] = ()  # what it read, made and changed: path, op, sha256, bytes
+    cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why no earlier result was used, whether it is kept
     tail: str = ""  # the last output of a failed attempt: what its error is classified by
 
 
@@ -109,7 +111,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "reason": outcome.reason,
         "duration": round(outcome.duration, 4),
     }
-    for name in ("exit_code", "log_bytes", "outputs", "checks", "tools", "notes"):
+    for name in ("exit_code", "log_bytes", "outputs", "checks", "tools", "notes", "files", "cache"):
         if name in known:
             fields[name] = known[name]
     if failure:

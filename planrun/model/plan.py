@@ -162,6 +162,13 @@ class Param(Record):
     required: bool = False
 
 
+class Cache(Record):
+    """That an earlier result of a step may be used again, and what it depends on besides the step itself."""
+
+    inputs: tuple[Text, ...] = ()  # patterns
+    key: Text = ""
+
+
 class Step(Record):
     """One step with everything the engine needs to know."""
 
@@ -193,6 +200,13 @@ class Step(Record):
     workdir: Text | None = None
     shell: tuple[str, ...] = ()  # argv before the script; empty: the machine's default
     outputs: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - name to JSON Schema fragment
+    inputs: tuple[Text, ...] = ()  # patterns of the files that it reads
+    produces: tuple[Text, ...] = ()  # of those that it makes
+    writes: tuple[Text, ...] = ()  # of others' files that it changes
+    cache: Cache | None = None  # None: it always runs
+    conflicts: tuple[
+        str, ...
+    ] = ()  # steps and groups that it may not run beside, since they change the same files
     needs_dir: bool = False  # it refers to `step.dir`
     origin: Origin = "file"  # who wrote it
     declared_risk: str = ""  # what the plan says, at least as high as what was found

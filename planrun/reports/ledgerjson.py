@@ -194,6 +194,7 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
 def _attempt(attempt: AttemptState) -> str:
     started, ended = attempt.started, attempt.ended
     log = quote(started.log) if started.log else "null"
+    files = dumps(ended.files) if ended is not None and ended.files else "[]"
     if ended is None:
         body = '"reason":"","exit_code":null'
         times = '"ended_at":null,"duration_s":null'
@@ -207,5 +208,5 @@ def _attempt(attempt: AttemptState) -> str:
         tools = dumps(ended.tools) if ended.tools else "[]"
     return (
         f'{{"n":{attempt.n},"status":"{attempt.status}",{body},"started_at":"{started.at}",{times},'
-        f'"log":{log},"error":{error},"usage":{usage},"tools":{tools},"files":[],"resources":[]}}'
+        f'"log":{log},"error":{error},"usage":{usage},"tools":{tools},"files":{files},"resources":[]}}'
     )

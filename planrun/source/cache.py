@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 200
 MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
-_FORM = b"planrun compiled plan 5\n"
+_FORM = b"planrun compiled plan 6\n"
 _ENDING = ".plan"
 _MODE = 0o600
 # What decides what a file is compiled to.
 _COMPILERS = (
     "source/compile",
+    "source/conflicts",
     "source/document",
     "source/edges",
+    "source/filing",
     "source/forms",
     "source/formulas",
     "source/fragments",
@@ -46,6 +48,7 @@ _COMPILERS = (
     "expressions/grammar",
     "expressions/names",
     "model/combining",
+    "model/globs",
     "model/groups",
     "model/llm",
     "model/plan",

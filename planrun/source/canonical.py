@@ -25,7 +25,7 @@ FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical for
 # The steps have lines of their own.
 _PLACES = frozenset(("file", "digest", "line", "col", "number", "condition_text", "source", "steps"))
 # What is found out about an action follows from it, and from what this version of planrun knows.
-_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "mentions", "open_risk"))
+_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "mentions", "open_risk", "conflicts"))
 
 
 def digest(plan: Plan) -> str:
@@ -76,6 +76,12 @@ def _text(value: Text) -> Any:
 
 def _texts(values: tuple[Text, ...]) -> list[Any]:
     return [_text(value) for value in values]
+
+
+def _keyed(value: Any) -> Any:
+    """Return what stands under `key`: a template or a text of a cache, an expression of a list of items."""
+    is_tree = isinstance(value, tuple) and value[0] != "template"
+    return _tree(value) if is_tree else _text(value)
 
 
 def _named(values: dict[str, Any]) -> dict[str, Any]:
@@ -149,6 +155,10 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "when": _tree,
     "argv": _texts,
     "env_file": _texts,
+    "inputs": _texts,
+    "produces": _texts,
+    "writes": _texts,
+    "key": _keyed,
     "env": _named,
     "outputs": _named,
     "secrets": sorted,

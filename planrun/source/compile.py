@@ -7,6 +7,7 @@ import os
 from planrun.model.plan import (
     DEFAULT_TIMEOUT,
     Abstract,
+    Cache,
     Check,
     Edge,
     Exec,
@@ -111,6 +112,10 @@ class Compiler:
                 fields[key] = root.value[key].value
         if "inherit_env" in self.defaults:
             fields["inherit_env"] = self.defaults["inherit_env"].value
+        if any([step.produces or step.writes for step in fields["steps"]]):  # noqa: C419 - half the time
+            from planrun.source.conflicts import with_conflicts  # most plans say nothing of files
+
+            fields["steps"] = with_conflicts(fields["steps"])
         plan = Plan(
             **{name: value for name, value in fields.items() if value not in ((), {}) or name == "steps"}
         )
@@ -214,7 +219,27 @@ class Compiler:
             fields["outputs"] = self.outputs[draft.id]
         if "risk" in keys:
             fields["declared_risk"] = keys["risk"].value
+        self.files(keys, fields)
         fields.update(self.settings(keys, {} if draft.is_gate else self.defaults))
+
+    def files(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
+        """Fill in which files a step reads, makes and changes, and whether its result is used again."""
+        for key in ("inputs", "produces", "writes"):
+            if key in keys:
+                fields[key] = self.words(keys[key])
+        if "cache" in keys and (cache := self.cache(keys["cache"])) is not None:
+            fields["cache"] = cache
+
+    def cache(self, node: Node) -> Cache | None:
+        """Return what the result of a step depends on besides the step; None: it is not used again."""
+        if node.kind != MAPPING:
+            return Cache() if as_bool(node) else None
+        fields: dict[str, Any] = {}
+        if "inputs" in node.value:
+            fields["inputs"] = self.words(node.value["inputs"])
+        if "key" in node.value:
+            fields["key"] = self.formulas.text(node.value["key"])
+        return Cache(**fields)
 
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""

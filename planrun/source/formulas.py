@@ -30,6 +30,7 @@ _OTHERS = frozenset(
         "decide",
         "matrix",
         "foreach",
+        *("inputs", "produces", "writes", "cache"),
     )
 )  # besides `run`
 CONDITIONS = ("condition", "that", "when")
@@ -179,12 +180,13 @@ def _of_step(draft: Draft) -> Iterator[tuple[Node, str]]:
     keys = draft.keys
     if "condition" in keys and keys["condition"].kind == SCALAR:
         yield keys["condition"], "condition"
-    for key in ("exec", "env_file", "workdir"):
+    for key in ("exec", "env_file", "workdir", "inputs", "produces", "writes"):
         if key in keys:
             for node in entries(keys[key]):
                 yield node, "text"
     if "env" in keys:
         yield from _scalars(keys["env"], "text")
+    yield from ((node, "text") for _, value in members(keys.get("cache")) for node in entries(value))
     if "validate" in keys and keys["validate"].kind not in (SCALAR, MAPPING):
         for item in keys["validate"].value:
             yield from _of_check(item)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from planrun.model.plan import (
     Abstract,
     Ask,
+    Cache,
     Check,
     Decide,
     Edge,
@@ -81,6 +82,8 @@ def _pack_step(step: Step) -> dict[str, Any]:
         fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
     if "retries" in fields:
         fields["retries"] = vars(step.retries)
+    if step.cache is not None:
+        fields["cache"] = vars(step.cache)
     return fields
 
 
@@ -116,6 +119,8 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
         fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
     if "retries" in fields:
         fields["retries"] = Retry(**fields["retries"])
+    if "cache" in fields:
+        fields["cache"] = Cache(**fields["cache"])
     return Step(**fields)
 
 

@@ -84,6 +84,10 @@ CODES: dict[str, str] = {
     "E252": "a key that means nothing for a question",
     "E253": "an answer that nobody asks for",
     "E260": "a risk below the one that was found",
+    "E265": "not a pattern of paths",
+    "E266": "a file that several steps make",
+    "E267": "a key about files that means nothing here",
+    "E268": "a result that cannot be used again",
     "E270": "no such tool",
     "E271": "a key that means nothing for a tool",
     "E280": "too many instances",
@@ -95,6 +99,8 @@ CODES: dict[str, str] = {
     "W301": "nothing is filled in here",
     "W302": "quoting that may not protect",
     "W303": "a rule that changes nothing",
+    "W310": "reading what another step makes without waiting for it",
+    "W311": "cached without anything that it depends on",
 }
 
 MAX_PROBLEMS = 1000  # what one pass keeps; a file with more is not a plan with typos

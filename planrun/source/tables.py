@@ -277,9 +277,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "idempotent": (("bool",), None, None),
         "secrets": (None, ((("env",), None, None), 1), None),
         "risk": (("word", ("read-only", "low", "medium", "high"), ()), None, None),
-        "inputs": (None, ((("text",), None, None), 1), "any"),
+        "inputs": (("text",), ((("text",), None, None), 1), None),
         "produces": (("text",), ((("text",), None, None), 1), None),
-        "cache": (None, None, "Cache"),
+        "writes": (("text",), ((("text",), None, None), 1), None),
+        "cache": (("bool",), None, "Cache"),
         "reports": (None, None, "Reports"),
         "matrix": (None, None, "Matrix"),
         "foreach": (("text",), ((("any",), "any", "any"), 0), "ForEach"),
@@ -343,7 +344,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
     "Plan": ("agents",),
-    "Step": ("agent", "uses", "with", "inputs", "produces", "cache", "reports", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
+    "Step": ("agent", "uses", "with", "reports", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planrun.source.instances import Instances
     from planrun.source.problems import Problem
 
+_FILES = frozenset(("inputs", "produces", "writes", "cache"))
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 
 
@@ -76,6 +77,10 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
 
         check_policy(outline, gates)
     check_secrets(outline)
+    if any([not _FILES.isdisjoint(draft.keys) for draft in outline.drafts]):  # noqa: C419 - half the time
+        from planrun.source.filing import check_files  # most plans say nothing of files
+
+        check_files(outline)
     _check_texts(outline)
     _check_limits(outline)
     checked = Checked(outline, formulas, params, outputs)

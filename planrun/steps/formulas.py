@@ -30,7 +30,8 @@ def formulas(step: Step) -> Iterator[Any]:
         yield action.question
         if isinstance(action, Decide):
             yield from (option.when for option in action.options if option.when is not None)
-    yield from (*step.env.values(), *step.env_file)
+    yield from (*step.env.values(), *step.env_file, *step.inputs, *step.produces, *step.writes)
+    yield from (*step.cache.inputs, step.cache.key) if step.cache else ()
     if step.workdir is not None:
         yield step.workdir
 

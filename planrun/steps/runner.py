@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.ports import Masks
     from planrun.steps.copies import Copying
+    from planrun.steps.filing import Filing
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
@@ -38,6 +39,7 @@ class Place(Record):
     secrets: Mapping[str, str] = {}  # values by name; a step gets those that it lists
     absent: Mapping[str, str] = {}  # why the other secrets have no value, by name
     masks: Masks | None = None
+    hidden: tuple[str, ...] = ()  # folders in the workspace that no pattern of files means: reports
     scripts: Mapping[
         str, str
     ] = {}  # that were reviewed: sha256 by workspace-relative path; steps run copies of them
@@ -55,6 +57,7 @@ class Steps:
         }
         self._outputs = os.path.join(place.rundir, "outputs")
         self._logs = os.path.join(place.rundir, "logs")
+        self._filing: Filing | None = None  # None: no step has named files yet
 
     def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the names that expressions of a step can read."""
@@ -80,8 +83,7 @@ class Steps:
         """Render a step for one attempt; what cannot be rendered is `failed(refused)` and never runs."""
         scope = self.scope(state, step, attempt)
         try:
-            if step.secrets:
-                self._require(step)
+            self._get_ready(step, scope)
             if isinstance(step.action, Validate):
                 return self._validate(step, state, scope)
             if step.kind in ASKING:
@@ -162,6 +164,15 @@ class Steps:
 
         return gathered(group, {**self._fixed, **names_within(state, group.id)})
 
+    @property
+    def filing(self) -> Filing:
+        """What becomes of the files that steps name."""
+        if self._filing is None:
+            from planrun.steps.filing import Filing  # few steps name files
+
+            self._filing = Filing(self.place.workspace, self.place.hidden)
+        return self._filing
+
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
         concluded = self._concluded(step, job, outcome)
@@ -169,6 +180,8 @@ class Steps:
             from planrun.steps.tools import record_of  # as above
 
             concluded = concluded.but(tools=(record_of(job, concluded, self.place.masks),))
+        if self._filing:
+            concluded = self._filing.ended(step, concluded)
         if self.place.masks:
             forget_outputs(self._output_file(step, job.attempt))
         elif outcome.status != "completed":
@@ -184,6 +197,13 @@ class Steps:
                 return outcome.but(status="failed", reason="outputs", message=str(error))
             return outcome.but(outputs=outputs) if outputs else outcome
         return outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
+
+    def _get_ready(self, step: Step, scope: dict[str, Any]) -> None:
+        """See to secrets and files before a step is rendered; raises EvaluationError."""
+        if step.secrets:
+            self._require(step)
+        if step.inputs or step.produces or step.writes or step.cache:
+            self.filing.begin(step, scope)
 
     def _require(self, step: Step) -> None:
         """Raise EvaluationError for secrets that a step lists and planrun does not have."""

@@ -422,6 +422,34 @@ BAD = {
         HEAD + "policy: {decisions: {a: x}}\nsteps: [{id: a, run: x}]\n",
         ("E253", 2, 22, 'an answer for step "a", which asks for nothing'),
     ),
+    "a pattern that leaves the workspace": (
+        steps("- {id: a, run: x, inputs: ../lib}"),
+        ("E265", 3, 29, 'the pattern "../lib" of step "a" leaves the workspace with `..`'),
+    ),
+    "a pattern of the whole machine": (
+        steps("- {id: a, run: x, writes: [/etc/hosts]}"),
+        ("E265", 3, 30, 'the pattern "/etc/hosts" of step "a" is not relative to the workspace'),
+    ),
+    "a pattern that takes away where nothing can be": (
+        steps("- {id: a, run: x, produces: ['dist/*', '!dist/x']}"),
+        ("E265", 3, 42, 'the pattern "!dist/x" of step "a" takes away, which only `inputs` can'),
+    ),
+    "a file that two steps make at once": (
+        steps("- {id: a, run: x, produces: dist/x}", "- {id: b, run: x, produces: ./dist/x}"),
+        ("E266", 4, 31, 'steps "a" and "b" may run together, and both make "./dist/x"'),
+    ),
+    "files of a question": (
+        steps("- {id: a, ask: {question: q}, produces: x}"),
+        ("E267", 3, 33, '`produces` means nothing for `ask` in step "a"; no process is started'),
+    ),
+    "a result that must not be used again": (
+        steps("- {id: a, run: x, inputs: x, idempotent: false, cache: true}"),
+        ("E268", 3, 51, 'the result of step "a" cannot be used again: it has `idempotent: false`'),
+    ),
+    "a cached step that changes files of others": (
+        steps("- {id: a, run: x, inputs: x, writes: y, cache: true}"),
+        ("E268", 3, 43, 'the result of step "a" cannot be used again: it has `writes`'),
+    ),
     "an answer that is no option": (
         HEAD
         + "policy: {decisions: {a: c}}\nsteps: [{id: a, decide: {question: q, options: [{label: b}]}}]\n",

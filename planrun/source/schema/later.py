@@ -51,13 +51,6 @@ class AgentType(Written):
     max_turns: Positive | None = key("How many turns it may take.", 10)
 
 
-class Cache(Written):
-    """What an earlier result depends on."""
-
-    inputs: Texts | None = key("The files it depends on.", ["src/**/*.py"])
-    key_: Text | None = key("Anything else it depends on.", "v2", alias="key")
-
-
 class Reports(Written):
     """Reports that the step writes itself."""
 

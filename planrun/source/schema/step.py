@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from planrun.source.schema.files import Cache
 from planrun.source.schema.gates import Ask, Decide
 from planrun.source.schema.groups import ForEach, Matrix
 from planrun.source.schema.later import (
     Agent,
-    Cache,
     Container,
     Ready,
     Reports,
@@ -184,11 +184,10 @@ class Step(Written):
     )
 
     risk: RiskLevel | None = key("A higher risk than the one that planrun finds in its action.", "high")
-    inputs: Annotated[list[Text], Field(min_length=1)] | AnyMapping | None = later(
-        "What it reads.", ["src/**/*.py"]
-    )
-    produces: Texts | None = later("The files it makes.", ["dist/*.whl"])
-    cache: Cache | None = later("When an earlier result may be used again.", {"inputs": ["src/**"]})
+    inputs: Texts | None = key("The files that it reads, as patterns.", ["src/**/*.py"])
+    produces: Texts | None = key("The files that it makes, as patterns; each must match.", ["dist/*.whl"])
+    writes: Texts | None = key("Files of others that it changes, as patterns.", ["docs/**"])
+    cache: bool | Cache | None = key("Whether an earlier result of the same may be used again.", example=True)
     reports: Reports | None = later("Reports of its own to be merged into the run's.", {"junit": "junit.xml"})
     matrix: Matrix | None = key("One instance for each combination of values.", {"python": ["3.11", "3.12"]})
     foreach: list[Anything] | Text | ForEach | None = key("One instance for each item.", ["a", "b"])

@@ -1,0 +1,106 @@
+"""The files that steps name, in runs with real processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import planrun
+from planrun.source.load import load_bytes
+from planrun.steps.files import patterns, snapshot
+from planrun.steps.filing import MAX_LISTED, digest, listing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run(folder: Path, steps: str, **options: Any) -> dict[str, dict[str, Any]]:
+    """Execute steps in a folder and return what ledger.json says of each."""
+    (folder / "plan.yml").write_text(f"version: 1\nsteps:\n{steps}", encoding="utf-8")
+    planrun.execute(planrun.load(str(folder / "plan.yml")), **options)
+    ledger = json.loads((folder / "planrun-out" / "ledger.json").read_text("utf-8"))
+    return {step["id"]: step for step in ledger["steps"]}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.shows("GP-57")
+def test_what_becomes_of_files_is_recorded(tmp_path: Path) -> None:
+    """Files stand in the record with what became of them, by content, whatever their times say."""
+    for name in ("kept", "edited", "gone"):
+        (tmp_path / f"{name}.out").write_text("1")
+    (tmp_path / "in.txt").write_text("x")
+    (tmp_path / "other.md").write_text("y")
+    found = run(
+        tmp_path,
+        "  - id: a\n    inputs: '*.txt'\n    produces: '*.out'\n    writes: '*.md'\n"
+        "    run: touch kept.out; echo 2 > edited.out; rm gone.out; echo 3 > new.out; echo z > other.md\n",
+    )
+    (attempt,) = found["a"]["attempts"]
+    rows = {row["path"]: row for row in attempt["files"]}
+    assert {path: row["op"] for path, row in rows.items()} == {
+        "edited.out": "changed",
+        "gone.out": "deleted",
+        "in.txt": "read",
+        "kept.out": "unchanged",
+        "new.out": "created",
+        "other.md": "changed",
+    }
+    assert rows["new.out"]["sha256"] == hashlib.sha256(b"3\n").hexdigest()
+    assert rows["edited.out"]["before"] == hashlib.sha256(b"1").hexdigest()
+    assert rows["other.md"]["key"] == "writes"
+
+
+def test_a_missing_file_fails_the_step(tmp_path: Path) -> None:
+    """A step that completed and did not make what it says is failed(outputs), and the message names it."""
+    found = run(tmp_path, "  - {id: a, run: touch x.o, produces: ['*.o', dist/app, 'lib/**']}\n")
+    (attempt,) = found["a"]["attempts"]
+    assert (found["a"]["status"], found["a"]["reason"]) == ("failed", "outputs")
+    assert 'nothing matches "dist/app", "lib/**"' in attempt["error"]["message"]
+
+
+def test_values_in_patterns_stand_for_themselves(tmp_path: Path) -> None:
+    """A value with the signs of patterns matches the file of that name, and one that leads out is refused."""
+    text = (
+        "version: 1\nparams: {name: {type: string, default: x}}\n"
+        "steps: [{id: a, exec: [touch, '${{ params.name }}'], produces: '${{ params.name }}'}]\n"
+    )
+    (tmp_path / "aa").touch()
+    plan = load_bytes(text.encode(), "plan.yml", cache=False)
+    state = planrun.execute(plan, params={"name": "a*"})
+    assert [row["path"] for row in state.steps["a"].attempts[0].ended.files] == ["a*"]  # type: ignore[union-attr]
+    state = planrun.execute(plan, params={"name": "../a"})
+    assert state.steps["a"].reason == "refused"
+
+
+def test_nobody_leaves_the_workspace(tmp_path: Path) -> None:
+    """Links are files of their own and are not followed; records and version control are never matched."""
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "secret").touch()
+    root = tmp_path / "root"
+    for folder in (".git", ".planrun", "planrun-out", "src"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "file").touch()
+    (root / "link").symlink_to(outside)
+    seen = snapshot(str(root), patterns(("**", "link/deep/*", "link/**/secret"), {}), ("planrun-out",))
+    assert list(seen) == ["link", "src/file"]
+    assert seen["link"].link
+
+
+def test_of_many_files_the_record_holds_the_first() -> None:
+    """More than 1,000 files stand as one entry with their number, and no file can change behind it unseen."""
+    rows = [
+        {"path": f"f{n}", "op": "created", "sha256": f"{n:064}", "bytes": 1} for n in range(MAX_LISTED + 5)
+    ]
+    listed = listing(rows)
+    assert len(listed) == MAX_LISTED + 1
+    assert (listed[-1]["op"], listed[-1]["count"], listed[-1]["bytes"]) == ("more", 5, 5)
+    other = listing([*rows[:-1], {**rows[-1], "sha256": "f" * 64}])
+    assert digest(other) != digest(listed)
