@@ -78,12 +78,6 @@ def _texts(values: tuple[Text, ...]) -> list[Any]:
     return [_text(value) for value in values]
 
 
-def _keyed(value: Any) -> Any:
-    """Return what stands under `key`: a template or a text of a cache, an expression of a list of items."""
-    is_tree = isinstance(value, tuple) and value[0] != "template"
-    return _tree(value) if is_tree else _text(value)
-
-
 def _named(values: dict[str, Any]) -> dict[str, Any]:
     """Return texts by name, or schemas by name, as `outputs` are those of a plan or of a step."""
     return {
@@ -158,7 +152,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "inputs": _texts,
     "produces": _texts,
     "writes": _texts,
-    "key": _keyed,
+    "key": _text,
     "env": _named,
     "outputs": _named,
     "secrets": sorted,
