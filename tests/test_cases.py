@@ -26,10 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from planrun.app.copies import plans_of
+from planrun.app.replaying.again import play_again
+from planrun.errors import InvalidInput
+from planrun.records.reading import read_ledger
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from planrun.app.replaying.score import Difference
 
 ROOT = Path(__file__).parent / "cases"
 SCRIPTS = sysconfig.get_path("scripts")
@@ -68,6 +74,8 @@ def test_case(case: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """What the commands of a case do is what stands in its golden files."""
     shutil.copytree(case, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
     told = tell(case, tmp_path)
+    for run in tmp_path.glob(".planrun/runs/*"):
+        assert differences(run) == (), "the loop does something else with what is on record"
     goldens = {"expected.txt": told}
     for path in sorted((case / "expected").glob("*")):
         report = (tmp_path / "planrun-out" / path.name).read_text(encoding="utf-8")
@@ -83,6 +91,16 @@ def test_every_rule_has_its_case() -> None:
     text = (ROOT.parent.parent / "docs" / "semantics.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\(\.\./tests/cases/([^/)]+)/plan\.yml\)", text))
     assert named == {path.name for path in ROOT.iterdir()}
+
+
+def differences(run: Path) -> tuple[Difference, ...]:
+    """Return where a replay of a run is not what its ledger says; nothing for a run whose plan somebody altered."""
+    reading = read_ledger(str(run / "ledger.jsonl"))
+    try:
+        plans = plans_of(str(run), reading)
+    except InvalidInput:
+        return ()
+    return play_again(str(run), reading, plans).differences
 
 
 def tell(case: Path, folder: Path) -> str:

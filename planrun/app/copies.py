@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from planrun.records.reading import Reading
 
 
-def stored_plan(rundir: str, named: Mapping[str, Any]) -> Plan:
+def stored_plan(rundir: str, named: Mapping[str, Any], *, cache: bool = True) -> Plan:
     """Return a plan of a run from the copy that the run made; `named` is what the ledger says of it.
 
     Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
     """
     version = int(named["version"])
-    plan = load_bytes(stored_text(rundir, named), named["file"])
+    plan = load_bytes(stored_text(rundir, named), named["file"], cache=cache)
     if plan.version != version:
         plan = plan.but(version=version)
     origins = named.get("origins")
@@ -58,24 +58,34 @@ def _of_origin(step: Step, origin: Origin) -> Step:
     return step if origin == "file" else step.but(origin=origin)
 
 
-def state_of(rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | None = None) -> RunState:
+def state_of(
+    rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | None = None, *, cache: bool = True
+) -> RunState:
     """Return the state of a run from its ledger and its copies of the plan; raises InvalidInput, InvalidPlan.
 
-    `masked` gives a plan as it may be shown.
+    `masked` gives a plan as it may be shown; `cache`: whether compiled plans are kept for the next time.
     """
     started = reading.events[0] if reading.events else None
     if not isinstance(started, ev.RunStarted):
         raise InvalidInput(
             f"the ledger has no first event: {os.path.join(rundir, LEDGER)}; nothing ran, start a new run"
         )
+    plans = plans_of(rundir, reading, masked, cache=cache)
+    return RunState(plans[started.plan["version"]], plans).replay(reading.events)
+
+
+def plans_of(
+    rundir: str, reading: Reading, masked: Callable[[Plan], Plan] | None = None, *, cache: bool = True
+) -> dict[int, Plan]:
+    """Return every version of its plan that a run went by; raises InvalidInput, InvalidPlan."""
     plans: dict[int, Plan] = {}
     for event in reading.events:
         if not isinstance(event, ev.RunStarted | ev.RunResumed | ev.PlanningEnded) or not event.plan:
             continue
         if event.plan["version"] not in plans:
-            plan = stored_plan(rundir, event.plan)
+            plan = stored_plan(rundir, event.plan, cache=cache)
             plans[plan.version] = masked(plan) if masked else plan
-    return RunState(plans[started.plan["version"]], plans).replay(reading.events)
+    return plans
 
 
 def state_under(state: RunState, plan: Plan, params: dict[str, Any]) -> RunState:

@@ -121,15 +121,24 @@ def _beside_its_writer(rundir: str, head: str = "") -> tuple[Reading, bool]:
 
 
 def inspect(run: str) -> Inspected:
-    """Return a run with its state as far as its ledger is sound; raises InvalidInput, InvalidPlan."""
+    """Return a run with its state as far as its ledger is sound; raises InvalidInput, InvalidPlan.
+
+    What the last attempts of a killed run printed is put into its place.
+    """
+    found = look(run, cache=True)
+    if not found.going and found.reading.condition != "intact":
+        _show_logs(found.rundir)
+    return found
+
+
+def look(run: str, *, cache: bool = False) -> Inspected:
+    """Return the same, and change nothing at all."""
     rundir = find(run)
     reading, going = _beside_its_writer(rundir)
     try:
-        state = state_of(rundir, reading, _shown)
+        state = state_of(rundir, reading, _shown, cache=cache)
     except _MISFITS:
         raise InvalidInput(f"the ledger does not fit the run's plan: {rundir}") from None
-    if not going and reading.condition != "intact":
-        _show_logs(rundir)
     return Inspected(rundir=rundir, reading=reading, state=state, going=going)
 
 

@@ -41,6 +41,7 @@ VERBS: dict[str, str] = {
     "runs": "looking:runs",
     "stats": "counting:stats",
     "report": "reporting:report",
+    "replay": "replaying:replay",
     "verify": "looking:verify",
     "completion": "completing:completion",
 }

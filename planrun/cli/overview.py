@@ -73,6 +73,7 @@ Runs:
   stats               what many runs add up to: durations, failures
   report RUN          JUnit, markdown, JSON or text, at any time
   explain RUN STEP    why a step ran, failed or did not run
+  replay RUN          play it again from its records, or what if
   verify RUN          whether the ledger of a run is as it was written
 
 Shell:

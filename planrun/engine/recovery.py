@@ -8,6 +8,8 @@ from planrun.model.job import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planrun.model.job import ErrorClass, Outcome
     from planrun.model.plan import Retry, Step
 
@@ -72,11 +74,16 @@ _TEXTS: tuple[tuple[ErrorClass, str, str], ...] = (
 _LAST_LINES = 40
 
 
-def react(step: Step, tries: int, outcome: Outcome, *, repeat: bool) -> tuple[Failure, float | None]:
-    """Return why attempt number `tries` failed and, when it is to be repeated, after how many seconds."""
+def react(
+    step: Step, tries: int, outcome: Outcome, *, repeat: bool, draw: Callable[[], float] | None = None
+) -> tuple[Failure, float | None]:
+    """Return why attempt number `tries` failed and, when it is to be repeated, after how many seconds.
+
+    `draw` places the delay in its jitter; None: chance.
+    """
     failure = classify(outcome)
     if repeat and retries(step, tries, outcome, failure):
-        return failure, delay(step.retries, tries, chance())
+        return failure, delay(step.retries, tries, (draw or chance)())
     return failure, None
 
 

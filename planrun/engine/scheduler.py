@@ -53,6 +53,7 @@ class Rooms(Record):
     inbox: Inbox
     holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises EvaluationError
     masks: Masks | None = None  # None: there is nothing to mask
+    chance: Callable[[], float] | None = None  # places a delay in its jitter, 0…1; None: chance
 
 
 class Scheduler:
@@ -312,7 +313,7 @@ class Scheduler:
         if outcome.status == "failed":
             from planrun.engine.recovery import react
 
-            failure, seconds = react(step, tries, outcome, repeat=ending is None)
+            failure, seconds = react(step, tries, outcome, repeat=ending is None, draw=self.rooms.chance)
         fields = as_fields(outcome, failure)
         if seconds is not None:
             fields |= {"step_status": "waiting", "delay": round(seconds, 3)}

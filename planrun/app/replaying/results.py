@@ -1,0 +1,59 @@
+"""What is on record of attempts, as the outcomes that the loop was told then."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.model.job import Outcome
+from planrun.records.rundir import LEDGER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model import events as ev
+    from planrun.model.plan import Retry
+
+TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
+_SAME = ("reason", "exit_code", "log_bytes", "outputs", "checks", "notes", "files", "tools", "resources")
+
+
+def outcome_of(ended: ev.AttemptEnded, rundir: str, log: str) -> Outcome:
+    """Return the outcome of a recorded attempt; the end of its log, which tells why it failed, is read from the run."""
+    known = vars(ended)
+    fields: dict[str, Any] = {
+        name: known[name] for name in _SAME if name in known and name in Outcome.__annotations__
+    }
+    if ended.status == "failed":
+        fields["message"] = (ended.error or {}).get("message", "")
+        fields["tail"] = _tail(rundir, log) if log else ""
+    status: Any = ended.status if ended.status in ("completed", "failed") else "cancelled"
+    return Outcome(**{"reason": "", **fields, "status": status, "duration": ended.duration})
+
+
+def _tail(rundir: str, log: str) -> str:
+    """Return the last bytes of a log as text; empty when there is none, or something else in its place."""
+    try:
+        fd = os.open(os.path.join(rundir, log), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        size = os.fstat(fd).st_size
+        return os.pread(fd, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+def chance_of(retry: Retry, tries: int, delay: float) -> float:
+    """Return what chance drew when the pause after failed attempt `tries` was so long: the inverse of the delay."""
+    middle = min(retry.initial * retry.factor ** min(tries - 1, 64), retry.cap)
+    if not middle or not retry.jitter:
+        return 0.5
+    return min(1.0, max(0.0, (delay / middle - 1) / (2 * retry.jitter) + 0.5))
+
+
+def ledger_of(rundir: str) -> str:
+    """Return the ledger of a run's folder."""
+    return os.path.join(rundir, LEDGER)
