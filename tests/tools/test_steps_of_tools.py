@@ -213,3 +213,21 @@ def test_the_digest_goes_by_the_call_and_not_by_its_spelling(tmp_path: Path) -> 
     other = digest("json_patch, args: {file: a.json, operations: [{op: remove, path: /b}]}")
     assert first == same
     assert first != other
+
+
+def test_a_difference_shows_which_argument_changed(tmp_path: Path) -> None:
+    """People who review see the old and the new value, and nothing about what stayed."""
+    for name, content in (("old.yml", "one"), ("new.yml", "two")):
+        (tmp_path / name).write_text(
+            f"version: 1\nname: p\nsteps:\n  - {{id: x, tool: file.write, args: {{path: a.txt, content: {content}}}}}\n"
+        )
+    process = subprocess.run(
+        [sys.executable, "-m", "planrun", "diff", "old.yml", "new.yml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "~ args.content: one → two" in process.stdout
+    assert "~ tool" not in process.stdout
+    assert "a.txt" not in process.stdout

@@ -102,8 +102,15 @@ def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
 def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
     """Return the keys of the plan language under which a field stands."""
     if name in ("action", "kind"):
-        return tuple(kind for kind in (old.kind, new.kind) if kind != "abstract")
+        kinds = tuple(kind for kind in (old.kind, new.kind) if kind != "abstract")
+        return _of_calls(kinds, old, new) if "tool" in kinds else kinds
     return (wording.key(name),)
+
+
+def _of_calls(kinds: tuple[str, ...], old: Step, new: Step) -> tuple[str, ...]:
+    """Return which of the two keys of a call differ, with the key of another action beside it."""
+    before, after = wording.of_step(old), wording.of_step(new)
+    return tuple(key for key in (*kinds, "args") if before.get(key) != after.get(key)) or kinds
 
 
 def _under_new_ids(edges: dict[str, str], was: dict[str, str]) -> dict[str, str]:
