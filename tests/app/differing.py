@@ -73,6 +73,7 @@ ACTIONS: dict[str, tuple[Any, Any]] = {
     "ask": (_ASK, {**_ASK, "enum": ["a", "c"]}),
     "decide": (_DECIDE, {**_DECIDE, "options": [{"label": "A", "value": 2}, {"label": "B"}], "default": 2}),
     "exec": (["echo", "a b"], ["echo", "a", "b"]),
+    "tool": ("git.status", "git.diff"),
     "validate": (_LIST, [{"files_exist": ["b"]}]),
 }
 OF_PLAN: dict[str, tuple[Any, Any]] = {

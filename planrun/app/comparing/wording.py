@@ -29,6 +29,8 @@ def of_step(step: Step) -> dict[str, Any]:
     for name in dict.fromkeys((*_ALWAYS, *fields)):
         if name not in _OF_STEP:
             found[key(name)] = _FORMS[name](getattr(step, name)) if name in _FORMS else fields.get(name)
+    if isinstance(step.action, Tool):  # they are the tool's
+        found.pop("outputs", None)
     found["on_failure"] = _on_failure(step)
     if step.condition is not None:
         found["condition"] = step.condition_text.strip()
