@@ -96,7 +96,7 @@ def _action(step: Step) -> dict[str, Any]:
     if isinstance(what, Run):
         return {"run": written(what.script)}
     if isinstance(what, Tool):
-        return {"tool": what.name, "args": written_args(what.args)}
+        return {"tool": what.name, **({"args": written_args(what.args)} if what.args else {})}
     if isinstance(what, Exec):
         return {"exec": [written(word) for word in what.argv]}
     if isinstance(what, Validate):
