@@ -60,6 +60,22 @@ if TYPE_CHECKING:
         def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
             """Read the outputs of a completed attempt, or the last words of a failed one."""
 
+    class Locks(Protocol):
+        """Locks that count on this host, for all runs of this user; they are given back when the process dies."""
+
+        @property
+        def patience(self) -> float:
+            """Seconds until it is worth asking again for what could not be had."""
+
+        def claim(self, step: str, names: tuple[str, ...]) -> str:
+            """Give a step all these locks and return "", or say why it has to wait; it keeps its place in the line."""
+
+        def release(self, step: str) -> None:
+            """Take back the locks of a step, or its place in the line."""
+
+        def close(self) -> None:
+            """Take everything back."""
+
     class Gates(Protocol):
         """Who may start: policy, approvals, and what people answer."""
 

@@ -67,6 +67,8 @@ def _settled(state: RunState, edge: Any) -> bool:
 
 def why(found: Inspected, step: StepState) -> list[str]:
     """Return in sentences what keeps a step from running or kept it; empty where its line says it all."""
+    if step.held and step.status in _TO_COME:
+        return [step.held] if found.going else []
     if (
         step.status in _TELL
         or step.at_gate

@@ -66,6 +66,10 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
     Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
     """
     with Session(settings, wish.workspace or current_folder()) as session:
+        if keeping.may_say(found := find(run, session.workspace), b"concurrency", wish.plan):
+            from planrun.app.turns import take_turn_again  # few plans have a turn to wait for
+
+            take_turn_again(session, found, wish.plan)
         rundir, reading, state = reopen(session, run, wish.plan)
         course = Course(session, rundir, state, wish)
         session.prepare_reports()

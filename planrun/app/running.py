@@ -79,7 +79,7 @@ def execute(
     with Session(settings, workspace or current_folder()) as session:
         session.vault, session.admission = vault, admission
         run = settings.run or records.new_run_id()
-        session.claim(run)
+        session.claim(run, plan)
         session.prepare_reports()
         reviewed = review(plan, params, session.workspace)
         session.refuse_drift(plan, params, reviewed)

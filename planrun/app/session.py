@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.ports import Masks, Sink
+    from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
@@ -67,6 +68,8 @@ class Session:
         self.vault: Vault | None = None  # None: there is nothing to keep secret
         self.admission: Admission | None = None  # None: every step may start
         self.replanner: Replanner | None = None  # None: no failure is planned anew
+        self.locks: HostLocks | None = None  # of steps; None: none has any
+        self.turn: HostLocks | None = None  # of the run, among those of its name; None: it needs none
         self.halted: Preparation | None = None  # what kept the run from starting; None: nothing did
         self.known: Known | None = None  # how long steps took before; None: nobody asks
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
@@ -85,6 +88,8 @@ class Session:
             self.replanner.close()
         self.inbox.close()
         self.lock.release()
+        for held in filter(None, (self.locks, self.turn)):
+            held.close()
         if error is not None and self.vault and self.vault.veil:
             self.vault.veil.mask_error(error)
 
@@ -95,11 +100,17 @@ class Session:
         state.apply(event)
         ledger.append(event)
 
-    def claim(self, run: str) -> None:
+    def claim(self, run: str, plan: Plan | None = None) -> None:
         """Take the workspace for a run, when another one has it as soon as --wait-lock allows.
+
+        `plan`: of a new run, which waits for its turn before that.
 
         Raises InvalidInput that names the holder, Interrupted, RecordsLost.
         """
+        if plan is not None and plan.concurrency:
+            from planrun.app.turns import take_turn  # few plans have a turn to wait for
+
+            take_turn(self, plan, run)
         try:
             self._take(run)
         except WorkspaceHeld as held:
@@ -258,7 +269,7 @@ class Session:
             ledger.sync()
             code, lost = EXIT_WAITING, ledger.lost
         else:
-            scheduler = self._scheduler(state, self._rooms(ledger, steps, screen), options, gates)
+            scheduler = self._scheduler(state, self._rooms(ledger, steps, screen, state.plan), options, gates)
             code, lost = scheduler.run(), scheduler.lost
         if gates:
             gates.close()
@@ -289,7 +300,7 @@ class Session:
 
         return scheduler(state, rooms, options, gates, self.replanner)
 
-    def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink) -> Rooms:
+    def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink, plan: Plan) -> Rooms:
         rundir = steps.place.rundir
         listing = os.path.join(self.workspace, records.HOME, records.PLACED)
         owner = Owner(run=steps.place.run, workspace=self.workspace, listing=listing)
@@ -306,7 +317,17 @@ class Session:
             inbox=self.inbox,
             holds=steps.holds,
             masks=self.masks,
+            locks=self._locks(steps, plan),
         )
+
+    def _locks(self, steps: Steps, plan: Plan) -> HostLocks | None:
+        """Return the locks of this host, where a step has any; raises RecordsLost when there is no place for them."""
+        if not any([step.lock or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
+            return None
+        from planrun.records.hostlocks import HostLocks  # few plans have any
+
+        self.locks = HostLocks(steps.place.run, plan.limits.locks)
+        return self.locks
 
     def admit(
         self, state: RunState, ledger: Ledger, steps: Steps, opening: Mapping[str, Any], selected: Chosen

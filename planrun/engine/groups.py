@@ -20,6 +20,10 @@ def decide(run: Scheduler, group: Step) -> None:
     if run.state.steps[group.id].status == "running":
         _close(run, group)
     elif run._is_due(group):
+        claims = run._queue.claims
+        if claims is not None and not claims.take(group.id):
+            claims.postpone(group.id)  # it is full, or changes the files of who runs
+            return
         _open(run, group)
     if run.state.steps[group.id].opened is None:
         _leave(run, group)
@@ -31,6 +35,7 @@ def _open(run: Scheduler, group: Step) -> None:
         fields = run.rooms.steps.opening(group, run.state)
     except EvaluationError as error:
         run._move(group.id, "failed", "refused", str(error))
+        run._queue.release(group.id)
         run._abort(group)
         return
     run._emit(ev.StepOpened(at=run._clock.stamp(), step=group.id, **fields))
@@ -59,6 +64,7 @@ def _close(run: Scheduler, group: Step) -> None:
         )
     )
     run._settle(group.id)
+    run._queue.release(group.id)
     if status == "failed":
         run._abort(group)
 

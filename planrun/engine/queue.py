@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from planrun.model.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypeVar
 
+    from planrun.engine.claims import Claims
     from planrun.model.plan import Schedule, Step
+    from planrun.ports import Locks
 
     Entry = TypeVar("Entry", bound=tuple[float, *tuple[object, ...]])
+
+
+class Options(Record):
+    """What the command line decides about a run."""
+
+    jobs: int
+    schedule: Schedule
+    selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
+    strict: bool = False
+    fail_on_flaky: bool = False
+    replan: tuple[str, ...] = ()  # steps that failed before, and are planned anew before anything starts
+    seconds: Mapping[str, float] = {}
 
 
 class Queue:
@@ -18,7 +34,10 @@ class Queue:
     dag: longest remaining path first, then file order. levels: file order within a level, and the next level
     when everything above has ended. batches: file order, consecutive `parallel: true` steps together, any
     other alone. sequential: one after the other in file order. A `parallel: false` step runs alone anywhere.
+    With `claims` a step whose claims cannot be had lets others pass, as far as its schedule does.
     """
+
+    claims: Claims | None = None
 
     def __init__(
         self, steps: Sequence[Step], schedule: Schedule, jobs: int, seconds: Mapping[str, float]
@@ -43,6 +62,31 @@ class Queue:
             self._measure(graph.levels(graph.waits(steps)))
             self._rank = {name: -level for name, level in self._level.items()}
 
+    def bind(self, steps: Sequence[Step], slots: Mapping[str, int], locks: Locks | None) -> None:
+        """Heed what only so many of the steps may have at a time; `slots`: how many may have a lock, where not one."""
+        if any([step.kind == "group" or step.lock or step.conflicts for step in steps]):  # noqa: C419 - half the time
+            from planrun.engine.claims import claims_of  # few plans have any
+
+            self.claims = claims_of(steps, slots, locks)
+
+    @property
+    def held(self) -> bool:
+        """Whether a step waits for somebody else on this host."""
+        return self.claims is not None and bool(self.claims.held)
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which to try again for a step that is held."""
+        return self.claims.patience if self.claims is not None else 0.0
+
+    def postponed(self) -> Sequence[str]:
+        """Return the groups that could not be opened yet, to be looked at again."""
+        return self.claims.recall() if self.claims is not None else ()
+
+    def notices(self) -> Sequence[tuple[str, str, str]]:
+        """Return which steps are held since the last call, or by somebody else: step, locks, and who has them."""
+        return self.claims.notices() if self.claims is not None else ()
+
     def _measure(self, levels: list[list[str]]) -> None:
         for number, names in enumerate(levels):
             self._unsettled.append(len(names))
@@ -59,6 +103,8 @@ class Queue:
             if self._level:
                 self._level[step.id] = self._level[group]
                 self._unsettled[self._level[group]] += 1
+        if self.claims is not None:
+            self.claims.join(members)
         if self._rank:
             self._rank = {**self._rank, **dict.fromkeys([step.id for step in members], rank)}
 
@@ -79,6 +125,8 @@ class Queue:
         """Take note that an attempt of a step ended."""
         if self._exclusive == name:
             self._exclusive = ""
+        if self.claims is not None:
+            self.claims.give(name)
 
     def drop(self, name: str) -> None:
         """Forget a step that is not to start any more; few ever are, so the queue is sorted anew."""
@@ -90,6 +138,8 @@ class Queue:
         """Forget everything that has not started."""
         self._ready.clear()
         self._returning.clear()
+        if self.claims is not None:
+            self.claims.forget()
 
     def take(self, running: int, waiting: int) -> str | None:
         """Return the next step to start, or None.
@@ -101,6 +151,8 @@ class Queue:
         queue = self._returning or self._ready
         if not queue or (queue is self._ready and not self._may_go_on(running + waiting)):
             return None
+        if self.claims is not None:
+            return self._take_claimed(self.claims, running, waiting)
         name = queue[0][2]
         if name in self._alone:
             if running:
@@ -110,6 +162,29 @@ class Queue:
             self._batch -= 1
         pop(queue)
         return name
+
+    def _take_claimed(self, claims: Claims, running: int, waiting: int) -> str | None:
+        """Return the first step that may start and gets all that it claims, or None."""
+        for queue in (self._returning, self._ready):
+            fresh = queue is self._ready
+            if fresh and (not queue or not self._may_go_on(running + waiting)):
+                return None
+            entries = sorted(queue)
+            if fresh and self.schedule in ("batches", "sequential"):
+                del entries[self._batch if self.schedule == "batches" else 1 :]
+            for entry in entries:
+                name = entry[2]
+                if name in self._alone and running:
+                    return None  # nothing overtakes it, or it would wait for ever
+                if not claims.take(name):
+                    continue
+                if name in self._alone:
+                    self._exclusive = name
+                if fresh and self.schedule == "batches":
+                    self._batch -= 1
+                queue[:] = sorted([other for other in queue if other is not entry])
+                return name
+        return None
 
     def _may_go_on(self, active: int) -> bool:
         if self.schedule == "dag":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from _signal import SIGUSR1 as PAUSE
 
 from planrun.engine.frontier import Frontier
-from planrun.engine.queue import Queue, pop, push
+from planrun.engine.queue import Options, Queue, pop, push
 from planrun.errors import EXIT_RECORDS, EvaluationError, InternalError
 from planrun.model import events as ev
 from planrun.model.job import Outcome, as_fields
@@ -14,32 +14,22 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Literal
 
     from planrun.errors import RecordsLost
     from planrun.model.job import Job, Prepared
-    from planrun.model.plan import Schedule, Step
+    from planrun.model.plan import Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.ports import Clock, Executor, Inbox, Journal, Masks, Sink, StepRunner
+    from planrun.ports import Clock, Executor, Inbox, Journal, Locks, Masks, Sink, StepRunner
+
+__all__ = ["Options", "Rooms", "Scheduler"]
 
 # A sync takes as long as a short step. So steps that end one right after the other share one: it waits until nothing
 # has ended for LULL seconds, while steps go on ending for at most UNSYNCED seconds since the last one.
 LULL = 0.005
 UNSYNCED = 0.05
-
-
-class Options(Record):
-    """What the command line decides about a run."""
-
-    jobs: int
-    schedule: Schedule
-    selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
-    strict: bool = False
-    fail_on_flaky: bool = False
-    replan: tuple[str, ...] = ()  # steps that failed before, and are planned anew before anything starts
-    seconds: Mapping[str, float] = {}
 
 
 class Rooms(Record):
@@ -54,6 +44,7 @@ class Rooms(Record):
     holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises EvaluationError
     masks: Masks | None = None  # None: there is nothing to mask
     chance: Callable[[], float] | None = None  # places a delay in its jitter, 0…1; None: chance
+    locks: Locks | None = None  # of this host; None: no step has any
 
 
 class Scheduler:
@@ -131,6 +122,7 @@ class Scheduler:
         """Make frontier and queue of a section from the state, whatever has happened in it before."""
         self._frontier = Frontier(steps, self.state, self._unjudged)
         self._queue = Queue(steps, self.options.schedule, self.options.jobs, self.options.seconds)
+        self._queue.bind(steps, self.state.plan.limits.locks, self.rooms.locks)
         for step in steps:
             found = self.state.steps[step.id]
             if found.ended:
@@ -154,7 +146,7 @@ class Scheduler:
     @property
     def _is_idle(self) -> bool:
         """Whether nothing goes on that could have a step start or end."""
-        return not self.rooms.executor.running and not self._waiting
+        return not self.rooms.executor.running and not self._waiting and not self._queue.held
 
     def _over(self) -> bool:
         """Whether this section has come to its end or, when the run is to pause, to rest."""
@@ -187,6 +179,8 @@ class Scheduler:
         """How many seconds the loop may sleep."""
         now = self._clock.monotonic()
         moments = [self._waiting[0][0]] if self._waiting else []
+        if self._queue.held:
+            moments.append(now + self._queue.patience)
         if self._deadline is not None:
             moments.append(self._deadline)
         if self._cleanup_until is not None and self._cleanup_until > now:
@@ -227,6 +221,7 @@ class Scheduler:
     def _look(self) -> None:
         """Decide about every step whose edges are settled."""
         loose = self._frontier.loose
+        loose += self._queue.postponed()
         while loose and self.lost is None:
             names, loose[:] = list(loose), []
             for name in names:
@@ -267,6 +262,8 @@ class Scheduler:
     def _start(self) -> None:
         while self.lost is None and not self.state.pausing:
             name = self._queue.take(len(self.rooms.executor.running), len(self._waiting))
+            for held, locks, told in self._queue.notices():
+                self._emit(ev.StepHeld(at=self._clock.stamp(), step=held, lock=locks, message=told))
             if name is None:
                 return
             self._launch(self.state.steps[name].step)

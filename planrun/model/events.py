@@ -90,6 +90,15 @@ class AttemptEnded(Record):
     resources: tuple[dict[str, Any], ...] = ()  # kind, id, action: containers, images, locks
 
 
+class StepHeld(Record):
+    """A step could start and waits for a lock that somebody else has; it is said again when that is another one."""
+
+    at: str
+    step: str
+    lock: str  # its locks, separated by commas
+    message: str  # who holds it
+
+
 class StepMoved(Record):
     """A step ended without an attempt: skipped, blocked, cancelled or refused; or it was paused between two."""
 
@@ -266,6 +275,7 @@ Event = (
     | PlanMoved
     | AttemptStarted
     | AttemptEnded
+    | StepHeld
     | StepMoved
     | StepOpened
     | StepRestored
@@ -286,6 +296,7 @@ EVENTS: dict[str, type[Event]] = {
     "plan_moved": PlanMoved,
     "attempt_started": AttemptStarted,
     "attempt_ended": AttemptEnded,
+    "step_held": StepHeld,
     "step_moved": StepMoved,
     "step_opened": StepOpened,
     "step_restored": StepRestored,

@@ -185,6 +185,9 @@ class Step(Record):
     edges: tuple[Edge, ...] = ()
     condition: Tree | None = None
     condition_text: str = ""
+    lock: tuple[
+        str, ...
+    ] = ()  # names that it has for itself while it runs, in this run and on this host; sorted
     parallel: bool | None = None  # False: runs alone; True: joins its neighbours under `batches`
     retries: Retry = Retry()
     timeout: float = DEFAULT_TIMEOUT  # seconds an attempt
@@ -247,6 +250,7 @@ class Limits(Record):
     max_tokens: int | None = None  # of all calls to models
     max_usd: float | None = None
     max_turns: int | None = None  # calls to models
+    locks: dict[str, int] = {}  # noqa: RUF012 - never written; how many steps have a lock at once, where not one
 
 
 class Plan(Record):
@@ -268,6 +272,7 @@ class Plan(Record):
     inherit_env: Literal["safe", "all", "none"] = "safe"
     limits: Limits = Limits()
     schedule: Schedule = "dag"
+    concurrency: str = ""  # one run of this name at a time on this host
     policy: Policy | None = None
     llm: Llm | None = None
     source: bytes = b""  # the exact bytes of the file; a run keeps them

@@ -36,8 +36,8 @@ class StepState:
     """What is known of one step; `step` is its plan."""
 
     __slots__ = (
-        "after", "attempts", "before", "ended_at", "gate", "message", "opened", "outputs", "reason", "restored", "rule",
-        "status", "step"
+        "after", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason", "restored",
+        "rule", "status", "step"
     )  # fmt: skip
 
     def __init__(self, step: Step) -> None:
@@ -56,6 +56,7 @@ class StepState:
         self.after: Gate | None = None  # what is to become of its failure
         self.opened: ev.StepOpened | None = None  # what waits for that may go on while it does
         self.restored: ev.StepRestored | None = None  # an earlier result that was used again
+        self.held = ""  # who has the lock that it waits for, or waited for
         self.status = "pending"
         self.reason = ""
         self.message = ""

@@ -274,6 +274,9 @@ class RunState:
             state.ended_at = event.at
             state.outputs = event.outputs
 
+    def _step_held(self, event: ev.StepHeld) -> None:
+        self.steps[event.step].held = event.message
+
     def _step_opened(self, event: ev.StepOpened) -> None:
         state = self.steps[event.step]
         if state.step.kind == "group":
@@ -335,6 +338,7 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.PlanMoved: RunState._plan_moved,
     ev.AttemptStarted: RunState._attempt_started,
     ev.AttemptEnded: RunState._attempt_ended,
+    ev.StepHeld: RunState._step_held,
     ev.StepMoved: RunState._step_moved,
     ev.StepOpened: RunState._step_opened,
     ev.StepRestored: RunState._step_restored,

@@ -23,6 +23,7 @@ from planrun.model.events import (
     PlanningStarted,
     RunEnded,
     RunEnding,
+    StepHeld,
     StepMoved,
 )
 from planrun.reports import facts
@@ -149,6 +150,8 @@ class Console:
             self._tally.start(event.step, self._clock())
         elif isinstance(event, AttemptEnded | StepMoved):
             self._moved(event, state)
+        elif isinstance(event, StepHeld) and not self.look.quiet:
+            self._say(f"{self._icon('waiting')} {line(f'{event.step}: {event.message}')}\n")
         elif isinstance(event, PlanMoved | RunEnded):
             if event.status == "executing":
                 self._open(state)

@@ -42,6 +42,7 @@ class Veil:
             ev.RunStarted: self._mask_start,
             ev.RunResumed: self._mask_start,
             ev.AttemptEnded: self._mask_end,
+            ev.StepHeld: self._mask_held,
             ev.StepMoved: self._mask_move,
             ev.StepOpened: self._mask_data,
             ev.StepRestored: self._mask_data,
@@ -162,6 +163,11 @@ class Veil:
             if said.get(name):
                 changes[name] = tuple([self._values(each) for each in said[name]])
         masked: ev.Event = event.but(**changes) if changes else event
+        return masked
+
+    def _mask_held(self, event: Any) -> ev.Event:
+        """Mask what is said of whoever has a lock: his step is of another plan."""
+        masked: ev.Event = event.but(message=self.mask_text(event.message))
         return masked
 
     def _mask_move(self, event: Any) -> ev.Event:

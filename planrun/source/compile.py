@@ -107,7 +107,7 @@ class Compiler:
             fields["policy"] = self.policy
         if self.llm is not None:
             fields["llm"] = self.llm
-        for key in ("description", "goal", "schedule"):
+        for key in ("description", "goal", "schedule", "concurrency"):
             if key in root.value:
                 fields[key] = root.value[key].value
         if "inherit_env" in self.defaults:
@@ -360,6 +360,8 @@ class Compiler:
                 fields[key] = as_duration(node.value)
             elif key == "max_usd":
                 fields[key] = float(as_number(node))
+            elif key == "locks":
+                fields[key] = {name: as_int(slots) for name, slots in members(node)}
             else:
                 fields[key] = as_int(node)
         return Limits(**fields)
@@ -369,12 +371,18 @@ def _names(node: Node | None) -> tuple[str, ...]:
     return tuple([item.value for item in entries(node)])
 
 
+def _locks(node: Node) -> tuple[str, ...]:
+    """Return the names of locks, each once and in one order: so nobody waits for another in a circle."""
+    return tuple(sorted({item.value for item in entries(node)}))
+
+
 _READ = {
     "tags": _names,
     "estimated_tokens": as_int,
     "parallel": as_bool,
     "idempotent": as_bool,
     "secrets": _names,
+    "lock": _locks,
 }
 
 

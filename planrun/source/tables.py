@@ -114,6 +114,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_tokens": (("integer", 1, 1000000000), None, None),
         "max_usd": (("number", 0, None), None, None),
         "max_turns": (("integer", 1, 1000000000), None, None),
+        "locks": (None, None, ("id", (("integer", 1, 1000000000), None, None), 0)),
     },
     "Llm": {
         "model": (("line",), None, None),
@@ -189,6 +190,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "defaults": (None, None, "Defaults"),
         "limits": (None, None, "Limits"),
         "schedule": (("word", ("dag", "levels", "batches", "sequential"), ()), None, None),
+        "concurrency": (("id",), None, None),
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
@@ -284,7 +286,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "reports": (None, None, "Reports"),
         "matrix": (None, None, "Matrix"),
         "foreach": (("text",), ((("any",), "any", "any"), 0), "ForEach"),
-        "lock": (("line",), None, None),
+        "lock": (("id",), ((("id",), None, None), 0), None),
         "service": (("bool",), None, None),
         "ready": (None, None, "Ready"),
         "container": (None, None, "Container"),
@@ -344,7 +346,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
     "Plan": ("agents",),
-    "Step": ("agent", "uses", "with", "reports", "lock", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
+    "Step": ("agent", "uses", "with", "reports", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

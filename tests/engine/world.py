@@ -158,6 +158,7 @@ class World:
 
     def go_on(self, state: RunState, **options: Any) -> int:
         """Run what is pending of a run and return the exit code."""
+        locks = options.pop("locks", None)
         fields: dict[str, Any] = {"jobs": 4, "schedule": state.plan.schedule, **options}
         rooms = Rooms(
             executor=self,
@@ -167,6 +168,7 @@ class World:
             clock=self.clock,
             inbox=self,
             holds=lambda step, state: self.conditions[step.id](state),
+            locks=locks,
         )
         if self.gates is None:
             return Scheduler(state, rooms, Options(**fields)).run()

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from planrun.source.schema.gates import Decide
 from planrun.source.schema.later import AgentType
 from planrun.source.schema.llm import Llm
+from planrun.source.schema.locks import Slots
 from planrun.source.schema.rules import Policy
 from planrun.source.schema.step import Defaults, Step
 from planrun.source.schema.values import Params
@@ -20,6 +21,7 @@ from planrun.source.schema.words import (
     Duration,
     Env,
     EnvNames,
+    Id,
     Keys,
     Line,
     Positive,
@@ -44,6 +46,7 @@ class Limits(Written):
     max_tokens: Positive | None = key("How many tokens models may use in one run.", 200000)
     max_usd: Amount | None = key("How much models may cost in one run, in US dollars.", 2.5)
     max_turns: Positive | None = key("How often models may be asked in one run.", 12)
+    locks: Slots | None = key("How many steps may have a lock at the same time. Left out: one.", {"db": 2})
 
 
 class Plan(Written):
@@ -76,6 +79,9 @@ class Plan(Written):
     limits: Limits | None = key("What a run may use up at most.", {"max_parallel": 4, "deadline": "1h"})
     schedule: Literal["dag", "levels", "batches", "sequential"] | None = key(
         "In what order ready steps start.", "dag"
+    )
+    concurrency: Id | None = key(
+        "One run of this name at a time on this host; the others wait for their turn.", "deploy"
     )
     policy: Policy | None = key("What may run without anybody being asked.", {"auto_approve": "medium"})
     llm: Llm | None = key("The language model that may write steps.", {"model": "a-model"})

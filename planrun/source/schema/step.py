@@ -17,6 +17,7 @@ from planrun.source.schema.later import (
     Rollback,
     Sandbox,
 )
+from planrun.source.schema.locks import Locks
 from planrun.source.schema.values import Outputs
 from planrun.source.schema.words import (
     ID_PATTERN,
@@ -191,7 +192,9 @@ class Step(Written):
     reports: Reports | None = later("Reports of its own to be merged into the run's.", {"junit": "junit.xml"})
     matrix: Matrix | None = key("One instance for each combination of values.", {"python": ["3.11", "3.12"]})
     foreach: list[Anything] | Text | ForEach | None = key("One instance for each item.", ["a", "b"])
-    lock: Line | None = later("Steps with the same lock never run at the same time.", "pypi")
+    lock: Locks | None = key(
+        "Steps with the same lock never run at the same time, in this run and in others on this host.", "pypi"
+    )
     service: bool | None = later("It keeps running for the steps that depend on it.", example=True)
     ready: Ready | None = later("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
     container: Container | None = later("The image it runs in.", {"image": "python:3.12"})

@@ -1,0 +1,223 @@
+"""Locks of this user on this host, for steps and for whole runs: tickets, served in their order, that die with us.
+
+A ticket is a file with a number, which names the locks that are wanted and how many may have each at once; its process
+keeps a flock on it as long as it lives, and no other process ever has that descriptor. A ticket is served when of
+each of its locks fewer than that many stand before it. So there is nothing that decides, nothing that could be
+left behind, and nobody overtakes: who was first is first. Tickets are made and looked at behind one door, which
+is held for moments.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+
+from planrun.errors import RecordsLost
+from planrun.model.jsontext import dumps
+from planrun.model.record import Record
+from planrun.source.cache import folder as plans_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_FOLDER = "locks"
+_DOOR = "door"
+_ENDING = ".ticket"
+_SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks: the further behind, the longer
+
+
+class _Ticket:
+    """A place in the line: of a step, or of a run."""
+
+    def __init__(self, number: int, path: str, fd: int, slots: Mapping[str, int]) -> None:
+        self.number = number
+        self.path = path
+        self.fd = fd
+        self.slots = slots
+        self.served = False
+        self.told = ""
+        self.looked = 0.0
+        self.pause = _SOONEST
+
+
+class Other(Record):
+    """Whoever stands before: what his ticket says."""
+
+    number: int
+    slots: Mapping[str, int]
+    who: str
+
+
+class HostLocks:
+    """The tickets of one run; `slots`: how many may have a lock at once, where it is not one."""
+
+    def __init__(self, run: str, slots: Mapping[str, int], folder: str = "") -> None:
+        self._run = run
+        self._slots = slots
+        self._folder = folder or _own_folder()
+        self._tickets: dict[str, _Ticket] = {}
+
+    def claim(self, step: str, names: tuple[str, ...], kind: str = "lock") -> str:
+        """Return "" when a step has all these locks from now on, otherwise why not yet.
+
+        The first call takes a ticket, the next ones ask whether it is served; asked too often it repeats itself.
+        """
+        ticket = self._tickets.get(step)
+        now = time.monotonic()
+        if ticket is not None and (ticket.served or now - ticket.looked < ticket.pause):
+            return ticket.told
+        try:
+            with _Door(self._folder):
+                if ticket is None:
+                    slots = {f"{kind} {name}": self._slots.get(name, 1) for name in names}
+                    ticket = self._tickets[step] = self._draw(slots, step)
+                self._look(ticket)
+        except OSError as error:
+            why = f'the lock "{", ".join(names)}" cannot be had: {error.strerror}'
+            if ticket is not None:
+                ticket.told, ticket.looked = why, now
+            return why
+        return ticket.told
+
+    def release(self, step: str) -> None:
+        """Give the locks of a step back, or its place in the line."""
+        ticket = self._tickets.pop(step, None)
+        if ticket is None:
+            return
+        try:
+            os.unlink(ticket.path)
+        except OSError:  # whoever comes next sees that nobody holds it
+            pass
+        os.close(ticket.fd)
+
+    @property
+    def patience(self) -> float:
+        """Seconds until it is worth asking again."""
+        now = time.monotonic()
+        waits = [ticket.looked + ticket.pause - now for ticket in self._tickets.values() if not ticket.served]
+        return max(0.01, min(waits, default=_LATEST))
+
+    def close(self) -> None:
+        """Give everything back."""
+        for step in list(self._tickets):
+            self.release(step)
+
+    def _draw(self, slots: Mapping[str, int], step: str) -> _Ticket:
+        """Take the next number; the file is locked before anybody else can look at it."""
+        number = max([number for number, _ in _numbered(self._folder)], default=0) + 1
+        path = os.path.join(self._folder, f"{number:012d}{_ENDING}")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            who = f"run {self._run}, process {os.getpid()}" + (f", step {step}" if step else "")
+            os.write(fd, dumps({"slots": dict(slots), "who": who}).encode())
+        except OSError:
+            os.unlink(path)
+            os.close(fd)
+            raise
+        return _Ticket(number, path, fd, slots)
+
+    def _look(self, ticket: _Ticket) -> None:
+        before = [
+            other
+            for other in _living(self._folder, ticket.number)
+            if ticket.slots.keys() & other.slots.keys()
+        ]
+        ticket.looked = time.monotonic()
+        for name, slots in ticket.slots.items():
+            rivals = [other for other in before if name in other.slots]
+            # Plans that disagree about a lock: the fewest count, or one would come in where the other is alone.
+            most = min([slots, *[other.slots[name] for other in rivals]])
+            if len(rivals) >= most:
+                ticket.pause = min(_LATEST, _SOONEST * (1 + len(rivals) - most))
+                kind, _, plain = name.partition(" ")
+                what = (
+                    f'waiting for lock "{plain}"' if kind == "lock" else f'waiting for its turn in "{plain}"'
+                )
+                more = f" and {len(rivals) - 1} more" if len(rivals) > 1 else ""
+                ticket.told = f"{what}, held by {rivals[0].who}{more}"
+                return
+        ticket.served, ticket.told = True, ""
+
+
+class _Door:
+    """One process at a time behind it; the descriptor is closed in whatever is started meanwhile."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, _DOOR)
+        self._fd = -1
+
+    def __enter__(self) -> None:
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError:
+            os.close(self._fd)
+            raise
+
+    def __exit__(self, *_exception: object) -> None:
+        os.close(self._fd)
+
+
+def _numbered(folder: str) -> Iterator[tuple[int, str]]:
+    for name in os.listdir(folder):
+        digits = name.removesuffix(_ENDING)
+        if digits != name and digits.isdecimal():
+            yield int(digits), os.path.join(folder, name)
+
+
+def _living(folder: str, below: int) -> Iterator[Other]:
+    """Yield the tickets with lower numbers whose processes live, oldest first, and take the others away."""
+    for number, path in sorted(_numbered(folder)):
+        if number >= below:
+            return
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:  # given back at this moment: that needs no door
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            found = _read(fd, number)
+            if found is not None:
+                yield found
+        else:
+            os.unlink(path)
+        finally:
+            os.close(fd)
+
+
+def _read(fd: int, number: int) -> Other | None:
+    """Return what a ticket says; one that says nothing, since its disk was full, stands in nobody's way."""
+    try:
+        told = json.loads(os.pread(fd, 1 << 16, 0))
+        return Other(number=number, slots=dict(told["slots"]), who=str(told["who"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _own_folder() -> str:
+    """Return the folder of this user's tickets, made with mode 0700; raises RecordsLost.
+
+    It is beside the compiled plans and not in $XDG_RUNTIME_DIR: that is taken away when a person logs out, and
+    what CI systems start often has none.
+    """
+    plans = plans_folder()
+    if not plans:
+        raise RecordsLost("there is no place for locks: set PLANRUN_CACHE_DIR, XDG_CACHE_HOME or HOME")
+    folder = os.path.join(os.path.dirname(plans), _FOLDER)
+    try:
+        os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        status = os.stat(folder, follow_symlinks=False)
+    except OSError as error:
+        raise RecordsLost(f"cannot keep locks in {folder}: {error.strerror}") from None
+    if os.path.islink(folder) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise RecordsLost(f"cannot keep locks in {folder}: others may write there")
+    return folder
