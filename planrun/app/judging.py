@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from planrun.policy.deciding import Layers
     from planrun.steps.runner import Place
 
-_OWN = ("PLANRUN_OUTPUT", "PLANRUN_WORKSPACE", "PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT")
+_OWN = (
+    *("PLANRUN_OUTPUT", "PLANRUN_PROGRESS", "PLANRUN_WORKSPACE"),
+    *("PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT"),
+)
 
 
 def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
@@ -129,7 +132,11 @@ def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Ri
     setting = Setting(
         cwd=_folder_of(job, place),
         variables={name: value for name, value in job.env.items() if name in env or name in _OWN},
-        places=(output, f"{place.rundir}/work/{step.folder or step.id}/"),
+        places=(
+            output,
+            job.env.get("PLANRUN_PROGRESS", output),
+            f"{place.rundir}/work/{step.folder or step.id}/",
+        ),
         workspace=place.workspace,
     )
     if isinstance(step.action, Tool):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from planrun.app.explaining import judgement, reasons
+from planrun.app.foresight import foresight
+from planrun.records import history
 from planrun.reports import facts
 from planrun.reports.policies import any_gate
+from planrun.reports.progress import progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from planrun.app.inspecting import Inspected
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+    from planrun.reports.progress import Progress
 
 # What an ended step has to say for itself beyond its line.
 _TELL = frozenset({"blocked", "skipped", "cancelled"})
@@ -120,12 +125,29 @@ def models(state: RunState) -> dict[str, Any] | None:
     }
 
 
+def metrics(found: Inspected) -> Progress:
+    """Return the figures of a run as it is now: of one that goes on with what is known of its end."""
+    state = found.state
+    if not found.going:
+        return progress(state, facts.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
+    expected = history.estimates(history.path_of(os.path.dirname(os.path.dirname(found.rundir)), state.plan))
+    return progress(state, time.time(), foresight(state, found.rundir, expected))
+
+
+def said(found: Inspected) -> dict[str, tuple[float, str]]:
+    """Return how far the running steps say that they are."""
+    running = [name for name, step in found.state.steps.items() if step.status == "running" and step.attempts]
+    listen = foresight(found.state, found.rundir, {}).said if found.going and running else None
+    return dict(listen(running)) if listen else {}
+
+
 def as_data(found: Inspected) -> dict[str, Any]:
     """Return the progress of a run as JSON data: what `status --json` prints."""
     state = found.state
     plan = state.plan
     summary = state.summary()
     ended = sum(step.ended for step in state.steps.values())
+    figures, telling = metrics(found), said(found)
     return {
         "run": found.run,
         "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
@@ -133,7 +155,15 @@ def as_data(found: Inspected) -> dict[str, Any]:
         "exit_code": state.exit_status,
         "started_at": state.started.at if state.started else None,
         "elapsed_s": round(elapsed(found), 3),
-        "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},
+        "progress": {
+            "ended": ended,
+            "completed": summary["completed"],
+            "total": summary["total"],
+            "percentage": figures.percentage,
+            "current_step": figures.current_step or None,
+            "average_step_duration_s": _rounded(figures.average_step_duration),
+            "eta_s": _rounded(figures.eta if found.going else None),
+        },
         "summary": summary,
         "llm": models(state),
         "next": next_steps(state),
@@ -146,8 +176,17 @@ def as_data(found: Inspected) -> dict[str, Any]:
                 "reason": step.reason,
                 "attempts": len(step.attempts),
                 "duration_s": round(facts.duration(step), 4),
+                "progress": _telling(telling.get(name)),
                 "because": why(found, step),
             }
             for name, step in state.steps.items()
         ],
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _telling(told: tuple[float, str] | None) -> dict[str, Any] | None:
+    return {"share": told[0], "message": told[1]} if told else None

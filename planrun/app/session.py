@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from planrun.ports import Masks, Sink
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
+    from planrun.reports.progress import Foresight
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
@@ -259,7 +260,9 @@ class Session:
         if self.known:
             self.known.keep(rundir)
         screen = (
-            self.halted.screen if self.halted else console(state, rundir, self.settings, masks=self.masks)
+            self.halted.screen
+            if self.halted
+            else console(state, rundir, self.settings, self._foresight(state, rundir), self.masks)
         )
         if self.halted:
             code, lost = self.halted.code, ledger.lost
@@ -284,6 +287,15 @@ class Session:
         if lost and self.vault and self.vault.veil:
             self.vault.veil.mask_error(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _foresight(self, state: RunState, rundir: str) -> Foresight | None:
+        """What a status line tells of the end; None where nobody can look at one."""
+        if sys.stderr is None or not sys.stderr.isatty():
+            return None
+        from planrun.app.foresight import foresight
+
+        mask = self.masks.mask_text if self.masks else None
+        return foresight(state, rundir, self.known.seconds if self.known else {}, mask)
 
     def _remember(self, state: RunState, rundir: str) -> None:
         if self.known is not None:

@@ -55,7 +55,9 @@ def _panel(found: Inspected) -> Iterator[str]:
     plan = state.plan
     word = progress.status_of(found).capitalize()
     yield f'Plan v{plan.version}: "{line(plan.title or plan.name)}" [{word}]'
-    yield f"{progress.bar(state)}  run {found.run}, {facts.seconds(progress.elapsed(found))}"
+    figures = progress.metrics(found) if found.going else None
+    left = f", about {facts.seconds(figures.eta)} to go" if figures and figures.eta else ""
+    yield f"{progress.bar(state)}  run {found.run}, {facts.seconds(progress.elapsed(found))}{left}"
     if found.reading.condition in ("torn", "altered", "truncated"):
         yield f"the ledger is {found.reading.condition}: {found.reading.detail}"
     if state.planning is not None:
@@ -65,8 +67,12 @@ def _panel(found: Inspected) -> Iterator[str]:
     yield ""
     icons = facts.ICONS if speaks_unicode() else facts.ASCII_ICONS
     labels = facts.labels(state)
+    said = progress.said(found)
     for step in state.steps.values():
         yield step_line(step, icons, labels=labels)
+        if step.step.id in said:
+            share, message = said[step.step.id]
+            yield f"    {share:.0%} {printable(message)}".rstrip()
         yield from [f"    {printable(' '.join(reason.split()))}" for reason in progress.why(found, step)]
     yield from _at_rest(found)
     coming = progress.next_steps(state)

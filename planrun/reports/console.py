@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.ports import Masks
     from planrun.reports.ci import Look, Wishes
+    from planrun.reports.progress import Foresight
 
 
 REDRAW = 0.1  # seconds between two drawings of the status line
@@ -66,22 +67,22 @@ def console(
     state: RunState,
     rundir: str,
     wishes: Wishes,
-    expected: Mapping[str, float] | None = None,
+    foresight: Foresight | None = None,
     masks: Masks | None = None,
 ) -> Console:
     """Return the console for this process: its streams, its environment, the caller's wishes.
 
-    `expected` are seconds of steps from earlier runs, for the ETA; `masks` lie over all that it writes.
+    `foresight` is for a status line that is redrawn; `masks` lie over all that it writes.
     """
     environ = os.environ
     # CI systems look for sections in the result's stream; with --json that holds the ledger and nothing else.
     grouped = style(environ, terminal=False) == "groups"
     stream = sys.stdout if grouped and not wishes.json else sys.stderr
-    return Console(Screen(stream, masks=masks), look_of(stream, environ, wishes), state, rundir, expected)
+    return Console(Screen(stream, masks=masks), look_of(stream, environ, wishes), state, rundir, foresight)
 
 
 class Console:
-    """A sink that shows a run on a screen; `expected` are seconds of steps from earlier runs."""
+    """A sink that shows a run on a screen."""
 
     def __init__(
         self,
@@ -89,14 +90,14 @@ class Console:
         look: Look,
         state: RunState,
         rundir: str,
-        expected: Mapping[str, float] | None = None,
+        foresight: Foresight | None = None,
     ) -> None:
         self.look = look
         self.rundir = rundir
         self._screen = screen
         self._clock = screen.now
         self._icons = ICONS if look.unicode else ASCII_ICONS
-        self._tally = Tally(state.steps, jobs_of(state), expected)
+        self._tally = Tally(state.steps, jobs_of(state), foresight)
         for name, step in state.steps.items():
             if step.ended:  # of the run that is resumed
                 self._tally.end(name, None)

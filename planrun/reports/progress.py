@@ -7,9 +7,16 @@ from planrun.reports.facts import duration, epoch, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from planrun.model.state import RunState
+
+    # Seconds that are left by step, and what other steps take: seconds until the end.
+    Forecast = Callable[[Mapping[str, float], float], float]
+    Listen = Callable[[Iterable[str]], Mapping[str, tuple[float, str]]]
+
+AGE = 1.0  # seconds
+TELLING = 0.02  # a share that says something about the rest
 
 
 class Progress(Record):
@@ -28,9 +35,22 @@ class Progress(Record):
     elapsed_time: float
 
 
-def progress(state: RunState, now: float, expected: Mapping[str, float] | None = None) -> Progress:
-    """Return the progress of a run at Unix time `now`; `expected` are seconds of steps from earlier runs."""
-    tally = Tally(state.steps, jobs_of(state), expected)
+class Foresight(Record):
+    """What is known of a run's future: seconds of its steps from earlier runs, and two things that can be asked.
+
+    `forecast`: how long the run takes of whose running steps so many seconds are left, and whose unknown ones take so
+    many; None: all the work, shared out evenly. `said`: how far some running steps say that they are, from 0 to 1, and
+    what they say besides.
+    """
+
+    expected: Mapping[str, float] = {}
+    forecast: Forecast | None = None
+    said: Listen | None = None
+
+
+def progress(state: RunState, now: float, foresight: Foresight | None = None) -> Progress:
+    """Return the progress of a run at Unix time `now`."""
+    tally = Tally(state.steps, jobs_of(state), foresight)
     for name, step in state.steps.items():
         if step.ended:
             tally.end(name, duration(step) if step.tries else None)
@@ -62,13 +82,15 @@ def jobs_of(state: RunState) -> int:
 class Tally:
     """Counts that follow a run step by step; all moments on one clock, in seconds."""
 
-    def __init__(
-        self, steps: Iterable[str], jobs: int = 1, expected: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, steps: Iterable[str], jobs: int = 1, foresight: Foresight | None = None) -> None:
         self.running: dict[str, float] = {}  # step to the moment it started first
         self.total = self.done = 0
+        self.said: Mapping[str, tuple[float, str]] = {}
+        self._foresight = foresight or Foresight()
+        self._heard: float | None = None
+        self._foreseen: tuple[tuple[int, int], float, float] | None = None
         self._jobs = jobs
-        self._expected = expected or {}
+        self._expected = self._foresight.expected
         self._spent = 0.0
         self._ran = 0
         # What is left of steps that have not started: the sum of the known durations, how many are unknown.
@@ -118,15 +140,48 @@ class Tally:
         return self._spent / self._ran if self._ran else None
 
     def eta(self, now: float) -> float | None:
-        """Seconds until the end: what is left, over the steps at once, but never less than the longest."""
+        """Seconds until the end, as is foreseen; None where nothing is known of how long steps take."""
         if self.done == self.total:
             return 0.0
+        self._listen(now)
         mean = self.average()
         if mean is None and (self._unknown or any(name not in self._expected for name in self.running)):
-            return None
+            if not self._expected:
+                return None
+            ordered = sorted(self._expected.values())
+            mean = ordered[(len(ordered) - 1) // 2]
         mean = mean or 0.0
-        active = [
-            max(0.0, self._expected.get(name, mean) - (now - start)) for name, start in self.running.items()
-        ]
-        rest = max(0.0, self._known) + self._unknown * mean + sum(active)
-        return max(rest / min(self._jobs, self.total - self.done), max(active, default=0.0))
+        active = {name: self._left(name, start, now, mean) for name, start in self.running.items()}
+        if self._foresight.forecast is not None:
+            return self._foresee(self._foresight.forecast, active, now, mean)
+        rest = max(0.0, self._known) + self._unknown * mean + sum(active.values())
+        return max(rest / min(self._jobs, self.total - self.done), max(active.values(), default=0.0))
+
+    def _listen(self, now: float) -> None:
+        """Look once in AGE seconds how far the running steps say that they are."""
+        if self._foresight.said is not None and (self._heard is None or now - self._heard >= AGE):
+            self._heard = now
+            self.said = self._foresight.said(self.running)
+
+    def called(self, name: str) -> str:
+        """A step with what it says of itself: `build 42% linking`."""
+        share, message = self.said.get(name, (None, ""))
+        return name if share is None else f"{name} {int(100 * share)}% {message}".rstrip()
+
+    def _left(self, name: str, start: float, now: float, mean: float) -> float:
+        """Seconds that a running step still takes: the further it says to be, the more what it says counts."""
+        left = self._expected.get(name, mean) - (now - start)
+        share = self.said.get(name, (0.0, ""))[0]
+        if share >= TELLING and self._heard is not None:
+            by_itself = (self._heard - start) * (1 - share) / share - (now - self._heard)
+            trust = share if name in self._expected else 1.0
+            left = trust * by_itself + (1 - trust) * left
+        return max(0.0, left)
+
+    def _foresee(self, forecast: Forecast, active: Mapping[str, float], now: float, mean: float) -> float:
+        """Ask for a forecast where something changed, and once in AGE seconds; in between time just passes."""
+        place = (self.done, len(self.running))
+        if self._foreseen is None or self._foreseen[0] != place or now - self._foreseen[1] >= AGE:
+            self._foreseen = (place, now, forecast({**self._expected, **active}, mean))
+        _, then, seconds = self._foreseen
+        return max(0.0, seconds - (now - then), max(active.values(), default=0.0))

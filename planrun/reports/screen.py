@@ -86,4 +86,5 @@ def status_line(tally: Tally, now: float, began: float) -> str:
     ends = f"  ETA {seconds(eta)}" if eta and eta >= KNOWN else ""
     names = sorted(tally.running, key=tally.running.__getitem__)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"[{bar}] {tally.done}/{tally.total}  {seconds(now - began)}{ends}  {', '.join(names[:3])}{more}"
+    shown = ", ".join([tally.called(name) for name in names[:3]])
+    return f"[{bar}] {tally.done}/{tally.total}  {seconds(now - began)}{ends}  {shown}{more}"

@@ -27,13 +27,15 @@ _NAME = "planrun-places"
 _WORKSPACE = f"/{_NAME}/workspace"
 _DIR = f"/{_NAME}/dir"
 _OUTPUT = f"/{_NAME}/output"
-_PLACES = (_DIR, _OUTPUT)
-_OWN = {"PLANRUN_OUTPUT": _OUTPUT, "PLANRUN_WORKSPACE": _WORKSPACE}
+_PROGRESS = f"/{_NAME}/progress"
+_PLACES = (_DIR, _OUTPUT, _PROGRESS)
+_OWN = {"PLANRUN_OUTPUT": _OUTPUT, "PLANRUN_PROGRESS": _PROGRESS, "PLANRUN_WORKSPACE": _WORKSPACE}
 _SHOWN = {
     _UNKNOWN: "${{ … }}",
     _QUOTED: "${{ … | sh }}",
     _DIR: "${{ step.dir }}",
     _OUTPUT: "$PLANRUN_OUTPUT",
+    _PROGRESS: "$PLANRUN_PROGRESS",
     _WORKSPACE: "$PLANRUN_WORKSPACE",
 }
 _NOWHERE = "/"  # a folder that is not known

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 20  # of one attempt's file
 SCRIPT = ".script"  # how the name of a script's file goes on after that of the outputs
+PROGRESS = ".progress"  # the same for the file in which a step says how far it is
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -69,7 +70,7 @@ def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 def forget_outputs(path: str) -> None:
     """Remove the files of an attempt, in which secrets may stand; what the step put in their place stays."""
-    for name in (path, path + SCRIPT):
+    for name in (path, path + SCRIPT, path + PROGRESS):
         try:
             os.unlink(name)
         except OSError:

@@ -9,7 +9,7 @@ from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Shell, Validate
 from planrun.model.record import Record
-from planrun.steps.outputs import SCRIPT, OutputError, forget_outputs, keep_outputs, read_outputs
+from planrun.steps.outputs import PROGRESS, SCRIPT, OutputError, forget_outputs, keep_outputs, read_outputs
 from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, is_literal, render_step
 
 TYPE_CHECKING = False
@@ -239,7 +239,7 @@ class Steps:
         return self._veiled(step, recipe).fingerprint("checks")
 
     def _job(self, step: Step, attempt: int, recipe: Recipe) -> Job:
-        place = self.place
+        place, output = self.place, self._output_file(step, attempt)
         env = {
             **place.env,
             **recipe.env,
@@ -247,7 +247,8 @@ class Steps:
             "PLANRUN_RUN": place.run,
             "PLANRUN_STEP": step.id,
             "PLANRUN_ATTEMPT": str(attempt),
-            "PLANRUN_OUTPUT": self._output_file(step, attempt),
+            "PLANRUN_OUTPUT": output,
+            "PLANRUN_PROGRESS": output + PROGRESS,
             "PLANRUN_WORKSPACE": place.workspace,
         }
         argv = recipe.argv
