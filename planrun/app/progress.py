@@ -155,10 +155,10 @@ def as_data(found: Inspected) -> dict[str, Any]:
         "exit_code": state.exit_status,
         "started_at": state.started.at if state.started else None,
         "elapsed_s": round(elapsed(found), 3),
-        "progress": {
-            "ended": ended,
-            "completed": summary["completed"],
-            "total": summary["total"],
+        "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},
+        "metrics": {
+            "completed_steps": figures.completed_steps,
+            "total_steps": figures.total_steps,
             "percentage": figures.percentage,
             "current_step": figures.current_step or None,
             "average_step_duration_s": _rounded(figures.average_step_duration),

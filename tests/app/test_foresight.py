@@ -72,14 +72,14 @@ def test_status_tells_how_far_a_step_says_that_it_is(tmp_path: Path) -> None:
         assert going.wait(LIMIT) == 0
     assert found["steps"][0]["progress"] == {"share": 0.25, "message": "on its way"}
     assert found["steps"][1]["progress"] is None
-    told = found["progress"]
-    assert (told["current_step"], told["percentage"], told["total"]) == ("says", 0.0, 2)
+    told = found["metrics"]
+    assert (told["current_step"], told["percentage"], told["total_steps"]) == ("says", 0.0, 2)
     assert told["eta_s"] >= 0.0
     assert "25% on its way" in text
     ended = status(tmp_path)
     assert ended["steps"][0]["progress"] is None
-    assert (ended["progress"]["percentage"], ended["progress"]["eta_s"]) == (100.0, None)
-    assert ended["progress"]["average_step_duration_s"] is not None
+    assert (ended["metrics"]["percentage"], ended["metrics"]["eta_s"]) == (100.0, None)
+    assert ended["metrics"]["average_step_duration_s"] is not None
 
 
 def test_no_secret_stays_in_what_a_step_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
