@@ -53,6 +53,7 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "depends_on": (["first"], {"first": "done"}),
     "condition": ("run.ci", "not run.ci"),
     "parallel": (None, False),
+    "lock": ("db", ["db", "pypi"]),
     "retries": (1, {"max": 1, "on": ["timeout"]}),
     "timeout": (None, "6m"),
     "idle_timeout": ("5s", "6s"),
@@ -88,6 +89,7 @@ OF_PLAN: dict[str, tuple[Any, Any]] = {
     "limits": ({"max_parallel": 1}, {"max_parallel": 2}),
     "llm": ({"model": "model-a"}, {"model": "model-a", "effort": "high"}),
     "schedule": (None, "levels"),
+    "concurrency": (None, "deploy"),
     "policy": ({"auto_approve": "low"}, {"auto_approve": "medium"}),
     "decisions": ({"gate": _DECIDE}, {"gate": {**_DECIDE, "question": "Which one?"}}),
 }
