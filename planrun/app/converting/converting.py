@@ -57,7 +57,7 @@ def convert(order: Order) -> Converted:
         )
     found = Findings(order.file, order.accepted)
     draft = _converter(source)(root, found, order.jobs)
-    listed = found.listed
+    listed = found.listed  # in file order
     if any(finding.kind == "refused" and not finding.accepted for finding in listed) or not draft.steps:
         if not draft.steps and not any(finding.kind == "refused" for finding in listed):
             found.refuse("shape", "there is nothing in it that a step could be made of", root)
@@ -84,4 +84,10 @@ def _converter(source: str) -> Converter:
         from planrun.app.converting.github.workflow import convert_workflow
 
         return convert_workflow
-    raise InvalidInput(f'planrun cannot convert from "{source}"; it can from {", ".join(SOURCES)}')
+    if source == "taskfile":
+        from planrun.app.converting.taskfile.taskfile import convert_taskfile
+
+        return convert_taskfile
+    from planrun.app.converting.dagu.dag import convert_dag
+
+    return convert_dag

@@ -67,7 +67,12 @@ class DraftStep:
 
     def as_keys(self) -> dict[str, Any]:
         """Return the keys of the step in reading order, as plain data."""
-        keys = {"id": self.id, **self.keys}
+        keys = {
+            "id": self.id,
+            **{name: value for name, value in self.keys.items() if value not in ("", [], {})},
+        }
+        if "run" in self.keys and not str(self.keys["run"]).strip():
+            keys["run"] = "true"  # a script of nothing
         if self.edges:
             if all(kind == "ok" for kind in self.edges.values()) and ".status" not in self.condition:
                 keys["depends_on"] = list(self.edges)

@@ -17,6 +17,15 @@ MAX_FINDINGS = 1000  # of one file; more are counted with the last
 NEVER = frozenset(("shape", "too-large"))  # what nobody can accept: there is nothing to convert
 
 
+class UntranslatableError(Exception):
+    """What planrun has no words for: the code and the message of a finding."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
 class Finding(Record):
     """One finding about the file that is converted; line and column count from 1.
 

@@ -51,7 +51,11 @@ def check(text: str, file: str) -> list[Problem]:
     from planrun.source.load import check_bytes
 
     found = [problem for problem in check_bytes(text.encode(), file).problems if problem.severity == "error"]
-    later = [problem for problem in found if problem.code == "E108" or '"concurrency"' in problem.message]
+    later = [
+        problem
+        for problem in found
+        if problem.code == "E108" or '"concurrency"' in problem.message or '"cache"' in problem.message
+    ]
     if later:  # keys that this version knows by name only, and what reads them
         found = [problem for problem in found if problem not in later and problem.code != "E217"]
     return found

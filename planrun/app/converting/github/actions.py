@@ -127,7 +127,8 @@ class Actions:
     def upload(self, uses: Node) -> None:
         """Say of the step before that it makes the files."""
         paths = [line.strip() for line in text_of(self.inputs.get("path")).split("\n") if line.strip()]
-        maker = next((step for step in reversed(self.job.made) if "run" in step.keys), None)
+        own = [step for step in self.job.made if "run" in step.keys and step.id in self.job.plain]
+        maker = own[-1] if own else None
         fit = [path.rstrip("/") for path in paths if _LOCAL_PATH.fullmatch(path)]
         if maker is None or self.job.matrix is not None or len(fit) != len(paths) or not fit:
             message = "artifacts are not uploaded: the files stay in the workspace"

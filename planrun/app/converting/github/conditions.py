@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.pieces import condition_of
-from planrun.app.converting.github.spelling import UntranslatableError, truth
+from planrun.app.converting.github.spelling import truth
 from planrun.app.converting.reading import is_nothing, text_of
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from planrun.app.converting.draft import DraftStep, slug
-from planrun.app.converting.github.spelling import UntranslatableError
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.texts import template
 from planrun.app.converting.github.variables import Variables
 from planrun.app.converting.reading import text_of

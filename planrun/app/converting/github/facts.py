@@ -31,6 +31,7 @@ class Workflow:
         self.secret_env: dict[str, Node] = {}  # variables of all steps that hold secrets
         self.jobs: dict[str, Job] = {}
         self.shell = ""
+        self.usual_shell = ""  # the words that stand in `defaults` of the plan
         self.folder: Node | None = None
 
     def param(self, name: str, fragment: Mapping[str, Any]) -> str:
@@ -66,6 +67,7 @@ class Job:
         self.asking: set[str] = set()  # steps that run whatever came before
         self.handing: dict[str, list[str]] = {}  # names of variables that a step hands on, by its id
         self.shell = ""
+        self.usual_shell = ""
         self.folder: Node | None = None
         self.is_open = False  # while it is being converted
         self.is_converted = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from planrun.app.converting.draft import DraftStep, slug
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.chain import link
 from planrun.app.converting.github.conditions import Condition, condition
 from planrun.app.converting.github.containers import container_of, services_of, told_of
@@ -12,7 +13,6 @@ from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.matrix import OTHER_MACHINE, matrix_of
 from planrun.app.converting.github.merging import merge_scripts
 from planrun.app.converting.github.names import PlaceNames
-from planrun.app.converting.github.spelling import UntranslatableError
 from planrun.app.converting.github.steps import StepMaking, note_exports
 from planrun.app.converting.reading import is_nothing, text_of, truth_of
 from planrun.source.node import MAPPING
@@ -113,6 +113,7 @@ class JobConversion:
             self.reader.mapping(self.node.get("defaults"), "`defaults`").get("run"), "`run`"
         )
         self.job.shell = text_of(run.get("shell"))
+        self.job.usual_shell = self.workflow.usual_shell
         self.job.folder = run.get("working-directory")
 
     def _machine(self) -> None:

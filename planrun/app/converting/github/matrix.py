@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.pieces import pieces_of
-from planrun.app.converting.github.spelling import Spelled, UntranslatableError, spell
+from planrun.app.converting.github.spelling import Spelled, spell
 from planrun.app.converting.reading import data_of, text_of, truth_of
 from planrun.llm.writing import Quoted
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE
@@ -101,6 +102,7 @@ class _Reading:
             raise UntranslatableError(
                 "runs-on", "every instance of the matrix is for another system than Linux"
             )
+        matrix.keys = {name: values for name, values in matrix.keys.items() if values}
         self._typed(matrix, rows)
         if rows:
             matrix.keys["include"] = rows

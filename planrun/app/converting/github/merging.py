@@ -31,7 +31,7 @@ def merge_scripts(job: Job) -> None:
 def _fits(job: Job, step: DraftStep) -> bool:
     if step.id not in job.plain or set(step.keys) - _ALLOWED or "run" not in step.keys:
         return False
-    return is_shell(str(step.keys.get("shell", "")))
+    return is_shell(str(step.keys.get("shell", job.usual_shell)))
 
 
 def _shares(first: DraftStep, second: DraftStep) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from planrun.app.converting.draft import step_path
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.pieces import pieces_of
 from planrun.app.converting.github.spelling import (
@@ -15,7 +16,6 @@ from planrun.app.converting.github.spelling import (
     OR,
     TRUE,
     Spelled,
-    UntranslatableError,
     const,
     negated,
     spell,
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 # Names of the `github` context that the runner also gives as a variable, GITHUB_ and the name.
 _VARIABLES = frozenset((
-    "actor", "actor_id", "api_url", "base_ref", "event_path", "graphql_url", "head_ref", "ref_name", "ref_protected",
-    "ref_type", "repository", "repository_id", "repository_owner", "repository_owner_id", "retention_days",
-    "run_attempt", "run_id", "run_number", "server_url", "triggering_actor", "workflow", "workflow_ref", "workflow_sha",
-    "workspace",
+    "actor", "actor_id", "api_url", "base_ref", "event_path", "graphql_url", "head_ref", "ref_name",
+    "ref_protected", "ref_type", "repository", "repository_id", "repository_owner", "repository_owner_id",
+    "retention_days", "run_attempt", "run_id", "run_number", "server_url", "triggering_actor", "workflow",
+    "workflow_ref", "workflow_sha", "workspace",
 ))  # fmt: skip
 _RUN = {"ref": "run.ref", "sha": "run.sha", "event_name": "run.event"}
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.app.converting.github.spelling import UntranslatableError
+from planrun.app.converting.findings import UntranslatableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

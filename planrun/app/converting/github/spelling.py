@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from planrun.app.converting.draft import quoted
+from planrun.app.converting.findings import UntranslatableError
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -34,15 +35,6 @@ if TYPE_CHECKING:
 CHOICE, OR, AND, NOT, COMPARE, JOIN, ATOM = range(7)
 STATUS_CALLS = ("success", "failure", "always", "cancelled")
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
-
-
-class UntranslatableError(Exception):
-    """What planrun has no words for: the code and the message of a finding."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class Spelled(Record):

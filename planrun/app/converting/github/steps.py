@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from planrun.app.converting.draft import DraftStep, slug, step_path
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.actions import Actions
 from planrun.app.converting.github.conditions import apply_condition
 from planrun.app.converting.github.names import PlaceNames, declare_outputs
@@ -14,7 +15,6 @@ from planrun.app.converting.github.scripts import (
     is_shell,
     written_outputs,
 )
-from planrun.app.converting.github.spelling import UntranslatableError
 from planrun.app.converting.github.texts import script, template
 from planrun.app.converting.github.variables import Variables
 from planrun.app.converting.reading import data_of, is_nothing, text_of, truth_of
@@ -128,7 +128,7 @@ class StepMaking:
             for name in step.keys["secrets"]:
                 self.workflow.plan.secret(name)
                 self._tell_secret(name, node)
-        if shell != SHELLS[""]:
+        if shell != self.workflow.usual_shell:
             step.keys["shell"] = shell
         folder = node.get("working-directory") or self.job.folder or self.workflow.folder
         if folder is not None and text_of(folder) not in ("", ".", "./"):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.pieces import pieces_of
-from planrun.app.converting.github.spelling import UntranslatableError, spell
+from planrun.app.converting.github.spelling import spell
 from planrun.source.quoting import open_quotes
 
 TYPE_CHECKING = False

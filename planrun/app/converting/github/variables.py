@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.app.converting.github.spelling import UntranslatableError
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.texts import cut, secret_of, template
 from planrun.app.converting.reading import text_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.facts import Job, Workflow
 from planrun.app.converting.github.jobs import JobConversion, lock_name
 from planrun.app.converting.github.names import PlaceNames
 from planrun.app.converting.github.scripts import with_preludes
-from planrun.app.converting.github.spelling import UntranslatableError
 from planrun.app.converting.github.steps import SHELLS
 from planrun.app.converting.github.texts import cut, secret_of, template
 from planrun.app.converting.reading import data_of, is_nothing, text_of, truth_of
@@ -117,7 +117,11 @@ def _head(workflow: Workflow) -> None:
         message = "one run at a time on this machine, in the order in which they came; none is cancelled"
         found.differs("concurrency", message, root.key("concurrency"))
     _environment(workflow)
-    plan.keys["defaults"] = {"shell": SHELLS[""], "timeout": "6h"}  # what GitHub does where nothing is said
+    workflow.usual_shell = SHELLS.get(workflow.shell, SHELLS[""])
+    plan.keys["defaults"] = {
+        "shell": workflow.usual_shell,
+        "timeout": "6h",
+    }  # 6 h where nothing is said there, too
     message = (
         "variables that look like credentials are not inherited, nor what starts shells; see `inherit_env`"
     )
@@ -197,6 +201,8 @@ def _finish(workflow: Workflow) -> None:
         if "outputs" in step.keys:
             wanted.append("GITHUB_OUTPUT")
         try:
-            step.keys["run"] = with_preludes(step.keys["run"], str(step.keys.get("shell", "")), wanted)
+            step.keys["run"] = with_preludes(
+                step.keys["run"], str(step.keys.get("shell", workflow.usual_shell)), wanted
+            )
         except UntranslatableError as why:
             step.make_abstract(workflow.found.refuse(why.code, why.message, workflow.root, step.id))

@@ -1,0 +1,1 @@
+"""From the steps of a Dagu file to steps of a plan."""

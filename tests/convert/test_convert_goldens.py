@@ -1,0 +1,50 @@
+"""Whole files of other tools and the plans that they became, held against plans that were read.
+
+The first line of a source names what is given up; `--update-goldens` writes the plans anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planrun.app.converting.converting import Order, convert
+from planrun.source.load import check_bytes
+
+FILES = Path(__file__).parent / "files"
+PLANS = Path(__file__).parent / "plans"
+NAMES = sorted(path.name for path in FILES.glob("*.yml"))
+
+
+def accepted(path: Path) -> tuple[str, ...]:
+    """Return what the first line of a source says is given up."""
+    return tuple(path.read_text("utf-8").partition("\n")[0].removeprefix("# accept:").split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_becomes_the_plan_that_was_read(name: str, pytestconfig: pytest.Config) -> None:
+    """The plan with all its comments is, byte for byte, the one that somebody read."""
+    source = FILES / name
+    found = convert(Order(file=str(source), accepted=accepted(source)))
+    assert found.text, [finding.text for finding in found.findings if finding.kind == "refused"]
+    golden = PLANS / name
+    if pytestconfig.getoption("update_goldens"):
+        golden.write_text(found.text, encoding="utf-8")
+    assert found.text == golden.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_refused_writes_no_plan(name: str) -> None:
+    """Without what is given up the same file is refused, unless nothing of it has to be."""
+    source = FILES / name
+    found = convert(Order(file=str(source)))
+    assert found.is_refused == bool(accepted(source))
+    refused = {finding.code for finding in found.findings if finding.kind == "refused"}
+    assert refused == set(accepted(source))
+
+
+def test_no_plan_is_left_that_is_no_longer_made() -> None:
+    """Every plan belongs to a source."""
+    assert sorted(path.name for path in PLANS.glob("*.yml")) == NAMES
+    assert all(check_bytes(path.read_bytes(), path.name).problems is not None for path in PLANS.glob("*.yml"))
