@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.app.converting.draft import DraftStep, slug
+from planrun.app.converting.draft import ACTIONS, DraftStep, slug
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.chain import link
 from planrun.app.converting.github.conditions import Condition, condition
@@ -186,6 +186,12 @@ class JobConversion:
         for step in working:
             if "run" in step.keys:
                 step.keys["matrix"] = self.job.matrix.keys
+        for step in self.job.made:
+            if "matrix." in step.condition and not set(ACTIONS).isdisjoint(step.keys):
+                step.keys["matrix"] = self.job.matrix.keys
+            elif "matrix." in step.condition:  # what is still to be written has no instances
+                step.notes.append(f"todo: its condition was: {step.condition}")
+                step.condition = ""
         if len(working) > 1:
             message = (
                 f"the steps of {self.job.name} are no chains of their own: all instances of one end first"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import product
+from math import prod
 
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+MAX_INSTANCES = 256  # of one matrix, as the plan language has it
 RESERVED = ("include", "exclude", "max_parallel", "fail_fast")
 OTHER_MACHINE = re.compile(r"(?:.*[-_ ])?(?:windows|macos|mac|osx|win32|win64)\b.*", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -103,7 +106,7 @@ class _Reading:
                 "runs-on", "every instance of the matrix is for another system than Linux"
             )
         matrix.keys = {name: values for name, values in matrix.keys.items() if values}
-        self._typed(matrix, rows)
+        self._typed(matrix, rows, without)
         if rows:
             matrix.keys["include"] = rows
         if without:
@@ -226,17 +229,40 @@ class _Reading:
                 return True
         return False
 
-    def _typed(self, matrix: Matrix, rows: list[Row]) -> None:
+    def _typed(self, matrix: Matrix, rows: list[Row], without: list[Row]) -> None:
         values: dict[str, list[Any]] = {}
         for name, axis in matrix.keys.items():
             values[name] = list(axis) if isinstance(axis, list) else []
-            matrix.always.add(name)
+        matrix.always = _certain(matrix.keys, rows, without)
         for row in rows:
             for name, value in row.items():
                 values.setdefault(name, []).append(value)
         if not matrix.keys:
             matrix.always = {name for name in values if all(name in row for row in rows)}
         matrix.kinds = {name: _kind(each) for name, each in values.items()}
+
+
+def _certain(axes: dict[str, Any], rows: list[Row], without: list[Row]) -> set[str]:
+    """Return the axes that every instance has, also those that `include` adds."""
+    if any(not isinstance(values, list) for values in axes.values()) and any(
+        set(row) & set(axes) for row in rows
+    ):
+        return {name for name in axes if all(name in row for row in rows)}
+    known = {name: values for name, values in axes.items() if isinstance(values, list)}
+    if prod(map(len, known.values())) > MAX_INSTANCES:
+        return set()
+    combined = [dict(zip(known, values, strict=True)) for values in product(*known.values())]
+    combined = [one for one in combined if not any(_fits(row, one) for row in without)]
+    alone = [
+        row
+        for row in rows
+        if not any(_fits({k: v for k, v in row.items() if k in axes}, one) for one in combined)
+    ]
+    return {name for name in axes if all(name in row for row in alone)}
+
+
+def _fits(row: Row, combination: Row) -> bool:
+    return all(str(combination.get(name)) == str(value) for name, value in row.items())
 
 
 def _kind(values: list[Any]) -> str:
