@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import product
-from math import prod
 
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
@@ -12,6 +10,7 @@ from planrun.app.converting.github.pieces import pieces_of
 from planrun.app.converting.github.spelling import Spelled, spell
 from planrun.app.converting.reading import data_of, text_of, truth_of
 from planrun.llm.writing import Quoted
+from planrun.model.combining import combine, size
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE
 
 TYPE_CHECKING = False
@@ -237,32 +236,18 @@ class _Reading:
         for row in rows:
             for name, value in row.items():
                 values.setdefault(name, []).append(value)
-        if not matrix.keys:
-            matrix.always = {name for name in values if all(name in row for row in rows)}
         matrix.kinds = {name: _kind(each) for name, each in values.items()}
 
 
 def _certain(axes: dict[str, Any], rows: list[Row], without: list[Row]) -> set[str]:
-    """Return the axes that every instance has, also those that `include` adds."""
-    if any(not isinstance(values, list) for values in axes.values()) and any(
-        set(row) & set(axes) for row in rows
-    ):
-        return {name for name in axes if all(name in row for row in rows)}
+    """Return the names that every instance has."""
     known = {name: values for name, values in axes.items() if isinstance(values, list)}
-    if prod(map(len, known.values())) > MAX_INSTANCES:
-        return set()
-    combined = [dict(zip(known, values, strict=True)) for values in product(*known.values())]
-    combined = [one for one in combined if not any(_fits(row, one) for row in without)]
-    alone = [
-        row
-        for row in rows
-        if not any(_fits({k: v for k, v in row.items() if k in axes}, one) for one in combined)
-    ]
-    return {name for name in axes if all(name in row for row in alone)}
-
-
-def _fits(row: Row, combination: Row) -> bool:
-    return all(str(combination.get(name)) == str(value) for name, value in row.items())
+    if len(known) < len(axes):  # some are found during the run, and `include` may add instances without them
+        return {name for name in axes if all(name in row for row in rows)}
+    if size(known) > MAX_INSTANCES:
+        raise UntranslatableError("matrix", f"a matrix of more than {MAX_INSTANCES} instances")
+    made = [set(values) for _, values in combine(known, rows, without)]
+    return set.intersection(*made) if made else set()
 
 
 def _kind(values: list[Any]) -> str:
