@@ -371,18 +371,13 @@ def _names(node: Node | None) -> tuple[str, ...]:
     return tuple([item.value for item in entries(node)])
 
 
-def _locks(node: Node) -> tuple[str, ...]:
-    """Return the names of locks, each once and in one order: so nobody waits for another in a circle."""
-    return tuple(sorted({item.value for item in entries(node)}))
-
-
 _READ = {
     "tags": _names,
     "estimated_tokens": as_int,
     "parallel": as_bool,
     "idempotent": as_bool,
     "secrets": _names,
-    "lock": _locks,
+    "lock": lambda node: tuple(sorted(set(_names(node)))),  # in one order, whatever is written first
 }
 
 
