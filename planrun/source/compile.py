@@ -371,13 +371,17 @@ def _names(node: Node | None) -> tuple[str, ...]:
     return tuple([item.value for item in entries(node)])
 
 
+def _sorted(node: Node) -> tuple[str, ...]:
+    return tuple(sorted(set(_names(node))))
+
+
 _READ = {
     "tags": _names,
     "estimated_tokens": as_int,
     "parallel": as_bool,
     "idempotent": as_bool,
     "secrets": _names,
-    "lock": lambda node: tuple(sorted(set(_names(node)))),  # in one order, whatever is written first
+    "lock": _sorted,
 }
 
 
