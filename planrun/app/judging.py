@@ -52,6 +52,8 @@ def as_started(
     `known`: classes that were found in the same run, and where new ones are kept.
     """
     found = _classified(step, job, place, known)
+    for proof, later in zip(step.proofs, job.following, strict=False):
+        found = _joined(found, _classified(proof, later, place, known))
     level = step.declared_risk
     declared = bool(level) and rank(level) > rank(found.level)
     fields = {
@@ -125,6 +127,19 @@ def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ..
     if is_free:
         known[key] = found
     return found
+
+
+def _joined(one: Risk, other: Risk) -> Risk:
+    """Return what two texts that a step runs are together: as risky as the worse of them."""
+    worse = other if rank(other.level) > rank(one.level) else one
+    return Risk(
+        level=worse.level,
+        reason=worse.reason,
+        effects=tuple(sorted({*one.effects, *other.effects})),
+        commands=(*one.commands, *other.commands),
+        understood=one.understood and other.understood,
+        bare=one.bare and other.bare,
+    )
 
 
 def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Risk:

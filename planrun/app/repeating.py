@@ -30,6 +30,7 @@ _PARTS = {
     "argv": "its command changed",
     "checks": "its checks changed",
     "env": "its environment changed",
+    "proofs": "what has to hold afterwards changed",
     "question": "its question changed",
     "scripts": "the scripts it runs changed",
     "workdir": "its folder changed",

@@ -48,7 +48,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     asked: set[str] = set()
     total = 0
     uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
-    for step in plan.steps:
+    for step in [each for written in plan.steps for each in (written, *written.proofs)]:
         named = _named(step, params, workspace, later)
         asked.update(named)
         for path in (*named, *step.mentions):

@@ -5,9 +5,10 @@ from __future__ import annotations
 # `_signal` and not `signal`, whose enums take 4 ms to import.
 from _signal import SIGUSR1 as PAUSE
 
+from planrun.engine.ending import end, give_up
 from planrun.engine.frontier import Frontier
 from planrun.engine.queue import Options, Queue, pop, push
-from planrun.errors import EXIT_RECORDS, EvaluationError, InternalError
+from planrun.errors import EvaluationError, InternalError
 from planrun.model import events as ev
 from planrun.model.job import Outcome, as_fields
 from planrun.model.record import Record
@@ -75,7 +76,7 @@ class Scheduler:
                     from planrun.engine.stopping import rest
 
                     return rest(self)
-            return self._end()
+            return end(self)
         finally:
             self.rooms.executor.close()
 
@@ -297,7 +298,17 @@ class Scheduler:
 
     def _finish(self, job: Job, outcome: Outcome) -> None:
         step = self.state.steps[job.step].step
-        self._conclude(step, job.attempt, self.rooms.steps.conclude(step, job, outcome))
+        concluded = self.rooms.steps.conclude(step, job, outcome)
+        if job.following and concluded.status == "completed" and self._is_open:
+            first, *others = job.following
+            self.rooms.executor.start(first.but(following=tuple(others)))
+        else:
+            self._conclude(step, job.attempt, concluded)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether what an attempt began may still go on."""
+        return self.lost is None and (self.state.ending is None or self._section != "steps")
 
     def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
         """Record the end of an attempt and what it makes of its step."""
@@ -359,39 +370,4 @@ class Scheduler:
         cancel_pending(self, reason)
 
     def _give_up(self, lost: RecordsLost) -> None:
-        """Have the run end because it cannot be recorded.
-
-        What has not started stays as it is, for a resume: to say so of each step takes room that is not there. It is
-        here because a disk that cannot be written may be one that cannot be read.
-        """
-        if self._given_up:
-            return
-        self._given_up = True
-        self._emit(ev.RunEnding(at=self._clock.stamp(), why="records", message=str(lost)))
-        self._queue.clear()
-        self._waiting.clear()
-        for name in self.rooms.executor.running:
-            self.rooms.executor.stop(name, "cancelled")
-
-    def _end(self) -> int:
-        if self.lost is not None:
-            self._give_up(self.lost)
-        state = self.state
-        verdict = state.verdict()
-        code = EXIT_RECORDS
-        if self.lost is None:
-            wishes = self.options
-            code = state.exit_code(verdict, strict=wishes.strict, fail_on_flaky=wishes.fail_on_flaky)
-        self._emit(
-            ev.RunEnded(
-                at=self._clock.stamp(),
-                status="completed" if verdict == "partial" else verdict,
-                verdict=verdict,
-                exit_code=code,
-                duration=round(self._clock.monotonic() - self._began, 3),
-                summary=state.summary(),
-                events=self.rooms.journal.records + 1,
-            )
-        )
-        self._sync()
-        return code if self.lost is None else EXIT_RECORDS
+        give_up(self, lost)

@@ -26,6 +26,10 @@ class Job(Record):
     idle_timeout: float | None = None
     call: dict[str, Any] = {}  # noqa: RUF012 - never written; of a tool: its name, and args
     scripts: tuple[Script, ...] = ()  # put in place before it starts, and taken away when it ended
+    following: tuple[
+        Job, ...
+    ] = ()  # what verifies it: the same attempt goes on with them while they complete
+    part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
 
 
 class Script(Record):

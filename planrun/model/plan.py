@@ -210,6 +210,8 @@ class Step(Record):
     conflicts: tuple[
         str, ...
     ] = ()  # steps and groups that it may not run beside, since they change the same files
+    expect: tuple[Check, ...] = ()  # that must hold when its action has completed
+    verify: tuple[Run | Exec, ...] = ()  # commands that must pass after that, one after the other
     needs_dir: bool = False  # it refers to `step.dir`
     origin: Origin = "file"  # who wrote it
     declared_risk: str = ""  # what the plan says, at least as high as what was found
@@ -233,6 +235,18 @@ class Step(Record):
     def left_out(self) -> str:
         """The reason with which it is skipped when it is not selected: leaving a question out is no way past it."""
         return "approval" if self.kind in ("ask", "decide") else "not_selected"
+
+    @property
+    def proofs(self) -> tuple[Step, ...]:
+        """Each command that verifies it, as a step with the same surroundings."""
+        return tuple(
+            [
+                self.but(
+                    action=action, kind="run" if isinstance(action, Run) else "exec", verify=(), expect=()
+                )
+                for action in self.verify
+            ]
+        )
 
     @property
     def label(self) -> str:

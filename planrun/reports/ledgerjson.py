@@ -25,6 +25,8 @@ _USAGE = (
     "unconfirmed_tokens",
     "usd",
 )
+_FACTS = ("checks", "tools", "files", "resources")
+_NO_FACTS = ",".join([f'"{name}":[]' for name in _FACTS])
 _NO_USAGE = "{" + ",".join([f'"{name}":0' for name in _USAGE]) + "}"
 _LET_RUN = f'{{"answer":"allow","rule":"{LET_RUN}"}}'
 
@@ -194,19 +196,19 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
 def _attempt(attempt: AttemptState) -> str:
     started, ended = attempt.started, attempt.ended
     log = quote(started.log) if started.log else "null"
-    files = dumps(ended.files) if ended is not None and ended.files else "[]"
     if ended is None:
         body = '"reason":"","exit_code":null'
         times = '"ended_at":null,"duration_s":null'
-        error, usage, tools = "null", _NO_USAGE, "[]"
+        error, usage, facts = "null", _NO_USAGE, _NO_FACTS
     else:
         code = ended.exit_code
         body = f'"reason":{quote(ended.reason)},"exit_code":{"null" if code is None else code}'
         times = f'"ended_at":"{ended.at}","duration_s":{number(ended.duration)}'
         error = dumps(ended.error) if ended.error else "null"
         usage = _NO_USAGE if not ended.usage else dumps({name: ended.usage.get(name, 0) for name in _USAGE})
-        tools = dumps(ended.tools) if ended.tools else "[]"
+        has = ended.checks or ended.tools or ended.files or ended.resources
+        facts = _NO_FACTS if not has else dumps({name: getattr(ended, name) for name in _FACTS})[1:-1]
     return (
         f'{{"n":{attempt.n},"status":"{attempt.status}",{body},"started_at":"{started.at}",{times},'
-        f'"log":{log},"error":{error},"usage":{usage},"tools":{tools},"files":{files},"resources":[]}}'
+        f'"log":{log},"error":{error},"usage":{usage},{facts}}}'
     )

@@ -156,6 +156,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "env": _named,
     "outputs": _named,
     "secrets": sorted,
+    "verify": lambda actions: [_action(action) for action in actions],
     "params": _params,
     "condition": _tree,
     "edges": _edges,

@@ -7,7 +7,6 @@ import os
 from planrun.model.plan import (
     DEFAULT_TIMEOUT,
     Abstract,
-    Cache,
     Check,
     Edge,
     Exec,
@@ -20,10 +19,10 @@ from planrun.model.plan import (
     Validate,
 )
 from planrun.source.canonical import digest
-from planrun.source.formulas import LIST_CHECKS
 from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
+from planrun.source.places import LIST_CHECKS
 from planrun.source.risks import Risks
 from planrun.source.shape import as_bool, as_duration, as_int, as_number, to_data
 from planrun.source.validate import Checked, shell_words
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text
     from planrun.model.policy import Policy
 
+NAMING_FILES = frozenset(("inputs", "produces", "writes", "cache"))
 _LINES = ("title", "description", "owner", "notes")
 # All that most steps say.
 _SIMPLE = frozenset(
@@ -192,6 +192,7 @@ class Compiler:
         fields: dict[str, Any] = {"id": draft.id, "kind": "validate", "action": Abstract()}
         if "validate" not in keys:
             self.action(keys, fields)
+        fields.update(self.proofs(keys))
         for key in ("shell", "workdir"):
             node = keys.get(key) or self.defaults.get(key)
             if node is not None:
@@ -217,29 +218,22 @@ class Compiler:
             fields["env_file"] = self.words(keys["env_file"])
         if "outputs" in keys:
             fields["outputs"] = self.outputs[draft.id]
+        fields.update(self.proofs(keys))
         if "risk" in keys:
             fields["declared_risk"] = keys["risk"].value
-        self.files(keys, fields)
+        if not NAMING_FILES.isdisjoint(keys):
+            from planrun.source.named import file_fields  # most steps name none
+
+            fields.update(file_fields(self, keys))
         fields.update(self.settings(keys, {} if draft.is_gate else self.defaults))
 
-    def files(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
-        """Fill in which files a step reads, makes and changes, and whether its result is used again."""
-        for key in ("inputs", "produces", "writes"):
-            if key in keys:
-                fields[key] = self.words(keys[key])
-        if "cache" in keys and (cache := self.cache(keys["cache"])) is not None:
-            fields["cache"] = cache
+    def proofs(self, keys: dict[str, Node]) -> dict[str, Any]:
+        """Return the fields about what has to hold when its action has completed."""
+        if "expect" not in keys and "verify" not in keys:
+            return {}
+        from planrun.source.proofs import proof_fields  # most plans have none
 
-    def cache(self, node: Node) -> Cache | None:
-        """Return what the result of a step depends on besides the step; None: it is not used again."""
-        if node.kind != MAPPING:
-            return Cache() if as_bool(node) else None
-        fields: dict[str, Any] = {}
-        if "inputs" in node.value:
-            fields["inputs"] = self.words(node.value["inputs"])
-        if "key" in node.value:
-            fields["key"] = self.formulas.text(node.value["key"])
-        return Cache(**fields)
+        return proof_fields(self, keys)
 
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""

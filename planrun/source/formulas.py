@@ -5,49 +5,31 @@ Texts without `${{` are never parsed, so that a plain plan does not load the gra
 
 from __future__ import annotations
 
-from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
-from planrun.source.outline import Draft, Outline, entries, members
+from planrun.source.node import SCALAR, Node
+from planrun.source.outline import Draft, Outline
+from planrun.source.places import WITH_FORMULAS, of_plan, of_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from planrun.expressions.check import Reference
     from planrun.expressions.tree import Tree
     from planrun.model.plan import Text
 
 OPEN = "${{"
-_OTHERS = frozenset(
-    (
-        "condition",
-        "exec",
-        "tool",
-        "env",
-        "env_file",
-        "workdir",
-        "validate",
-        "ask",
-        "decide",
-        "matrix",
-        "foreach",
-        *("inputs", "produces", "writes", "cache"),
-    )
-)  # besides `run`
-CONDITIONS = ("condition", "that", "when")
+CONDITIONS = ("condition", "that", "proof", "when")
 BARE = (*CONDITIONS, "key")
 MAX_BROKEN = 20  # interpolations of one text whose errors are told
 MAX_PARSED = (
     800_000  # characters of all different expressions of a plan: a second and a half; 10,000 short ones
 )
 PLACE = 55  # characters that each expression counts besides its own
-LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 
 
 class Formula:
     """An expression or template in its place: `owner` is its step, None for the plan's own.
 
-    kind: condition, that, when, key (bare expressions); script (`run:`), question, text, list (what a step has
-    instances of); of the plan itself: general, outputs.
+    kind: condition, that, proof, when, key (bare expressions; a proof is made when its step ended); script (`run:`),
+    question, text, list (what a step has instances of); of the plan itself: general, outputs.
     """
 
     __slots__ = ("kind", "node", "owner", "references", "value")
@@ -70,14 +52,14 @@ class Formulas:
         self.listed: list[Formula] = []
         self._parsed = 0  # characters that were parsed, and what each expression adds
         self._values: dict[tuple[str, str], Text] = {}  # by what was written, and in which grammar
-        for node, kind in _of_plan(outline.root):
+        for node, kind in of_plan(outline.root):
             self._read(node, kind, None)
         for draft in outline.drafts:
             keys = draft.keys
             if "run" in keys and keys["run"].kind == SCALAR and OPEN in keys["run"].value:
                 self._read(keys["run"], "script", draft)
-            if not _OTHERS.isdisjoint(keys):
-                for node, kind in _of_step(draft):
+            if not WITH_FORMULAS.isdisjoint(keys):
+                for node, kind in of_step(draft):
                     self._read(node, kind, draft)
 
     def text(self, node: Node, *, script: bool = False) -> Text:
@@ -163,95 +145,3 @@ def _without(text: str, offset: int) -> str | None:
         if before <= offset < after:
             return text[:before] + " " * (after - before) + text[after:]
     return None
-
-
-def _of_plan(root: Node) -> Iterator[tuple[Node, str]]:
-    for node in entries(root.get("env_file")):
-        yield node, "general"
-    yield from _scalars(root.get("env"), "general")
-    defaults = root.get("defaults")
-    workdir = defaults.get("workdir") if defaults is not None else None
-    for node in entries(workdir):
-        yield node, "general"
-    yield from _scalars(root.get("outputs"), "outputs")
-
-
-def _of_step(draft: Draft) -> Iterator[tuple[Node, str]]:
-    keys = draft.keys
-    if "condition" in keys and keys["condition"].kind == SCALAR:
-        yield keys["condition"], "condition"
-    for key in ("exec", "env_file", "workdir", "inputs", "produces", "writes"):
-        if key in keys:
-            for node in entries(keys[key]):
-                yield node, "text"
-    if "env" in keys:
-        yield from _scalars(keys["env"], "text")
-    yield from ((node, "text") for _, value in members(keys.get("cache")) for node in entries(value))
-    if "validate" in keys and keys["validate"].kind not in (SCALAR, MAPPING):
-        for item in keys["validate"].value:
-            yield from _of_check(item)
-    for key in ("ask", "decide"):
-        yield from _of_gate(keys.get(key))
-    yield from _of_call(keys)
-    yield from _of_instances(keys)
-
-
-def _of_call(keys: dict[str, Node]) -> Iterator[tuple[Node, str]]:
-    name = keys["tool"].value if "tool" in keys and keys["tool"].kind == SCALAR else ""
-    if not name:
-        return
-    from planrun.model.tools import is_script  # few plans call tools
-
-    for key, node in members(keys.get("args")):
-        kind = "script" if is_script(name, key) else "text"
-        waiting = [node]
-        while waiting:
-            part = waiting.pop()
-            if part.kind == SCALAR:
-                yield part, kind
-            else:
-                waiting += reversed([*(part.value.values() if part.kind == MAPPING else part.value)])
-
-
-def _of_instances(keys: Mapping[str, Node]) -> Iterator[tuple[Node, str]]:
-    for _, axis in members(keys.get("matrix")):
-        if axis.kind == SCALAR:
-            yield axis, "list"
-    foreach = keys.get("foreach")
-    items = foreach.get("items") if foreach is not None and foreach.kind == MAPPING else foreach
-    if items is not None and items.kind == SCALAR:
-        yield items, "list"
-    key = foreach.get("key") if foreach is not None else None
-    if key is not None and key.kind == SCALAR:
-        yield key, "key"
-
-
-def _of_gate(node: Node | None) -> Iterator[tuple[Node, str]]:
-    if node is None:
-        return
-    question = node.get("question")
-    if question is not None and question.kind == SCALAR:
-        yield question, "question"
-    options = node.get("options")
-    for option in options.value if options is not None and options.kind == SEQUENCE else ():
-        when = option.get("when")
-        if when is not None and when.kind == SCALAR:
-            yield when, "when"
-
-
-def _of_check(item: Node) -> Iterator[tuple[Node, str]]:
-    for name, node in members(item):
-        if name == "that":
-            if node.kind == SCALAR:
-                yield node, "that"
-        elif name == "json_schema":
-            named = (value for key, value in members(node) if key in ("file", "schema"))
-            yield from ((value, "text") for value in named if value.kind == SCALAR)
-        elif name in LIST_CHECKS:
-            yield from ((value, "text") for value in entries(node))
-
-
-def _scalars(node: Node | None, kind: str) -> Iterator[tuple[Node, str]]:
-    for _, value in members(node):
-        if value.kind == SCALAR:
-            yield value, kind

@@ -50,7 +50,18 @@ class Names:
         self._known: dict[tuple[object, ...], dict[str, tuple[str, ...]]] = {}
 
     def given(self, step: Step) -> Step:
-        """Return a step that says which scripts it runs."""
+        """Return a step that says which scripts it runs, those of the commands that verify it included."""
+        found = self._given(step)
+        if step.verify:
+            for proof in step.proofs:
+                other = self._given(proof)
+                found = found.but(
+                    scripts=tuple(dict.fromkeys((*found.scripts, *other.scripts))),
+                    mentions=tuple(dict.fromkeys((*found.mentions, *other.mentions))),
+                )
+        return found
+
+    def _given(self, step: Step) -> Step:
         action = step.action
         if not isinstance(action, Run | Exec):
             return step

@@ -84,6 +84,10 @@ def _pack_step(step: Step) -> dict[str, Any]:
         fields["retries"] = vars(step.retries)
     if step.cache is not None:
         fields["cache"] = vars(step.cache)
+    if "expect" in fields:
+        fields["expect"] = [vars(check) for check in step.expect]
+    if "verify" in fields:
+        fields["verify"] = [(isinstance(action, Run), vars(action)) for action in step.verify]
     return fields
 
 
@@ -121,6 +125,10 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
         fields["retries"] = Retry(**fields["retries"])
     if "cache" in fields:
         fields["cache"] = Cache(**fields["cache"])
+    if "expect" in fields:
+        fields["expect"] = tuple([Check(**check) for check in fields["expect"]])
+    if "verify" in fields:
+        fields["verify"] = tuple([(Run if runs else Exec)(**action) for runs, action in fields["verify"]])
     return Step(**fields)
 
 

@@ -64,6 +64,8 @@ class Risks:
             return {}
         action = fields["action"]
         found = self._action(action, fields) if isinstance(action, Run | Exec | Tool) else NO_PROCESS
+        for proof in fields.get("verify", ()):
+            found = _joined(found, self._action(proof, fields))
         declared = fields.get("declared_risk")
         if declared and rank(declared) > rank(found["risk"]):
             return {**found, "risk": declared, "risk_reason": "the plan declares it"}
@@ -126,6 +128,17 @@ class Risks:
         if reads_files:  # of the step: they win over what the plan sets
             known = {name: value for name, value in known.items() if name in own}
         return env, Setting(variables={**known, **_OWN}, places=_PLACES, workspace=_WORKSPACE)
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of two texts that a step runs: the higher risk, the effects of both."""
+    higher = other if rank(other["risk"]) > rank(one["risk"]) else one
+    found = dict(higher)
+    if effects := {*one.get("effects", ()), *other.get("effects", ())}:
+        found["effects"] = tuple(sorted(effects))
+    if one.get("open_risk") or other.get("open_risk"):
+        found["open_risk"] = True
+    return found
 
 
 def commands_of(step: Step) -> Risk | None:

@@ -292,7 +292,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "container": (None, None, "Container"),
         "rollback": (None, None, "Rollback"),
         "expect": (None, ((None, None, "Check"), 1), None),
-        "verify": (("text",), ((("text",), ((("text",), None, None), 1), None), 1), None),
+        "verify": (("full",), ((("full",), ((("text",), None, None), 1), None), 1), None),
         "sandbox": (("line",), None, "Sandbox"),
     },
     "Tools": {
@@ -346,7 +346,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 LATER: dict[str, tuple[str, ...]] = {
     "Defaults": ("rollback",),
     "Plan": ("agents",),
-    "Step": ("agent", "uses", "with", "reports", "service", "ready", "container", "rollback", "expect", "verify", "sandbox"),
+    "Step": ("agent", "uses", "with", "reports", "service", "ready", "container", "rollback", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

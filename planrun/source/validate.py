@@ -76,6 +76,10 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         from planrun.source.rules import check_policy  # most plans have none
 
         check_policy(outline, gates)
+    if any(["expect" in draft.keys or "verify" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
+        from planrun.source.proofs import check_proofs  # most plans have none
+
+        check_proofs(outline)
     check_secrets(outline)
     if any([not _FILES.isdisjoint(draft.keys) for draft in outline.drafts]):  # noqa: C419 - half the time
         from planrun.source.filing import check_files  # most plans say nothing of files

@@ -30,6 +30,7 @@ def formulas(step: Step) -> Iterator[Any]:
         yield action.question
         if isinstance(action, Decide):
             yield from (option.when for option in action.options if option.when is not None)
+    yield from _of_proofs(step)
     yield from (*step.env.values(), *step.env_file, *step.inputs, *step.produces, *step.writes)
     yield from (*step.cache.inputs, step.cache.key) if step.cache else ()
     if step.workdir is not None:
@@ -43,6 +44,13 @@ def texts_in(value: Any) -> Iterator[Any]:
             yield from texts_in(part)
     elif isinstance(value, str | tuple):
         yield value
+
+
+def _of_proofs(step: Step) -> Iterator[Any]:
+    for check in step.expect:
+        yield from _of_check(check.kind, check.value)
+    for proof in step.verify:
+        yield from (proof.script,) if isinstance(proof, Run) else proof.argv
 
 
 def _of_check(kind: str, value: Any) -> Iterator[Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.ports import Masks
     from planrun.steps.copies import Copying
     from planrun.steps.filing import Filing
+    from planrun.steps.proving import Proofs
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
@@ -58,6 +59,7 @@ class Steps:
         self._outputs = os.path.join(place.rundir, "outputs")
         self._logs = os.path.join(place.rundir, "logs")
         self._filing: Filing | None = None  # None: no step has named files yet
+        self._proofs: Proofs | None = None  # of steps that have any
 
     def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the names that expressions of a step can read."""
@@ -95,25 +97,34 @@ class Steps:
             return Prepared(
                 fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
             )
-        fingerprint = self._veiled(step, recipe).fingerprint()
-        copying = self._copying(step, recipe)
+        fingerprint = self.veiled(step, recipe).fingerprint()
+        copying = self.copying(step, recipe)
         if copying:
             fingerprint += copying.part
             if copying.refusal:
                 refused = Outcome(status="failed", reason="refused", message=copying.refusal)
                 return Prepared(fingerprint=fingerprint, outcome=refused)
+        job = self._made(step, attempt, recipe)
+        if isinstance(job, Outcome):
+            return Prepared(fingerprint="", outcome=job)
+        if copying and copying.scripts:
+            job = job.but(scripts=copying.scripts)
+        prepared = Prepared(fingerprint=fingerprint, job=job)
+        if step.expect or step.verify:
+            return self._with_proofs().prepare(step, state, scope, prepared)
+        return prepared
+
+    def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
+        """Return the job of an attempt; how it ended when what it needs cannot be written."""
         try:
             if step.needs_dir:
                 os.makedirs(self._private(step, attempt), 0o700, exist_ok=True)
-            job = self._job(step, attempt, recipe)
+            return self._job(step, attempt, recipe)
         except OSError as error:  # an earlier step took the run's folders away, or the disk is full
             message = f"cannot write what the step needs: {error.filename}: {error.strerror}"
-            return Prepared(fingerprint="", outcome=Outcome(status="failed", reason="spawn", message=message))
-        if copying and copying.scripts:
-            job = job.but(scripts=copying.scripts)
-        return Prepared(fingerprint=fingerprint, job=job)
+            return Outcome(status="failed", reason="spawn", message=message)
 
-    def _copying(self, step: Step, recipe: Recipe) -> Copying | None:
+    def copying(self, step: Step, recipe: Recipe) -> Copying | None:
         """Return what a step runs from copies; None when it names no script, as most do."""
         if not self.place.scripts or (is_literal(step) and not step.scripts and not step.mentions):
             return None
@@ -133,8 +144,11 @@ class Steps:
 
                 return fingerprint_of(step, scope)
             recipe = render_step(step, state.plan, scope, self.place.shell)
-            copying = self._copying(step, recipe)
-            return self._veiled(step, recipe).fingerprint() + (copying.part if copying else "")
+            copying = self.copying(step, recipe)
+            found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
+            if step.expect or step.verify:
+                found += self._with_proofs().part(step, state, scope)
+            return found
         except EvaluationError:
             return ""
 
@@ -147,7 +161,7 @@ class Steps:
             env = added_environment(step, state.plan, self.scope(state, step, attempt))
         except EvaluationError:
             return {}
-        return self._veiled(step, Recipe(argv=(), env=env, workdir="")).env
+        return self.veiled(step, Recipe(argv=(), env=env, workdir="")).env
 
     def opening(self, group: Step, state: RunState) -> dict[str, Any]:
         """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""
@@ -180,16 +194,30 @@ class Steps:
             from planrun.steps.tools import record_of  # as above
 
             concluded = concluded.but(tools=(record_of(job, concluded, self.place.masks),))
-        if self._filing:
+        if self._filing and not job.part:
             concluded = self._filing.ended(step, concluded)
-        if self.place.masks:
-            forget_outputs(self._output_file(step, job.attempt))
-        elif outcome.status != "completed":
-            keep_outputs(self._output_file(step, job.attempt))
+        if step.expect or step.verify:
+            concluded = self._with_proofs().conclude(step, job, concluded)
+        if not job.part:
+            self._tidy(step, job, concluded)
         return concluded
 
+    def _with_proofs(self) -> Proofs:
+        if self._proofs is None:
+            from planrun.steps.proving import Proofs  # few steps have any
+
+            self._proofs = Proofs(self)
+        return self._proofs
+
+    def _tidy(self, step: Step, job: Job, concluded: Outcome) -> None:
+        """Leave nothing unmasked behind of what a step wrote as its outputs, and keep what a failed one wrote."""
+        if self.place.masks:
+            forget_outputs(self._output_file(step, job.attempt))
+        elif concluded.status != "completed":
+            keep_outputs(self._output_file(step, job.attempt))
+
     def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
-        if outcome.status == "completed":
+        if outcome.status == "completed" and not job.part:
             try:
                 path = self._output_file(step, job.attempt)
                 outputs = read_outputs(path, step.outputs, self.place.masks)
@@ -218,7 +246,7 @@ class Steps:
     def _secrets(self, step: Step) -> dict[str, str]:
         return {name: self.place.secrets[name] for name in step.secrets}
 
-    def _veiled(self, step: Step, recipe: Recipe) -> Recipe:
+    def veiled(self, step: Step, recipe: Recipe) -> Recipe:
         """Return the recipe that a fingerprint is made of: with the names of secrets, and nothing of their values.
 
         So another value reruns nothing, and nobody can try values against a ledger.
@@ -236,7 +264,7 @@ class Steps:
         from planrun.source.canonical import plain  # only plans with such a step pay for it
 
         recipe = Recipe(argv=(repr(plain(step.action)),), env=env, workdir="")
-        return self._veiled(step, recipe).fingerprint("checks")
+        return self.veiled(step, recipe).fingerprint("checks")
 
     def _job(self, step: Step, attempt: int, recipe: Recipe) -> Job:
         place, output = self.place, self._output_file(step, attempt)

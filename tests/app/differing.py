@@ -68,6 +68,8 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "shell": ("bash", "sh -e"),
     "outputs": ({"a": "string"}, {"a": "integer"}),
     "risk": (None, "high"),
+    "expect": (None, [{"files_exist": ["a"]}]),
+    "verify": ("ls", ["ls", ["ls", "a"]]),
 }
 ACTIONS: dict[str, tuple[Any, Any]] = {
     "run": ("echo subject", "echo another"),

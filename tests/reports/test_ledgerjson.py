@@ -131,6 +131,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "log": "logs/fetch/1.log",
         "error": {"class": "transient", "rule": "reason:timeout", "message": "ran longer than 30.0s"},
         "usage": NONE,
+        "checks": [],
         "tools": [],
         "files": [],
         "resources": [],

@@ -200,6 +200,14 @@ def _llm(llm: Any) -> dict[str, Any]:
     }
 
 
+def _expected(checks: Any) -> list[str]:
+    return [f"{check.kind}: {check.source}" for check in checks]
+
+
+def _verified(actions: Any) -> list[Any]:
+    return [written(action.script) if isinstance(action, Run) else _texts(action.argv) for action in actions]
+
+
 # Fields of the records under other names than the keys of the plan.
 _KEYS = {
     "edges": "depends_on",
@@ -219,6 +227,8 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "secrets": sorted,
     "workdir": written,
     "shell": " ".join,
+    "expect": _expected,
+    "verify": _verified,
 }
 _HEAD: dict[str, Callable[[Any], Any]] = {
     "params": _params,

@@ -199,9 +199,11 @@ class Step(Written):
     ready: Ready | None = later("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
     container: Container | None = later("The image it runs in.", {"image": "python:3.12"})
     rollback: Rollback | None = later("What undoes it.", {"run": "./scripts/yank.sh"})
-    expect: Checks | None = later("Checks that must hold afterwards.", [{"files_exist": ["dist"]}])
-    verify: Text | Annotated[list[Text | Argv], Field(min_length=1)] | None = later(
-        "Commands that must pass afterwards.", ["pytest -q"]
+    expect: Checks | None = key(
+        "Checks that must hold when its action has completed.", [{"files_exist": ["dist"]}]
+    )
+    verify: FullText | Annotated[list[FullText | Argv], Field(min_length=1)] | None = key(
+        "Commands that must pass after that, one after the other.", ["pytest -q"]
     )
     sandbox: Line | Sandbox | None = later("What it may touch.", "workspace-write")
 

@@ -1,0 +1,35 @@
+"""The files that a step names: what it reads, makes and changes, and what its result depends on, compiled."""
+
+from __future__ import annotations
+
+from planrun.model.plan import Cache
+from planrun.source.node import MAPPING, Node
+from planrun.source.shape import as_bool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.source.compile import Compiler
+
+
+def file_fields(compiler: Compiler, keys: dict[str, Node]) -> dict[str, Any]:
+    """Return which files a step reads, makes and changes, and whether its result is used again, as its fields."""
+    found: dict[str, Any] = {
+        key: compiler.words(keys[key]) for key in ("inputs", "produces", "writes") if key in keys
+    }
+    if "cache" in keys and (cache := _cache(compiler, keys["cache"])) is not None:
+        found["cache"] = cache
+    return found
+
+
+def _cache(compiler: Compiler, node: Node) -> Cache | None:
+    """Return what the result of a step depends on besides the step; None: it is not used again."""
+    if node.kind != MAPPING:
+        return Cache() if as_bool(node) else None
+    fields: dict[str, Any] = {}
+    if "inputs" in node.value:
+        fields["inputs"] = compiler.words(node.value["inputs"])
+    if "key" in node.value:
+        fields["key"] = compiler.formulas.text(node.value["key"])
+    return Cache(**fields)

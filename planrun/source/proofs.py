@@ -1,0 +1,49 @@
+"""What has to hold after a step has done its work: `expect` and `verify`, checked and compiled."""
+
+from __future__ import annotations
+
+from planrun.model.plan import Exec, Run
+from planrun.source.node import SCALAR, SEQUENCE, Node
+from planrun.source.outline import members
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.source.compile import Compiler
+    from planrun.source.outline import Outline
+
+PROOFS = ("expect", "verify")
+_ACTS = ("run", "exec", "tool")
+
+
+def check_proofs(outline: Outline) -> None:
+    """Report proofs of steps that do nothing a proof could be about: gates, abstract steps and whole plans."""
+    for draft in outline.drafts:
+        for key in PROOFS:
+            if key in draft.keys and not any(action in draft.keys for action in _ACTS):
+                message = f'"{key}" of step "{draft.id}" has nothing to prove'
+                hint = f"it goes with {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
+                outline.report("E208", message, draft.keys[key], hint)
+
+
+def proof_fields(compiler: Compiler, keys: dict[str, Node]) -> dict[str, Any]:
+    """Return the fields `expect` and `verify` of a step, as far as it has them."""
+    found: dict[str, Any] = {}
+    if "expect" in keys:
+        checks = [compiler.check(name, node) for item in keys["expect"].value for name, node in members(item)]
+        found["expect"] = tuple(checks)
+    if "verify" in keys:
+        found["verify"] = tuple([_action(compiler, node) for node in commands(keys["verify"])])
+    return found
+
+
+def commands(node: Node) -> list[Node]:
+    """Return the commands of `verify`, each a text or a list of words."""
+    return list(node.value) if node.kind == SEQUENCE else [node]
+
+
+def _action(compiler: Compiler, node: Node) -> Run | Exec:
+    if node.kind == SCALAR:
+        return Run(script=compiler.formulas.text(node, script=True))
+    return Exec(argv=compiler.words(node))
