@@ -51,7 +51,7 @@ def objects(schema: object) -> list[dict[str, Any]]:
 
 
 def test_the_schema_is_one_and_describes_every_key() -> None:
-    """Valid draft-07, a description at every key, every key required unless it says that some stand where they apply."""
+    """Valid draft-07, a description at every key; keys that are not required belong to objects that say so."""
     jsonschema.Draft7Validator.check_schema(SCHEMA)
     for found in objects(SCHEMA):
         optional = set(found["properties"]) - set(found["required"])
