@@ -56,7 +56,7 @@ class Claims:
                 self._capacity[f"group {step.id}"] = action.max_parallel
             if step.lock:
                 self._locks[step.id] = step.lock
-            names = [f"lock {name}" for name in step.lock]
+            names = [f"lock {name}" for name in dict.fromkeys(step.lock)]
             names += [f"group {step.group}"] if step.group else []
             if names:
                 self._wanted[step.id] = tuple(names)

@@ -185,9 +185,7 @@ class Step(Record):
     edges: tuple[Edge, ...] = ()
     condition: Tree | None = None
     condition_text: str = ""
-    lock: tuple[
-        str, ...
-    ] = ()  # names that it has for itself while it runs, in this run and on this host; sorted
+    lock: tuple[str, ...] = ()  # names that it has for itself while it runs, in this run and on this host
     parallel: bool | None = None  # False: runs alone; True: joins its neighbours under `batches`
     retries: Retry = Retry()
     timeout: float = DEFAULT_TIMEOUT  # seconds an attempt

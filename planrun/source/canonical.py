@@ -157,6 +157,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "outputs": _named,
     "secrets": sorted,
     "verify": lambda actions: [_action(action) for action in actions],
+    "lock": sorted,  # all or none: which one is written first says nothing
     "params": _params,
     "condition": _tree,
     "edges": _edges,

@@ -365,17 +365,13 @@ def _names(node: Node | None) -> tuple[str, ...]:
     return tuple([item.value for item in entries(node)])
 
 
-def _sorted(node: Node) -> tuple[str, ...]:
-    return tuple(sorted(set(_names(node))))
-
-
 _READ = {
     "tags": _names,
     "estimated_tokens": as_int,
     "parallel": as_bool,
     "idempotent": as_bool,
     "secrets": _names,
-    "lock": _sorted,
+    "lock": _names,
 }
 
 
