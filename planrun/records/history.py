@@ -96,10 +96,16 @@ def read(path: str) -> History:
         for row in rows:
             middle, texts, name = row.split("\t", 2)
             cells[name] = tuple(texts.split(" "))
-            known = [_past(cell) for cell in cells[name] if cell != _NONE]
-            if len(cells[name]) != len(names) or not known or (middle != _NONE and _seconds(middle) < 0):
+            known = [_seconds(cell[1:]) for cell in cells[name] if cell != _NONE and cell[0] in _LETTERS]
+            if (
+                len(cells[name]) != len(names)
+                or not known
+                or len(known) + cells[name].count(_NONE) < len(names)
+            ):
                 return History()
-    except ValueError:
+            if middle != _NONE:
+                _seconds(middle)
+    except (ValueError, IndexError):
         return History()
     return History(runs=names, cells=cells)
 
@@ -181,9 +187,7 @@ def _cell(past: Past) -> str:
 
 
 def _past(cell: str) -> Past:
-    """Return what a cell says; raises ValueError."""
-    if cell[:1] not in _LETTERS:
-        raise ValueError("not a cell")
+    """Return what a cell says that was looked at."""
     return Past(ending=_LETTERS[cell[0]], seconds=_seconds(cell[1:]))
 
 
