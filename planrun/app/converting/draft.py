@@ -93,6 +93,7 @@ class DraftPlan:
         self.steps: list[DraftStep] = []
         self.cleanup: list[DraftStep] = []
         self._taken: set[str] = set()
+        self._made: list[tuple[str, str]] = []  # beginnings of paths, and the steps that make what is there
 
     def name(self, wish: str) -> str:
         """Return a free id that is as near to the wish as ids allow."""
@@ -114,6 +115,16 @@ class DraftPlan:
         """Append a step and return it."""
         self.steps.append(step)
         return step
+
+    def claim(self, step: str, patterns: list[str]) -> bool:
+        """Say whether a step alone makes the files that these patterns may match, and remember that it does."""
+        stems = [re.split(r"[*?\[{]", pattern, maxsplit=1)[0] for pattern in patterns]
+        for stem in stems:
+            for other, owner in self._made:
+                if owner != step and (other.startswith(stem) or stem.startswith(other)):
+                    return False
+        self._made += [(stem, step) for stem in stems]
+        return True
 
     def secret(self, name: str) -> None:
         """Declare a secret."""

@@ -51,11 +51,7 @@ def check(text: str, file: str) -> list[Problem]:
     from planrun.source.load import check_bytes
 
     found = [problem for problem in check_bytes(text.encode(), file).problems if problem.severity == "error"]
-    later = [
-        problem
-        for problem in found
-        if problem.code == "E108" or '"concurrency"' in problem.message or '"cache"' in problem.message
-    ]
+    later = [problem for problem in found if problem.code == "E108"]
     if later:  # keys that this version knows by name only; what they mean is not looked at
         found = [problem for problem in found if problem not in later and problem.code < "E2"]
     return found

@@ -130,7 +130,13 @@ class Actions:
         own = [step for step in self.job.made if "run" in step.keys and step.id in self.job.plain]
         maker = own[-1] if own else None
         fit = [path.rstrip("/") for path in paths if _LOCAL_PATH.fullmatch(path)]
-        if maker is None or self.job.matrix is not None or len(fit) != len(paths) or not fit:
+        if (
+            maker is None
+            or self.job.matrix is not None
+            or len(fit) != len(paths)
+            or not fit
+            or not self.workflow.plan.claim(maker.id, fit)
+        ):
             message = "artifacts are not uploaded: the files stay in the workspace"
         else:
             maker.keys["produces"] = list(dict.fromkeys([*maker.keys.get("produces", []), *fit]))

@@ -134,6 +134,9 @@ def _environment(workflow: Workflow) -> None:
     env = workflow.reader.mapping(workflow.root.get("env"), "`env`")
     names = PlaceNames(workflow, Job("", workflow.root), workflow.root)
     for name, node in env.items():
+        if not _NAME.match(name):
+            workflow.found.refuse("env", f"`{name}` cannot be the name of a variable here", node)
+            continue
         try:
             if any(secret_of(piece) for piece in cut(text_of(node))):
                 workflow.secret_env[name] = node

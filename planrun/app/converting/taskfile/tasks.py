@@ -305,8 +305,11 @@ class Task:
         folder = str(step.keys.get("workdir", "")).removeprefix("./").rstrip("/")
         read = self._globs("sources", folder, step)
         made = self._globs("generates", folder, step)
-        if made:
+        if made and self.plan.claim(step.id, made):
             step.keys["produces"] = made
+        elif made:
+            message = f"several steps make {', '.join(made)}; only the first says so by `produces`"
+            self.found.differs("generates", message, self.node.key("generates"))
         if not read:
             return
         step.keys["inputs"] = read
@@ -320,20 +323,19 @@ class Task:
     def _globs(self, key: str, folder: str, step: DraftStep) -> list[str]:
         found = []
         for node in self.reader.items(self.members.get(key), f"`{key}`"):
-            text = outside(joined(node, self.scope, text_of(node)), "a file") if node.kind == SCALAR else ""
-            if (
-                not text
-                or text.startswith(("!", "/", "~"))
-                or ".." in text.split("/")
-                or "${{" in text + folder
-            ):
-                shown = text or "exclude"
-                step.notes.append(
-                    self.found.todo(key, f"`{key}` of {self.name} has {shown}, which is left to you", node)
-                )
-                continue
-            text = text.removeprefix("./")
-            found.append(f"{folder}/{text}" if folder else text)
+            excluded = node.get("exclude") if key == "sources" else None
+            place = excluded if excluded is not None else node
+            text = (
+                outside(joined(place, self.scope, text_of(place)), "a file") if place.kind == SCALAR else ""
+            )
+            sign = "!" if key == "sources" and (excluded is not None or text.startswith("!")) else ""
+            text = text.removeprefix(sign).removeprefix("./")
+            path = f"{folder}/{text}" if folder else text
+            if not text or text.startswith(("!", "/", "~")) or ".." in path.split("/") or "${{" in path:
+                message = f"`{key}` of {self.name} has `{text}`, which is left to you"
+                step.notes.append(self.found.todo(key, message, node))
+            else:
+                found.append(f"{sign}{path}")
         return list(dict.fromkeys(found))
 
     def _told(self) -> None:
