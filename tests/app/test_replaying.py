@@ -23,6 +23,7 @@ from planrun.app.settings import Settings
 from planrun.cli import main
 from planrun.engine.queue import Queue
 from planrun.engine.recovery import delay
+from planrun.model import events as ev
 from planrun.model.plan import Retry
 from planrun.records.reading import read_ledger
 from planrun.source.load import load
@@ -139,6 +140,38 @@ def test_answers_are_played_from_the_record(tmp_path: Path, answer: str) -> None
     )
     execute(tmp_path, text, decide=(f"sure={answer}",))
     assert again(tmp_path).differences == ()
+
+
+def test_a_lock_that_somebody_else_had_is_played_from_the_record(tmp_path: Path) -> None:
+    """A run that had to wait for another one on this host waits again, for as long and with the same words."""
+    held, waits = tmp_path / "held", tmp_path / "waits"
+    lock = f"replay-{os.getpid()}"
+    for folder in (held, waits):
+        folder.mkdir()
+    (held / "plan.yml").write_text(
+        f"version: 1\ndefaults: {{shell: sh}}\nsteps:\n"
+        f"  - {{id: a, lock: {lock}, run: 'touch began; while [ ! -e go ]; do sleep 0.02; done'}}\n"
+    )
+    (waits / "plan.yml").write_text(
+        f"version: 1\ndefaults: {{shell: sh}}\nsteps:\n  - {{id: b, lock: {lock}, run: 'true'}}\n"
+        "  - {id: c, run: touch ../held/go}\n"
+    )
+    first = subprocess.Popen(
+        [sys.executable, "-m", "planrun", "execute", "plan.yml", "-q"],
+        cwd=held, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        limit = time.monotonic() + LIMIT
+        while not (held / "began").exists():
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+        planrun.execute(planrun.load(str(waits / "plan.yml")), workspace=str(waits), jobs=2)
+    finally:
+        (held / "go").touch()
+        assert first.wait(LIMIT) == 0
+    events = read_ledger(f"{run_of(waits)}/ledger.jsonl").events
+    assert [event.step for event in events if isinstance(event, ev.StepHeld)] == ["b"]
+    assert again(waits).differences == ()
 
 
 def test_another_decision_of_the_loop_is_found_and_named(

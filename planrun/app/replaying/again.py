@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.app.copies import added_by_models
 from planrun.app.durations import kept, weights
+from planrun.app.replaying.holding import Holding
 from planrun.app.replaying.score import Planning, Player, Score, played
 from planrun.app.selection import select
 from planrun.engine.gated import GatedScheduler
@@ -57,7 +58,7 @@ def play_again(rundir: str, reading: Reading, plans: Mapping[int, Plan]) -> Agai
         if seconds is None:
             missing.append("the durations that the order of steps went by are gone")
         player = Player(state, score, rundir)
-        played(score, _loop(state, player, _options(state, process, seconds or {})).run)
+        played(score, _loop(state, player, Holding(score), _options(state, process, seconds or {})).run)
         done += score.place
         if score.difference:
             differences.append(score.difference)
@@ -129,7 +130,7 @@ def _to_plan(process: Process) -> tuple[str, ...]:
     return first.steps if isinstance(first, ev.PlanningStarted) else ()
 
 
-def _loop(state: RunState, player: Player, options: Options) -> Scheduler:
+def _loop(state: RunState, player: Player, locks: Holding, options: Options) -> Scheduler:
     rooms = Rooms(
         executor=player,
         steps=player,
@@ -139,6 +140,7 @@ def _loop(state: RunState, player: Player, options: Options) -> Scheduler:
         inbox=player,
         holds=player.holds,
         chance=player.chance,
+        locks=locks,
     )
     if "policy" not in state.options:
         return Scheduler(state, rooms, options)
