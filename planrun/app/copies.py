@@ -93,7 +93,8 @@ def state_under(state: RunState, plan: Plan, params: dict[str, Any]) -> RunState
     from copy import copy  # few runs go on with another plan
 
     found = copy(state)
-    found.steps = {name: copy(step) for name, step in state.steps.items()}
+    found.undoing = {name: copy(step) for name, step in state.undoing.items()}
+    found.steps = found.states({name: copy(step) for name, step in state.steps.items()})
     found.dropped = {name: copy(step) for name, step in state.dropped.items()}
     found.versions = {plan.version: plan}
     found.params = params

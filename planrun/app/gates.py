@@ -95,6 +95,8 @@ class PolicyGates:
         return passage if job is None else passage.but(job=job)
 
     def _decide(self, step: Step, found: dict[str, Any]) -> Decision:
+        if step.undoes:  # a rule about a step is about undoing it, too
+            step = step.but(id=step.undoes)
         facts = facts_of(step, self._judges.context, {**found, "inherited": self._inherited})
         return decide(facts, self._judges.layers)
 
@@ -104,7 +106,8 @@ class PolicyGates:
 
     def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
         """Look for an approval, or ask for one."""
-        answered = self._about_this(state.steps[step.id].gate) or self._about_this(state.gate)
+        gate = state.steps[step.undoes or step.id].gate  # who approved a step approved its undoing
+        answered = self._about_this(gate) or self._about_this(state.gate)
         if answered is not None and answered.answer == "approved":
             rule = f"approval:{answered.approval}" if answered.approval else f"approval:{answered.via}"
             return Passage(answer="allow", risk=level, rule=rule)
@@ -122,9 +125,10 @@ class PolicyGates:
     def _new_approval(self, step: Step, decision: Decision, level: str) -> Passage:
         at, judges = self._clock.stamp(), self._judges
         approvals = judges.approvals
-        used = approvals.cover(step.id, judges.digest) if approvals else ""
+        name = step.undoes or step.id
+        used = approvals.cover(name, judges.digest) if approvals else ""
         reason = decision.reason
-        if approvals and not used and (why := approvals.why_not(step.id, judges.digest)):
+        if approvals and not used and (why := approvals.why_not(name, judges.digest)):
             reason = f"{reason}; {why}"
         opened = ev.GateOpened(
             at=at, step=step.id, kind="approval", risk=level, rule=decision.rule, reason=reason

@@ -134,5 +134,6 @@ def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | N
         selected=selected,
         strict=session.settings.strict,
         fail_on_flaky=session.settings.fail_on_flaky,
+        rollback=not session.settings.no_rollback,
         seconds=session.known.weights if session.known else {},
     )

@@ -48,7 +48,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     asked: set[str] = set()
     total = 0
     uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
-    for step in [each for written in plan.steps for each in (written, *written.proofs)]:
+    for step in [each for written in plan.everything() for each in (written, *written.proofs)]:
         named = _named(step, params, workspace, later)
         asked.update(named)
         for path in (*named, *step.mentions):
@@ -71,7 +71,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
 def _made(plan: Plan) -> set[str]:
     """Return the files that texts of the plan write: what is in them was reviewed with the text."""
     found: set[str] = set()
-    for step in plan.steps:
+    for step in plan.everything():
         if not isinstance(step.action, Run) or not isinstance(step.action.script, str):
             continue
         words = step.action.script.replace(">", " > ").split()

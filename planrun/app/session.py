@@ -128,7 +128,7 @@ class Session:
 
     def take_over(self, options: Mapping[str, Any]) -> None:
         """Keep what the run was started with in force when it is resumed."""
-        kept = {name: True for name in ("strict", "fail_on_flaky") if options.get(name)}
+        kept = {name: True for name in ("strict", "fail_on_flaky", "no_rollback") if options.get(name)}
         self.settings = self.settings.but(**kept)
 
     def refuse_drift(self, plan: Plan, params: dict[str, Any], reviewed: Reviewed) -> None:
@@ -172,7 +172,9 @@ class Session:
                 "schedule": plan.schedule,
                 "selection": dict(selection),
                 "strict": self.settings.strict,
-                **{name: True for name in ("locked", "expand") if getattr(self.settings, name)},
+                **{
+                    name: True for name in ("locked", "expand", "no_rollback") if getattr(self.settings, name)
+                },
                 "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,

@@ -25,6 +25,7 @@ class Settings(Record):
     jobs: int | None = None
     strict: bool = False
     fail_on_flaky: bool = False
+    no_rollback: bool = False  # nothing is undone when the run fails
     report_dir: str = "planrun-out"
     junit_dialect: str = "default"
     json: bool = False

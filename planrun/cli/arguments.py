@@ -89,6 +89,9 @@ RUNNING = (
         flags=("--fail-on-flaky",), name="fail_on_flaky", kind="flag", help="Exit 1 when a retry was needed."
     ),
     Option(
+        flags=("--no-rollback",), name="no_rollback", kind="flag", help="Undo nothing when the run fails."
+    ),
+    Option(
         flags=("--report-dir",),
         name="report_dir",
         kind="text",

@@ -26,6 +26,8 @@ class Options(Record):
     fail_on_flaky: bool = False
     replan: tuple[str, ...] = ()  # steps that failed before, and are planned anew before anything starts
     seconds: Mapping[str, float] = {}
+    rollback: bool = True  # what a run did is undone when it fails
+    catches_up: bool = False  # with what a run that was cut short still owes, and nothing else
 
 
 class Queue:

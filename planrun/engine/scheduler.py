@@ -57,6 +57,7 @@ class Scheduler:
         self.options = options
         self._clock = rooms.clock
         self._began = self._clock.monotonic()
+        self._entered: float | None = self._began  # the section; None: its time is over
         self._waiting: list[tuple[float, str]] = []  # (when the next attempt is due, step)
         self._cleanup_until: float | None = None
         self._given_up = False  # because of what is lost
@@ -70,8 +71,8 @@ class Scheduler:
         """Run every step and return the exit code; on return nothing runs and everything is recorded."""
         try:
             self._emit(ev.PlanMoved(at=self._clock.stamp(), status="executing"))
-            for section in ("steps", "finally"):
-                self._drive(section)
+            for section in ("steps", "rollback", "finally"):
+                self._pass(section)
                 if self.state.pausing and self._is_unfinished:
                     from planrun.engine.stopping import rest
 
@@ -79,6 +80,19 @@ class Scheduler:
             return end(self)
         finally:
             self.rooms.executor.close()
+
+    def _pass(self, section: str) -> None:
+        """Drive a section; the first one of a run that only catches up is left, and few runs undo anything."""
+        if section == "rollback" and any([step.rollback for step in self.state.plan.steps]):  # noqa: C419 - half the time
+            from planrun.engine.undoing import roll_back
+
+            roll_back(self)
+        elif section == "steps" and self.options.catches_up:
+            from planrun.engine.undoing import close_steps
+
+            close_steps(self)
+        else:
+            self._drive(section)
 
     @property
     def _is_unfinished(self) -> bool:
@@ -101,10 +115,10 @@ class Scheduler:
     # The loop.
 
     def _drive(self, section: str) -> None:
-        steps = [step for step in self.state.plan.steps if step.section == section]
+        steps = self.state.of_section(section)
         if not steps or self.lost is not None:
             return
-        self._section = section
+        self._section, self._entered = section, self._clock.monotonic()
         self._enter(steps)
         while True:
             self._heed()
@@ -194,11 +208,12 @@ class Scheduler:
 
     @property
     def _deadline(self) -> float | None:
-        """When the run is to be over; cleanup is not part of that, each of its steps has its own timeout."""
-        limit = self.state.plan.limits.deadline
-        if limit is None or self.state.ending is not None or self._section == "finally":
+        """When the section is to be over; what comes after the steps has a time of its own."""
+        limits = self.state.plan.limits
+        limit = limits.deadline if self._section == "steps" else limits.cleanup
+        if limit is None or self._entered is None or (self.state.ending and self._section == "steps"):
             return None
-        return self._began + limit
+        return self._entered + limit
 
     def _heed(self) -> None:
         """React to signals, to a passed deadline and to the end of the time for cleanup."""
@@ -210,7 +225,9 @@ class Scheduler:
             return
         now = self._clock.monotonic()
         if self._deadline is not None and now >= self._deadline:
-            self._stop_all("deadline", "timeout")
+            from planrun.engine.stopping import overdue
+
+            overdue(self)
         if self._cleanup_until is not None and now >= self._cleanup_until:
             # From now on nothing starts, in this section and the next, and what runs is killed.
             self._cleanup_until = now
@@ -313,8 +330,9 @@ class Scheduler:
     def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
         """Record the end of an attempt and what it makes of its step."""
         ending = self.state.ending
-        if outcome.status == "cancelled" and ending and ending.why in ("abort", "records"):
-            outcome = outcome.but(reason=ending.why)  # as for the steps that had not started
+        why = ending.why if ending and self._section == "steps" else ""
+        if outcome.status == "cancelled" and why in ("abort", "records"):
+            outcome = outcome.but(reason=why)  # as for the steps that had not started
         self._queue.release(step.id)
         tries = len(self.state.steps[step.id].tries)
         failure, seconds = None, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.engine.frontier import Frontier
 from planrun.errors import EXIT_RECORDS, EXIT_WAITING
 from planrun.model import events as ev
 
@@ -33,6 +34,7 @@ def interrupt(run: Scheduler, signum: int) -> None:
     run._emit(ev.RunEnding(at=run._clock.stamp(), why="cancel", signal=signum))
     if run._section == "steps":
         executor.signal_all(signum)
+    if run._section != "finally":
         cancel_pending(run, "cancelled")
 
 
@@ -44,13 +46,31 @@ def stop_all(run: Scheduler, why: str, reason: Literal["cancelled", "timeout"], 
     cancel_pending(run, why)
 
 
+def overdue(run: Scheduler) -> None:
+    """Stop what runs when the time is over: that of the steps, or that of undoing or of cleaning up."""
+    if run._section == "steps":
+        stop_all(run, "deadline", "timeout")
+        return
+    run._entered = None
+    for name in run.rooms.executor.running:
+        run.rooms.executor.stop(name, "timeout")
+    cancel_pending(run, "cleanup")
+
+
 def cancel_pending(run: Scheduler, reason: str) -> None:
-    """End every step of this section that has not started or waits for its next attempt."""
+    """End every step of this section that has not started or waits for its next attempt.
+
+    What a signal leaves no time to undo stays as it is, and is owed.
+    """
     run._queue.clear()
     run._waiting.clear()
-    for name, state in list(run.state.steps.items()):
-        if state.step.section == run._section and state.status in ("pending", "waiting", "paused"):
-            run._move(name, "cancelled", reason)
+    if run._section == "rollback" and reason == "cancelled":
+        running = [run.state.steps[name].step for name in run.rooms.executor.running]
+        run._frontier = Frontier(running, run.state)
+        return
+    for step in run.state.of_section(run._section):
+        if run.state.steps[step.id].status in ("pending", "waiting", "paused"):
+            run._move(step.id, "cancelled", reason)
 
 
 def pause(run: Scheduler, signum: int) -> None:
@@ -73,7 +93,7 @@ def leave_out(run: Scheduler, steps: Sequence[Step]) -> None:
     """Skip what others take the place of, and what nobody selected."""
     replaced, selected = run.state.replaced, run.options.selected
     for step in steps:
-        if run.state.steps[step.id].ended:
+        if run.state.steps[step.id].ended or step.undoes:
             continue
         if step.id in replaced:
             others = [other.id for other in steps if step.id in other.replaces]

@@ -139,6 +139,29 @@ class StepRestored(Record):
     fingerprint: str = ""
 
 
+class RollbackStarted(Record):
+    """The run failed, and what it did is undone: the named steps, in this order as far as one waits for another."""
+
+    at: str
+    steps: tuple[str, ...]
+
+
+class CleanupResumed(Record):
+    """What a run that was cut short still owed is caught up on: what is left to undo, and its `finally` steps.
+
+    Nothing of `steps` starts any more. `lost`: steps whose last attempt has no end. `rerun`: those of the `finally` and
+    undo steps among them and others that are pending again.
+    """
+
+    at: str
+    planrun: str
+    options: dict[str, Any]
+    lost: tuple[str, ...]
+    rerun: tuple[str, ...]
+    pid: int
+    host: str
+
+
 class GateOpened(Record):
     """A step, or the whole plan (`step` is empty), waits for somebody: for an approval, an answer or a decision."""
 
@@ -279,6 +302,8 @@ Event = (
     | StepMoved
     | StepOpened
     | StepRestored
+    | RollbackStarted
+    | CleanupResumed
     | GateOpened
     | GateAnswered
     | PlanningStarted
@@ -300,6 +325,8 @@ EVENTS: dict[str, type[Event]] = {
     "step_moved": StepMoved,
     "step_opened": StepOpened,
     "step_restored": StepRestored,
+    "rollback_started": RollbackStarted,
+    "cleanup_resumed": CleanupResumed,
     "gate_opened": GateOpened,
     "gate_answered": GateAnswered,
     "planning_started": PlanningStarted,

@@ -169,6 +169,16 @@ class Cache(Record):
     key: Text = ""
 
 
+class Rollback(Record):
+    """What undoes a step that completed; with `on_failed` also one that failed or was cut short once it had started.
+
+    `undo` is a whole step of the section `rollback` but for its edges, which depend on what there is to undo.
+    """
+
+    undo: Step
+    on_failed: bool = False
+
+
 class Step(Record):
     """One step with everything the engine needs to know."""
 
@@ -221,6 +231,9 @@ class Step(Record):
     ] = ()  # files of the workspace that its action runs, as far as the text alone tells
     mentions: tuple[str, ...] = ()  # words that may name such files, of a text that is not understood
     open_risk: bool = False  # values that are not known yet decide about it
+    rollback: Rollback | None = None
+    reversible: bool | None = None  # what the plan says; None: it is if it has a rollback
+    undoes: str = ""  # of what undoes a step: which one
     group: str = ""  # whose member it is
     instance: str = ""  # which of the members made from one template: what stands in brackets in its id
     matrix: dict[str, Any] = {}  # noqa: RUF012 - its values, by axis
@@ -257,6 +270,7 @@ class Limits(Record):
 
     max_parallel: int | None = None
     deadline: float | None = None  # seconds
+    cleanup: float | None = None  # seconds for undoing, and as many for the `finally` steps
     max_steps: int | None = None
     max_replans: int = 3
     max_tokens: int | None = None  # of all calls to models
@@ -296,3 +310,7 @@ class Plan(Record):
     def cleanup(self) -> tuple[Step, ...]:
         """The steps under `finally:`."""
         return tuple(step for step in self.steps if step.section == "finally")
+
+    def everything(self) -> tuple[Step, ...]:
+        """The steps, and what undoes them."""
+        return (*self.steps, *[step.rollback.undo for step in self.steps if step.rollback])

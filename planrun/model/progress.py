@@ -6,6 +6,7 @@ from planrun.model.lifecycle import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from planrun.model import events as ev
@@ -37,7 +38,7 @@ class StepState:
 
     __slots__ = (
         "after", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason", "restored",
-        "rule", "status", "step"
+        "rule", "status", "step", "undone"
     )  # fmt: skip
 
     def __init__(self, step: Step) -> None:
@@ -61,6 +62,7 @@ class StepState:
         self.reason = ""
         self.message = ""
         self.rule = ""  # of the policy that denied it
+        self.undone = ""  # how undoing it went: running, completed, failed; empty: nobody began to
         self.ended_at = ""
         self.outputs: dict[str, Any] = {}
         self.before = len(self.attempts)
@@ -117,6 +119,32 @@ class StepState:
         """Class, rule and message of the last attempt's failure."""
         last = self.attempts[-1].ended if self.attempts else None
         return last.error if last else None
+
+
+class StepStates(dict[str, StepState]):
+    """The steps of a run by id; under its own id also what undoes one, which nobody sees who goes through all steps."""
+
+    def __init__(self, undoing: dict[str, StepState]) -> None:
+        super().__init__()
+        self._undoing = undoing
+
+    def __missing__(self, name: str) -> StepState:
+        return self._undoing[name]
+
+
+class RunValues(dict[str, "Any"]):
+    """`run` of expressions of `finally` steps: `status` and `failed` besides what the run is fixed to."""
+
+    def __init__(self, state: RunState, fixed: Mapping[str, Any]) -> None:
+        super().__init__(fixed)
+        self._state = state
+
+    def __contains__(self, name: object) -> bool:
+        return name in ("status", "failed") or super().__contains__(name)
+
+    def __missing__(self, name: str) -> Any:
+        found = self._state.verdict("steps")
+        return found if name == "status" else found == "failed"
 
 
 class StepValues(dict[str, "dict[str, Any]"]):

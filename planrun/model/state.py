@@ -13,7 +13,7 @@ from planrun.errors import (
 )
 from planrun.model import events as ev
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
-from planrun.model.progress import AttemptState, StepState, StepValues
+from planrun.model.progress import AttemptState, RunValues, StepState, StepStates, StepValues
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,12 +36,15 @@ class RunState:
     def __init__(self, plan: Plan, versions: Mapping[int, Plan] | None = None) -> None:
         self.plan = plan
         self.versions = versions or {plan.version: plan}  # every plan that an event may go on with
-        self.steps = {step.id: StepState(step) for step in plan.steps}
+        self.undoing: dict[str, StepState] = {}  # what undoes steps, by its own id; `steps` finds it, too
+        self.rollback: ev.RollbackStarted | None = None  # since the run began or went on
+        self.steps = self.states({step.id: StepState(step) for step in plan.steps})
         self.dropped: dict[str, StepState] = {}  # of steps that earlier versions of the plan had
         self.handlers, self.replaced = _handlers(plan)
         self.status = "draft"
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
+        self.finalized: list[ev.CleanupResumed] = []
         self.ending: ev.RunEnding | None = None
         self.pausing = False  # asked to pause, or paused
         self.gate: Gate | None = None  # of the plan as a whole
@@ -61,6 +64,19 @@ class RunState:
         for event in events:
             self.apply(event)
         return self
+
+    def states(self, known: Mapping[str, StepState]) -> dict[str, StepState]:
+        """Return what is known of the steps of the plan as `steps` has it: what undoes them is found in it, too."""
+        found = StepStates(self.undoing)
+        found.update(known)
+        return found
+
+    def of_section(self, section: str) -> list[Step]:
+        """Return the steps of a section in their order; of `rollback` what undoes the steps that are undone now."""
+        if section == "rollback":
+            names = self.rollback.steps if self.rollback else ()
+            return [self.undoing[f"undo:{name}"].step for name in names]
+        return [step for step in self.plan.steps if step.section == section]
 
     def tolerance(self, step_id: str) -> Tolerance:
         """How the failure of a step is tolerated: by its `on_failure`, a handler that completed, or its group's."""
@@ -91,19 +107,23 @@ class RunState:
 
     def scope(self, fixed: Mapping[str, Any], step: Step | None = None) -> dict[str, Any]:
         """The names an expression of a step can read; `fixed` holds what does not change in a run: env, run, step."""
+        if step is not None and step.undoes:
+            step = self.steps[step.undoes].step  # it reads what that reads, and what it wrote
+        if step is not None and step.section == "finally":
+            fixed = {**fixed, "run": RunValues(self, fixed["run"])}
         if step is not None and (step.group or step.matrix or step.item):
             from planrun.model.scopes import names_of  # few plans have any
 
             return {**fixed, **names_of(self, step)}
         return {"params": self.params, "steps": StepValues(self), **fixed}
 
-    def verdict(self) -> Verdict:
-        """The verdict over every step as it stands now; a group speaks for its members."""
+    def verdict(self, section: str = "") -> Verdict:
+        """The verdict over every step as it stands now, or over those of a section; a group speaks for its members."""
         why = self.ending.why if self.ending else None
         ends = (
             (state.status, self.tolerated_within(name))
             for name, state in self.steps.items()
-            if not state.step.group and state.step.section != "rollback"
+            if not state.step.group and section in ("", state.step.section)
         )
         return verdict(ends, why)
 
@@ -149,12 +169,8 @@ class RunState:
         return counts
 
     def counted(self) -> list[StepState]:
-        """The steps that people count: members and no groups, and nothing that undoes what was done."""
-        return [
-            state
-            for state in self.steps.values()
-            if state.step.kind != "group" and state.step.section != "rollback"
-        ]
+        """The steps that people count: members and no groups."""
+        return [state for state in self.steps.values() if state.step.kind != "group"]
 
     # Folds. Each is called by `apply` alone.
 
@@ -171,19 +187,38 @@ class RunState:
         self.resumed.append(event)
         self.params = event.params
         self.ending = None
-        self.ended = None
-        self.pausing = False
+        self.rollback = None
         if self.planning:
             self._planned(event)
+        self._go_on(event)
+        self.revise(event.plan)
+        for name in event.rerun:
+            self.steps[name].reset()
+        self.ask_anew()
+
+    def _cleanup_resumed(self, event: ev.CleanupResumed) -> None:
+        """Start over for what is still owed; what ended the run stays what ended it."""
+        self.status = "approved"
+        self.finalized.append(event)
+        self._go_on(event)
+        for name in event.rerun:
+            self.steps[name].reset()
+
+    def _go_on(self, event: ev.RunResumed | ev.CleanupResumed) -> None:
+        """Take note that a run goes on, and that nobody knows how attempts without an end ended."""
+        self.ended = None
+        self.pausing = False
         for name in event.lost:
             attempt = self.steps[name].attempts[-1]
             attempt.ended = ev.AttemptEnded(
                 at=event.at, step=name, n=attempt.n, status="lost", step_status="pending", reason="lost"
             )
-        self.revise(event.plan)
-        for name in event.rerun:
-            self.steps[name].reset()
-        self.ask_anew()
+
+    def _rollback_started(self, event: ev.RollbackStarted) -> None:
+        from planrun.model.undoing import take_up  # few runs undo anything
+
+        take_up(self, event.steps)
+        self.rollback = event
 
     def ask_anew(self) -> None:
         """Have what waits for somebody come to its gate once more; what was asked stands if it still counts."""
@@ -207,7 +242,7 @@ class RunState:
         self.plan = self.versions[version]
         opened = [found.opened for found in self.steps.values() if found.opened and found.opened.items]
         known, back = {**self.dropped, **self.steps}, self.dropped
-        self.steps = {}
+        self.steps = self.states({})
         for step in self.plan.steps:
             found = known.pop(step.id, None) or StepState(step)
             found.step = step
@@ -254,6 +289,8 @@ class RunState:
         state.status = move_step(event.step, state.status, "running")
         state.attempts.append(AttemptState(event))
         state.after = None
+        if state.step.undoes:
+            self.steps[state.step.undoes].undone = "running"
 
     def _attempt_ended(self, event: ev.AttemptEnded) -> None:
         state = self.steps[event.step]
@@ -263,6 +300,10 @@ class RunState:
         if state.status in ENDED:
             state.ended_at = event.at
             state.outputs = event.outputs
+            if state.step.undoes:
+                self.steps[state.step.undoes].undone = (
+                    "completed" if state.status == "completed" else "failed"
+                )
 
     def _step_moved(self, event: ev.StepMoved) -> None:
         state = self.steps[event.step]
@@ -297,7 +338,7 @@ class RunState:
         """Go on with the same plan in which a group has other members; what is known of a step stays with its id."""
         self.plan = plan
         known = self.steps
-        self.steps = {}
+        self.steps = self.states({})
         for step in plan.steps:
             found = self.steps[step.id] = known.get(step.id) or StepState(step)
             found.step = step
@@ -342,6 +383,8 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.StepMoved: RunState._step_moved,
     ev.StepOpened: RunState._step_opened,
     ev.StepRestored: RunState._step_restored,
+    ev.RollbackStarted: RunState._rollback_started,
+    ev.CleanupResumed: RunState._cleanup_resumed,
     ev.GateOpened: RunState._gate,
     ev.GateAnswered: RunState._gate,
     ev.PlanningStarted: RunState._planned,

@@ -34,10 +34,12 @@ class Availability:
     """Answers for the questions it is given; steps on or behind a cycle are taken to know everything."""
 
     def __init__(self, outline: Outline, questions: Iterable[Question]) -> None:
-        self._drafts = outline.by_id
+        undos = {draft.id: draft for draft in outline.undos}
+        self._drafts = {**outline.by_id, **undos} if undos else outline.by_id
         self._tolerated = _tolerated(outline)
         before = {
-            draft.id: [link.on for link in draft.links if link.on in self._drafts] for draft in outline.unique
+            draft.id: [link.on for link in draft.links if link.on in self._drafts]
+            for draft in (*outline.unique, *undos.values())
         }
         sequence = graph.order(before)
         self._settled = frozenset(sequence)

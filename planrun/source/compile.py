@@ -142,15 +142,7 @@ class Compiler:
         if draft.section != "steps":
             fields["section"] = draft.section
         self.action(keys, fields)
-        if draft.links:
-            known = self.edges
-            fields["edges"] = tuple(
-                [known.get((link.on, link.kind)) or self.edge(link.on, link.kind) for link in draft.links]
-            )
-        if draft.recovers:
-            fields["recovers"] = tuple([link.on for link in draft.recovers])
-        if draft.replaces:
-            fields["replaces"] = tuple([link.on for link in draft.replaces])
+        self.links(draft, fields)
         if draft.condition is not None:
             fields["condition"] = draft.condition
             fields["condition_text"] = keys["condition"].value.strip()
@@ -161,6 +153,10 @@ class Compiler:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(draft, fields)
+        if draft.undo is not None or "reversible" in keys:
+            from planrun.source.undoing import undoing_of  # few steps say anything about it
+
+            fields.update(undoing_of(self, draft, fields))
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
         return fields
@@ -168,15 +164,34 @@ class Compiler:
     def finished(self, fields: dict[str, Any]) -> Step:
         """Return the step with these fields, and with what is found out about it."""
         fields.update(self.risks.of(fields))
+        if "rollback" in fields:
+            from planrun.source.undoing import finished
+
+            fields["rollback"] = finished(self, fields["rollback"])
         self.meaning_of_failure(fields)
         return self.names.given(Step(**fields))
+
+    def links(self, draft: Draft, fields: dict[str, Any]) -> None:
+        """Fill in what the step wants of others, and what it means for them."""
+        if draft.links:
+            known = self.edges
+            fields["edges"] = tuple(
+                [known.get((link.on, link.kind)) or self.edge(link.on, link.kind) for link in draft.links]
+            )
+        if draft.recovers:
+            fields["recovers"] = tuple([link.on for link in draft.recovers])
+        if draft.replaces:
+            fields["replaces"] = tuple([link.on for link in draft.replaces])
 
     def meaning_of_failure(self, fields: dict[str, Any]) -> None:
         """Fill in what policy and model make of its failures, where neither the step nor `defaults` say it."""
         if self.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
             from planrun.source.rules import failure_word
 
-            word = failure_word(self.policy, fields.get("risk", "high"), fields.get("effects", ()))
+            reversible = fields.get("reversible", True if "rollback" in fields else None)
+            word = failure_word(
+                self.policy, fields.get("risk", "high"), fields.get("effects", ()), reversible=reversible
+            )
             if word:
                 fields["on_failure"] = word
         if fields.get("section") == "finally" or fields["kind"] in GATES:
@@ -350,7 +365,7 @@ class Compiler:
         """Return the limits of a run."""
         fields: dict[str, Any] = {}
         for key, node in members(self.root.get("limits")):
-            if key == "deadline":
+            if key in ("deadline", "cleanup"):
                 fields[key] = as_duration(node.value)
             elif key == "max_usd":
                 fields[key] = float(as_number(node))

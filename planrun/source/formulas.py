@@ -54,7 +54,7 @@ class Formulas:
         self._values: dict[tuple[str, str], Text] = {}  # by what was written, and in which grammar
         for node, kind in of_plan(outline.root):
             self._read(node, kind, None)
-        for draft in outline.drafts:
+        for draft in (*outline.drafts, *outline.undos) if outline.undos else outline.drafts:
             keys = draft.keys
             if "run" in keys and keys["run"].kind == SCALAR and OPEN in keys["run"].value:
                 self._read(keys["run"], "script", draft)

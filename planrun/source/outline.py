@@ -49,6 +49,8 @@ class Draft:
         "recovers",
         "replaces",
         "section",
+        "undo",
+        "undoes",
     )
 
     def __init__(self, node: Node, section: str, position: int) -> None:
@@ -62,6 +64,8 @@ class Draft:
         self.recovers: list[Link] = []
         self.condition: Tree | None = None
         self.instances = 0  # those that are known before it runs
+        self.undo: Draft | None = None  # what undoes it
+        self.undoes: Draft | None = None  # of what undoes a step: which one
         depends_on = self.keys.get("depends_on")
         if depends_on is not None:
             self._read_edges(depends_on)
@@ -106,8 +110,11 @@ class Outline:
                 start = len(self.drafts) - before + 1
                 self.drafts += [Draft(node, section, at) for at, node in enumerate(listed.value, start)]
         self.by_id: dict[str, Draft] = {}
+        self.undos: list[Draft] = []  # what undoes steps: steps that nobody can name
         for draft in self.drafts:
             self.by_id.setdefault(draft.id, draft)
+            if "rollback" in draft.keys and draft.keys["rollback"].kind == MAPPING:
+                self.undos.append(_undo_of(draft))
         self.matching = 0.0  # seconds spent on defaults that may take long
         self.schemas = 0  # fragments counted, with those inside them
         self.tangled = False  # too many steps recover the same one
@@ -202,6 +209,17 @@ def _decisions(root: Node) -> Iterator[Draft]:
         node = Node(MAPPING, {"id": key, "decide": value}, key.line, key.col)
         node.keys = {"id": key, "decide": key}
         yield Draft(node, "steps", 0)
+
+
+def _undo_of(draft: Draft) -> Draft:
+    """Return what undoes a step: it comes after that has completed, or ended if it is for failures, too."""
+    node = draft.keys["rollback"]
+    undo = draft.undo = Draft(node, "rollback", 0)
+    undo.id, undo.undoes = f"undo:{draft.id}", draft
+    word = scalar(node.get("on_failed"))
+    kind = "done" if word is not None and word.value.lower() == "true" else "completed"
+    undo.links = [Link(draft.id, kind, draft.node.key("rollback"), "undo")]
+    return undo
 
 
 def scalar(node: Node | None) -> Node | None:

@@ -20,6 +20,7 @@ from planrun.model.plan import (
     Param,
     Plan,
     Retry,
+    Rollback,
     Run,
     Shell,
     Step,
@@ -88,6 +89,8 @@ def _pack_step(step: Step) -> dict[str, Any]:
         fields["expect"] = [vars(check) for check in step.expect]
     if "verify" in fields:
         fields["verify"] = [(isinstance(action, Run), vars(action)) for action in step.verify]
+    if step.rollback is not None:
+        fields["rollback"] = {**vars(step.rollback), "undo": _pack_step(step.rollback.undo)}
     return fields
 
 
@@ -129,6 +132,9 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
         fields["expect"] = tuple([Check(**check) for check in fields["expect"]])
     if "verify" in fields:
         fields["verify"] = tuple([(Run if runs else Exec)(**action) for runs, action in fields["verify"]])
+    if "rollback" in fields:
+        rollback = fields["rollback"]
+        fields["rollback"] = Rollback(**{**rollback, "undo": _unpack_step(rollback["undo"], edges)})
     return Step(**fields)
 
 

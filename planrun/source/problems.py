@@ -61,6 +61,7 @@ CODES: dict[str, str] = {
     "E206": "recovers contradicts an edge",
     "E207": "too many steps recover one, or take its place",
     "E208": "a key that goes with no such step",
+    "E209": "a rollback that cannot be",
     "E210": "not an expression",
     "E211": "unknown name in an expression",
     "E212": "types that do not fit",

@@ -29,7 +29,10 @@ FIELDS: dict[str, Type] = {
 }
 RUN: dict[str, Type] = {"id": "string", "ci": "boolean", "ref": "string", "sha": "string", "event": "string"}
 STEP: dict[str, Type] = {"dir": "string"}
+# What became of the steps, for those that come after all of them.
+OUTCOME: dict[str, Type] = {"status": "string", "failed": "boolean"}
 ENDS = ("completed", "failed", "skipped", "blocked", "cancelled")
+VERDICTS = ("completed", "partial", "failed", "cancelled")
 # Names that have no value in some places, and why.
 _NOT_HERE = {
     ("general", "steps"): "what the plan gives to all its steps cannot depend on one of them",
@@ -66,7 +69,8 @@ class References:
     def check(self, formula: Formula, available: Availability) -> None:
         """Report every path that cannot be read, else where types do not fit."""
         before = len(self._outline.problems)
-        self._own = self._groups.get(formula.owner.id) if formula.owner else None
+        owner = formula.owner and (formula.owner.undoes or formula.owner)
+        self._own = self._groups.get(owner.id) if owner else None
         for reference in formula.references:
             for code, message, hint in self._wrong(reference, formula, available):
                 place = ExpressionError(message, reference.offset, reference.length)
@@ -85,8 +89,9 @@ class References:
         except ExpressionError as error:
             self._outline.report_in(formula.node, "E212", error)
         for word in unknown_statuses(formula.value):
-            message = f'no step ever ends as "{word[3]}"'
-            hint = did_you_mean(word[3], ENDS) or f"statuses are {', '.join(ENDS)}"
+            known = VERDICTS if word[4:] else ENDS
+            message = f'no {"run" if word[4:] else "step"} ever ends as "{word[3]}"'
+            hint = did_you_mean(word[3], known) or f"statuses are {', '.join(known)}"
             self._outline.report_in(formula.node, "E216", ExpressionError(message, word[1], word[2]), hint)
 
     def _wrong(
@@ -114,6 +119,11 @@ class References:
                 message,
                 f'list it under `secrets` of the step that needs it, and read "${name}" there',
             )
+        elif root == "run" and path[1:2] and path[1] in OUTCOME and not _comes_last(formula):
+            message = (
+                f"`run.{path[1]}` cannot be used here: what became of the steps is known when all have ended"
+            )
+            yield "E217", message, "steps under `finally:` can read it"
         elif root == "steps":
             yield from self._wrong_step(reference, formula, available)
         else:
@@ -204,7 +214,7 @@ class References:
                 f'step "{draft.id}" reads its own {field}',
                 "its values are there when it has ended",
             )
-        if reader.section != draft.section:
+        if reader.section != draft.section and (reader.section, draft.section) != ("rollback", "steps"):
             if field == "status" and reader.section == "finally":
                 return None
             rule = "nothing under `steps:` can read what comes after it"
@@ -273,7 +283,7 @@ class References:
             return _inside(self._params[name]["type"], path, 2)
         if root == "env":
             return _inside("string", path, 2)
-        fields = {"run": RUN, "step": STEP}.get(str(root))
+        fields = {"run": {**RUN, **OUTCOME}, "step": STEP}.get(str(root))
         if fields is None:
             return "any"
         if name not in fields:
@@ -308,22 +318,34 @@ def _inside(kind: Type, path: Path, used: int) -> Type:
     raise ExpressionError(f"{spelled(path[:used])} is of type {kind} and has no parts")
 
 
+def _comes_last(formula: Formula) -> bool:
+    return formula.owner is not None and formula.owner.section == "finally"
+
+
 def unknown_statuses(value: Tree) -> Iterator[Tree]:
-    """Yield each constant that a status is compared with and that no status ever is."""
+    """Yield each constant that a status is compared with and that no status ever is; that of a run with a mark."""
     parts = [part[0] for part in value[1] if isinstance(part, tuple)] if value[0] == "template" else [value]
     while parts:
         tree = parts.pop()
         if tree[0] in ("const", "path"):
             continue
-        if tree[0] == "compare" and any(_is_status(side) for side in tree[4:6]):
+        if tree[0] == "compare" and (known := next(filter(None, map(_ends, tree[4:6])), ())):
+            mark = ("run",) if known is VERDICTS else ()
             words = [word for side in tree[4:6] for word in (side[3] if side[0] == "list" else (side,))]
             yield from (
-                word for word in words if word[0] == "const" and type(word[3]) is str and word[3] not in ENDS
+                (*word[:4], *mark)
+                for word in words
+                if word[0] == "const" and type(word[3]) is str and word[3] not in known
             )
         for part in tree[3:]:
             if isinstance(part, tuple) and part:
                 parts.extend(part if isinstance(part[0], tuple) else (part,))
 
 
-def _is_status(tree: Tree) -> bool:
-    return tree[0] == "path" and len(tree[3]) == 3 and tree[3][::2] == ("steps", "status")
+def _ends(tree: Tree) -> tuple[str, ...]:
+    """Return what a path can end as that is the status of a step, or of the run; empty for everything else."""
+    if tree[0] != "path":
+        return ()
+    if len(tree[3]) == 3 and tree[3][::2] == ("steps", "status"):
+        return ENDS
+    return VERDICTS if tree[3] == ("run", "status") else ()

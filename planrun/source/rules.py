@@ -64,11 +64,16 @@ def _meant(field: str, word: str) -> str:
     return NAMES.get(word, word)
 
 
-def failure_word(policy: Policy, risk: str, effects: Collection[str]) -> str:
-    """Return what a failure of a step with this risk and these effects means; "" when the policy does not say."""
+def failure_word(
+    policy: Policy, risk: str, effects: Collection[str], *, reversible: bool | None = None
+) -> str:
+    """Return what a failure of a step with this risk and these effects means; "" when the policy does not say.
+
+    `reversible`: what the plan says of that; None: nothing, and its effects tell.
+    """
     said = policy.on_failure
-    reversible = said.get(REVERSIBLE, "") if _LASTING.isdisjoint(effects) else ""
-    return said.get(risk) or reversible or said.get(OTHERWISE, "")
+    can = _LASTING.isdisjoint(effects) if reversible is None else reversible
+    return said.get(risk) or (said.get(REVERSIBLE, "") if can else "") or said.get(OTHERWISE, "")
 
 
 def check_policy(outline: Outline, gates: Mapping[str, Gate]) -> None:

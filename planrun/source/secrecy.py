@@ -34,7 +34,10 @@ def check_secrets(outline: Outline) -> None:
             if node.value not in declared:
                 hint = did_you_mean(node.value, declared) or _declare(node.value, declared)
                 outline.report("E232", f'"{node.value}" is not among the secrets of the plan', node, hint)
-        _check_env(outline, draft.node, {node.value: node for node in entries(draft.keys["secrets"])})
+        listed = {node.value: node for node in entries(draft.keys["secrets"])}
+        _check_env(outline, draft.node, listed)
+        if draft.undo is not None:
+            _check_env(outline, draft.undo.node, listed)
     _check_env(outline, outline.root, declared)
 
 

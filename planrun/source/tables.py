@@ -109,6 +109,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "Limits": {
         "max_parallel": (("integer", 1, 1000000000), None, None),
         "deadline": (("duration",), None, None),
+        "cleanup": (("duration",), None, None),
         "max_steps": (("integer", 1, 1000000000), None, None),
         "max_replans": (("integer", 0, 1000000000), None, None),
         "max_tokens": (("integer", 1, 1000000000), None, None),
@@ -232,6 +233,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "env": (None, None, ("env", (("text",), None, None), 0)),
         "workdir": (("text",), None, None),
         "shell": (("text",), ((("text",), None, None), 1), None),
+        "on_failed": (("bool",), None, None),
+        "idempotent": (("bool",), None, None),
     },
     "Rule": {
         "deny": (None, None, "Matcher"),
@@ -291,6 +294,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "ready": (None, None, "Ready"),
         "container": (None, None, "Container"),
         "rollback": (None, None, "Rollback"),
+        "reversible": (("bool",), None, None),
         "expect": (None, ((None, None, "Check"), 1), None),
         "verify": (("full",), ((("full",), ((("text",), None, None), 1), None), 1), None),
         "sandbox": (("line",), None, "Sandbox"),
@@ -344,9 +348,9 @@ NAMED: dict[str, tuple[str, Any]] = {
 }
 
 LATER: dict[str, tuple[str, ...]] = {
-    "Defaults": ("rollback",),
     "Plan": ("agents",),
-    "Step": ("agent", "uses", "with", "reports", "service", "ready", "container", "rollback", "sandbox"),
+    "Rollback": ("tool", "args"),
+    "Step": ("agent", "uses", "with", "reports", "service", "ready", "container", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

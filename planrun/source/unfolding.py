@@ -76,6 +76,9 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
         fields["env_file"] = tuple([_filled(value, scope) for value in fields["env_file"]])
     if fields.get("workdir") is not None:
         fields["workdir"] = _filled(fields["workdir"], scope)
+    if fields.get("rollback") is not None:
+        undo = fields["rollback"].undo
+        fields["rollback"] = fields["rollback"].but(undo=Step(**filled(vars(undo), scope)))
     return fields
 
 

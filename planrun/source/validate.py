@@ -85,6 +85,10 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         from planrun.source.filing import check_files  # most plans say nothing of files
 
         check_files(outline)
+    if outline.undos:
+        from planrun.source.undoing import check_undoing  # few plans undo anything
+
+        check_undoing(outline)
     _check_texts(outline)
     _check_limits(outline)
     checked = Checked(outline, formulas, params, outputs)
@@ -188,7 +192,7 @@ def _check_texts(outline: Outline) -> None:
     if defaults is not None:
         _check_words(outline, defaults)
     _check_words(outline, root)
-    for draft in outline.drafts:
+    for draft in (*outline.drafts, *outline.undos):
         keys = draft.keys
         if "env" in keys:
             _check_env(outline, draft.node)

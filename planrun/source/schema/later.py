@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from planrun.source.schema.words import (
-    AnyMapping,
-    Argv,
     Duration,
     Env,
     FullText,
@@ -73,19 +71,6 @@ class Container(Written):
     volumes: TextList | None = key("What is mounted besides the workspace.", ["cache:/root/.cache"])
     user: Text | None = key("The user inside.", "1000:1000")
     network: Line | None = key("The network it is on.", "none")
-
-
-class Rollback(Written):
-    """What undoes a step that completed."""
-
-    run: FullText | None = key("A script for the shell.", "./scripts/yank.sh")
-    exec: Argv | None = key("A program and its arguments.", ["git", "checkout", "main"])
-    tool: Line | None = key("A registered tool.", "git.apply_patch")
-    args: AnyMapping | None = key("The arguments of the tool.", {"reverse": True})
-    timeout: Duration | None = key("How long it may take.", "5m")
-    env: Env | None = key("Environment variables.", {"FORCE": "1"})
-    workdir: Text | None = key("The folder it runs in.", "packages/core")
-    shell: Text | Argv | None = key("The shell of `run`.", "bash -eu")
 
 
 class Sandbox(Written):

@@ -41,6 +41,7 @@ class Limits(Written):
 
     max_parallel: Positive | None = key("How many steps run at the same time.", 4)
     deadline: Duration | None = key("How long the whole run may take.", "1h")
+    cleanup: Duration | None = key("How long undoing may take, and how long the `finally` steps may.", "5m")
     max_steps: Positive | None = key("How many steps the plan may have.", 500)
     max_replans: Count | None = key("How often a model may plan anew in one run.", 3)
     max_tokens: Positive | None = key("How many tokens models may use in one run.", 200000)

@@ -14,10 +14,10 @@ from planrun.source.schema.later import (
     Container,
     Ready,
     Reports,
-    Rollback,
     Sandbox,
 )
 from planrun.source.schema.locks import Locks
+from planrun.source.schema.undoing import Rollback
 from planrun.source.schema.values import Outputs
 from planrun.source.schema.words import (
     ID_PATTERN,
@@ -198,7 +198,13 @@ class Step(Written):
     service: bool | None = later("It keeps running for the steps that depend on it.", example=True)
     ready: Ready | None = later("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
     container: Container | None = later("The image it runs in.", {"image": "python:3.12"})
-    rollback: Rollback | None = later("What undoes it.", {"run": "./scripts/yank.sh"})
+    rollback: Rollback | None = key(
+        "What undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
+    )
+    reversible: bool | None = key(
+        "Whether what it does can be taken back, for policies. Left out: whether it has a `rollback`.",
+        example=False,
+    )
     expect: Checks | None = key(
         "Checks that must hold when its action has completed.", [{"files_exist": ["dist"]}]
     )
@@ -220,7 +226,7 @@ class Defaults(Written):
         "What of the caller's environment steps see; safe: nothing that looks like a credential.", "safe"
     )
     workdir: Text | None = key("The folder that steps run in.", "packages/core")
-    rollback: bool | None = later("Whether completed steps are undone when the plan fails.", example=False)
+    rollback: bool | None = key("false: nothing is undone when the plan fails.", example=False)
 
 
 __all__ = ["ACTIONS", "COMPANIONS", "Check", "Defaults", "Step"]

@@ -1,0 +1,131 @@
+"""What a run that failed undoes, in which order, and what one that was cut short still owes."""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.model.groups import folder_of
+from planrun.model.plan import Edge
+from planrun.model.progress import StepState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Literal
+
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+    Status = Literal["none", "completed", "failed", "owed"]
+
+MAX_EDGES = 200_000
+"""Edges between undo steps; where there would be more, one is undone after the other, which is in order as well."""
+
+
+def undo_id(step: str) -> str:
+    """Return what undoes a step is called; no step of a plan can be called so."""
+    return f"undo:{step}"
+
+
+def undoable(state: RunState) -> list[str]:
+    """Return the steps that a run undoes when it fails, the last one that ended first.
+
+    That is what completed by running, and what started and did not complete where its rollback is for that, too. What
+    was restored did nothing, and what is undone already is not undone twice.
+    """
+    places = {name: place for place, name in enumerate(state.steps)}
+    found = [(step.ended_at, places[name], name) for name, step in state.steps.items() if _is_undoable(step)]
+    return [name for _, _, name in sorted(found, reverse=True)]
+
+
+def _is_undoable(found: StepState) -> bool:
+    rollback = found.step.rollback
+    if rollback is None or found.undone or found.step.section != "steps":
+        return False
+    if found.status == "completed":
+        return found.reason != "cached"
+    return rollback.on_failed and found.status in ("failed", "cancelled") and bool(found.tries)
+
+
+def undo_steps(state: RunState, names: Sequence[str]) -> list[Step]:
+    """Return what undoes each of the named steps, in this order, waiting for all that was done after it.
+
+    Whatever depends on a step, also through others that nothing undoes, is undone before it.
+    """
+    later = _later(graph.waits(state.plan.main()), frozenset(names))
+    if later is None:
+        later = {name: names[max(place - 1, 0) : place] for place, name in enumerate(names)}
+    shared = {name: Edge(on=undo_id(name), kind="done") for name in names}
+    found = []
+    for name in names:
+        rollback = state.steps[name].step.rollback
+        assert rollback is not None
+        fields: dict[str, object] = {"id": undo_id(name), "undoes": name, "folder": folder_of(undo_id(name))}
+        if later[name]:
+            fields["edges"] = tuple([shared[other] for other in later[name]])
+        found.append(rollback.undo.but(**fields))
+    return found
+
+
+def _later(waits: Mapping[str, Sequence[str]], wanted: Collection[str]) -> dict[str, Sequence[str]] | None:
+    """Return for each wanted step the nearest wanted ones that depend on it; None where these are too many."""
+    nearest: dict[str, dict[str, None]] = {}  # the nearest wanted steps that a step depends on
+    found: dict[str, list[str]] = {name: [] for name in wanted}
+    edges = 0
+    for name in graph.order(waits):
+        above: dict[str, None] = {}
+        for other in waits[name]:
+            if other in wanted:
+                above[other] = None
+            else:
+                above.update(nearest[other])
+        nearest[name] = above
+        edges += len(above)
+        if edges > MAX_EDGES:
+            return None
+        if name in wanted:
+            for other in above:
+                found[other].append(name)
+    return dict(found)
+
+
+def take_up(state: RunState, names: Sequence[str]) -> None:
+    """Have a run know what undoes the named steps; earlier attempts at undoing the same stay as evidence."""
+    for step in undo_steps(state, names):
+        found = state.undoing.pop(step.id, None) or StepState(step)
+        found.step = step
+        found.reset()
+        state.undoing[step.id] = found
+
+
+def status(state: RunState) -> Status:
+    """Say what became of undoing: none, where nothing had to be undone, completed, failed, or owed."""
+    if owes_rollback(state):
+        return "owed"
+    if state.rollback is None or not state.rollback.steps:
+        return "none"
+    ends = {state.undoing[undo_id(name)].status for name in state.rollback.steps}
+    return "completed" if ends == {"completed"} else "failed"
+
+
+def owes_rollback(state: RunState) -> bool:
+    """Whether something is left to undo of a run that ended early, and that nobody works on."""
+    if state.rollback is not None:
+        return not all(state.undoing[undo_id(name)].ended for name in state.rollback.steps)
+    return _was_cut_short(state) and not state.options.get("no_rollback") and bool(undoable(state))
+
+
+def _was_cut_short(state: RunState) -> bool:
+    """Whether a run started, and was cancelled or has no end."""
+    if state.status in ("draft", "awaiting_approval", "paused"):
+        return False
+    return state.ended is None or (state.ending is not None and state.ending.why in ("cancel", "records"))
+
+
+def owed_cleanup(state: RunState) -> list[str]:
+    """Return the `finally` steps that are still to run: what has no end, and what a signal left no time for."""
+    if not _was_cut_short(state):
+        return []
+    steps = [found for found in state.steps.values() if found.step.section == "finally"]
+    cut = any(found.status == "cancelled" and found.reason == "cancelled" for found in steps)
+    ends = ("cancelled", "blocked") if cut else ()
+    return [found.step.id for found in steps if not found.ended or found.status in ends]
