@@ -62,7 +62,8 @@ class Wish(Record):
 def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
     """Go on with a run; None when it is finished and there is nothing to do but to write its reports again.
 
-    What the run was started with stays in force: its parameters, its selection, --strict, --fail-on-flaky and --no-rollback.
+    What the run was started with stays in force: its parameters, its selection, --strict, --fail-on-flaky and
+    --no-rollback.
     Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
     """
     with Session(settings, wish.workspace or current_folder()) as session:

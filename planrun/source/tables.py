@@ -349,7 +349,6 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 LATER: dict[str, tuple[str, ...]] = {
     "Plan": ("agents",),
-    "Rollback": ("tool", "args"),
     "Step": ("agent", "uses", "with", "reports", "service", "ready", "container", "sandbox"),
 }
 

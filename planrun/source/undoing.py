@@ -12,22 +12,30 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.source.compile import Compiler
+    from planrun.source.formulas import Formulas
     from planrun.source.outline import Draft, Outline
 
-ACTIONS = ("run", "exec")
+ACTIONS = ("run", "exec", "tool")
 # Actions that change nothing.
 _IDLE = ("validate", "ask", "decide")
 # What an undo step has of its step unless it says otherwise.
 _SURROUNDINGS = ("env", "env_file", "secrets", "workdir", "shell", "owner", "origin", "needs_dir")
 
 
-def check_undoing(outline: Outline) -> None:
+def check_undoing(outline: Outline, formulas: Formulas) -> None:
     """Report rollbacks that do nothing, or nothing that could be undone, and steps that contradict themselves."""
     for draft in outline.drafts:
-        if draft.undo is not None:
-            found = _wrong(draft)
-            if found:
-                outline.report("E209", found[0], draft.node.key("rollback"), found[1])
+        if draft.undo is None:
+            continue
+        found = _wrong(draft)
+        if found:
+            outline.report("E209", found[0], draft.node.key("rollback"), found[1])
+        tool = draft.undo.keys.get("tool")
+        if tool is not None and scalar(tool) is not None:
+            from planrun.source.toolbox import check_call  # fewer still call tools
+
+            label = f'the rollback of step "{draft.id}"'
+            check_call(outline, label, (tool, draft.undo.keys.get("args")), formulas)
 
 
 def _wrong(draft: Draft) -> tuple[str, str] | None:
@@ -40,10 +48,16 @@ def _wrong(draft: Draft) -> tuple[str, str] | None:
     idle = next((key for key in _IDLE if key in draft.keys), "")
     if idle:
         return f'step "{draft.id}" has a rollback, and `{idle}` changes nothing', "take it out"
-    named = [key for key in (*ACTIONS, "tool") if draft.undo and key in draft.undo.keys]
+    keys = draft.undo.keys if draft.undo else {}
+    named = [key for key in ACTIONS if key in keys]
     if len(named) != 1:
         many = f"has {len(named)} actions" if named else "does nothing"
-        return f'the rollback of step "{draft.id}" {many}', "give it one of `run` and `exec`"
+        return f'the rollback of step "{draft.id}" {many}', "give it one of `run`, `exec` and `tool`"
+    if "args" in keys and "tool" not in keys:
+        return (
+            f'the rollback of step "{draft.id}" has `args` and no `tool`',
+            "they are the arguments of a tool",
+        )
     word = scalar(draft.keys.get("reversible"))
     if word is not None and word.kind == SCALAR and word.value.lower() == "false":
         return (

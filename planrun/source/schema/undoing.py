@@ -12,7 +12,6 @@ from planrun.source.schema.words import (
     Text,
     Written,
     key,
-    later,
 )
 
 
@@ -21,8 +20,8 @@ class Rollback(Written):
 
     run: FullText | None = key("A script for the shell.", "./scripts/yank.sh")
     exec: Argv | None = key("A program and its arguments.", ["git", "checkout", "main"])
-    tool: Line | None = later("A registered tool.", "git.apply_patch")
-    args: AnyMapping | None = later("The arguments of the tool.", {"reverse": True})
+    tool: Line | None = key("A tool of planrun, called by name.", "git.apply_patch")
+    args: AnyMapping | None = key("The arguments of `tool`, by name.", {"path": "undo.patch"})
     timeout: Duration | None = key("How long it may take.", "5m")
     env: Env | None = key("Environment variables, besides those of the step.", {"FORCE": "1"})
     workdir: Text | None = key("The folder it runs in. Left out: the step's.", "packages/core")
