@@ -108,7 +108,9 @@ class RunState:
     def scope(self, fixed: Mapping[str, Any], step: Step | None = None) -> dict[str, Any]:
         """The names an expression of a step can read; `fixed` holds what does not change in a run: env, run, step."""
         if step is not None and step.undoes:
-            step = self.steps[step.undoes].step  # it reads what that reads, and what it wrote
+            from planrun.model.undoing import names_of_undo
+
+            return names_of_undo(self, step, fixed)
         if step is not None and step.section == "finally":
             fixed = {**fixed, "run": RunValues(self, fixed["run"])}
         if step is not None and (step.group or step.matrix or step.item):

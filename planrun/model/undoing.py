@@ -5,12 +5,12 @@ from __future__ import annotations
 from planrun.model import graph
 from planrun.model.groups import folder_of
 from planrun.model.plan import Edge
-from planrun.model.progress import StepState
+from planrun.model.progress import StepState, StepValues
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from typing import Literal
+    from typing import Any, Literal
 
     from planrun.model.plan import Step
     from planrun.model.state import RunState
@@ -86,6 +86,21 @@ def _later(waits: Mapping[str, Sequence[str]], wanted: Collection[str]) -> dict[
             for other in above:
                 found[other].append(name)
     return dict(found)
+
+
+def names_of_undo(state: RunState, undo: Step, fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names that expressions of what undoes a step can read: those of the step, and what that wrote.
+
+    What undoes an instance reads that one by the id of the step as it is written.
+    """
+    step = state.steps[undo.undoes].step
+    names = state.scope(fixed, step)
+    if step.instance:
+        group = step.group.rpartition("/")
+        values = StepValues(state, group[0])
+        values[group[2]] = values[step.id.removeprefix(f"{group[0]}/" if group[0] else "")]
+        names["steps"] = values
+    return names
 
 
 def take_up(state: RunState, names: Sequence[str]) -> None:

@@ -64,13 +64,18 @@ class References:
         self._outputs = outputs
         self._secrets = secrets
         self._groups = groups or {}
+        self._seen = self._groups  # as the formula that is looked at sees them
         self._own: Instances | None = None  # of the step whose formula is looked at
 
     def check(self, formula: Formula, available: Availability) -> None:
         """Report every path that cannot be read, else where types do not fit."""
         before = len(self._outline.problems)
-        owner = formula.owner and (formula.owner.undoes or formula.owner)
+        undone = formula.owner.undoes if formula.owner else None
+        owner = undone or formula.owner
         self._own = self._groups.get(owner.id) if owner else None
+        self._seen = self._groups
+        if undone and self._own:  # what undoes an instance reads that one by the id of the step
+            self._seen = {name: each for name, each in self._groups.items() if name != undone.id}
         for reference in formula.references:
             for code, message, hint in self._wrong(reference, formula, available):
                 place = ExpressionError(message, reference.offset, reference.length)
@@ -156,7 +161,7 @@ class References:
         if draft is None:
             yield "E202", f'there is no step "{name}"', self._outline.suggest(name)
             return
-        if name in self._groups:
+        if name in self._seen:
             yield from self._wrong_group(draft, reference, formula, available)
             return
         if len(path) < 3 or path[2] not in FIELDS:
@@ -185,7 +190,7 @@ class References:
 
         path = reference.path
         found = wrong_field(draft.id, path) or self._unreachable(draft, str(path[2]), formula, available)
-        found = found or wrong_output(self._groups[draft.id], self._outputs.get(draft.id, {}), path)
+        found = found or wrong_output(self._seen[draft.id], self._outputs.get(draft.id, {}), path)
         if found:
             yield found
             return
@@ -243,10 +248,10 @@ class References:
                 own = any(link.on == draft.id and link.kind == "done" for link in reader.links)
                 if own and draft.id in known:
                     sure = reference.offset >= known[draft.id]
-        group = self._groups.get(draft.id)
+        group = self._seen.get(draft.id)
         if sure and (group is None or not group.may_lack):
             return None
-        name = reference.path[4 if draft.id in self._groups else 3]
+        name = reference.path[4 if draft.id in self._seen else 3]
         message = (
             f'the output "{name}" of step "{draft.id}" may be absent here: the step need not have completed'
         )
@@ -293,7 +298,7 @@ class References:
 
     def _type_of_step(self, path: Path) -> Type:
         field = str(path[2])
-        if path[1] in self._groups:
+        if path[1] in self._seen:
             from planrun.source.fanin import type_in_group
 
             kind, used = type_in_group(self._outputs.get(str(path[1]), {}), path)

@@ -22,8 +22,13 @@ _IDLE = ("validate", "ask", "decide")
 _SURROUNDINGS = ("env", "env_file", "secrets", "workdir", "shell", "owner", "origin", "needs_dir")
 
 
-def check_undoing(outline: Outline, formulas: Formulas) -> None:
-    """Report rollbacks that do nothing, or nothing that could be undone, and steps that contradict themselves."""
+def check_undoing(
+    outline: Outline, formulas: Formulas, outputs: dict[str, dict[str, dict[str, Any]]]
+) -> None:
+    """Report rollbacks that do nothing, or nothing that could be undone, and steps that contradict themselves.
+
+    What tools hand on is added to `outputs`.
+    """
     for draft in outline.drafts:
         if draft.undo is None:
             continue
@@ -32,10 +37,13 @@ def check_undoing(outline: Outline, formulas: Formulas) -> None:
             outline.report("E209", found[0], draft.node.key("rollback"), found[1])
         tool = draft.undo.keys.get("tool")
         if tool is not None and scalar(tool) is not None:
-            from planrun.source.toolbox import check_call  # fewer still call tools
+            from planrun.model.tools import SHELL  # fewer still call tools
+            from planrun.source.toolbox import check_call, handed_on
 
             label = f'the rollback of step "{draft.id}"'
-            check_call(outline, label, (tool, draft.undo.keys.get("args")), formulas)
+            spec = check_call(outline, label, (tool, draft.undo.keys.get("args")), formulas)
+            if spec is not None and spec.name != SHELL:
+                outputs[draft.undo.id] = handed_on(spec)
 
 
 def _wrong(draft: Draft) -> tuple[str, str] | None:

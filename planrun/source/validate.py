@@ -88,7 +88,7 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
     if outline.undos:
         from planrun.source.undoing import check_undoing  # few plans undo anything
 
-        check_undoing(outline, formulas)
+        check_undoing(outline, formulas, outputs)
     _check_texts(outline)
     _check_limits(outline)
     checked = Checked(outline, formulas, params, outputs)
