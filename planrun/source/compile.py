@@ -43,7 +43,6 @@ _SIMPLE = frozenset(
     ("id", "run", "exec", "validate", "ask", "decide", "depends_on", "condition", "recovers", "replaces")
 )
 GATES = ("ask", "decide")
-_WORDS = ("any", "timeout", "idle_timeout")  # what `retries: {on: …}` names besides the classes of errors
 
 
 def compile_plan(checked: Checked) -> Plan:
@@ -281,17 +280,9 @@ class Compiler:
 
     def retries(self, node: Node) -> Retry:
         """A number of extra attempts, or the mapping with its backoff and filters."""
-        if node.kind != MAPPING:
-            return Retry(max=as_int(node))
-        fields: dict[str, Any] = {"max": as_int(node.value["max"])}
-        for key, value in members(node.get("backoff")):
-            if key in ("initial", "max"):
-                fields["cap" if key == "max" else key] = as_duration(value.value)
-            else:
-                fields[key] = float(as_number(value))
-        if "on" in node.value:
-            fields["on"] = tuple([_retry_rule(rule) for rule in node.value["on"].value])
-        return Retry(**fields)
+        from planrun.source.retrying import retry_of  # many plans repeat nothing
+
+        return retry_of(node)
 
     def action(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
         """Fill in what the step does."""
@@ -388,18 +379,6 @@ _READ = {
     "secrets": _names,
     "lock": _names,
 }
-
-
-def _retry_rule(node: Node) -> tuple[Any, ...]:
-    if node.kind != MAPPING:
-        word = node.value
-        return (word,) if word in _WORDS else ("class", word)
-    for key, value in node.value.items():
-        if key == "exit":
-            codes = value.value if value.kind == SEQUENCE else [value]
-            return ("exit", tuple([as_int(code) for code in codes]))
-        return (key, value.value)
-    return ("any",)
 
 
 def stem(file: str) -> str:

@@ -7,9 +7,10 @@ from planrun.app.durations import kept, weights
 from planrun.app.replaying.holding import Holding
 from planrun.app.replaying.score import Planning, Player, Score, played
 from planrun.app.selection import select
+from planrun.engine import Options, Rooms
 from planrun.engine.gated import GatedScheduler
 from planrun.engine.replanning import ReplanningScheduler
-from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
@@ -107,6 +108,7 @@ def _options(state: RunState, process: Process, seconds: Mapping[str, float]) ->
         selected=_selected(state, known),
         strict=bool(known["strict"]),
         fail_on_flaky=bool(known["fail_on_flaky"]),
+        rollback=not known.get("no_rollback"),
         replan=_to_plan(process),
         seconds=weights(seconds),
     )

@@ -10,8 +10,9 @@ from planrun.app.replaying.supposed import Case, Supposition
 from planrun.app.reviewed import review
 from planrun.app.selection import select
 from planrun.app.settings import Settings
+from planrun.engine import Options, Rooms
 from planrun.engine.gated import GatedScheduler
-from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.engine.scheduler import Scheduler
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev
 from planrun.model import graph
@@ -163,6 +164,7 @@ def _loop(state: RunState, supposed: Supposition, case: Case, clock: VirtualCloc
         selected=select(case.plan, known.get("selection", {})),
         strict=bool(known.get("strict")),
         fail_on_flaky=bool(known.get("fail_on_flaky")),
+        rollback=not known.get("no_rollback"),
         seconds=weights(kept(case.rundir, known) or {}),
     )
     asks = any(step.kind in ("ask", "decide") or step.on_failure == "ask" for step in case.plan.steps)
