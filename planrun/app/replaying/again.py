@@ -7,10 +7,9 @@ from planrun.app.durations import kept, weights
 from planrun.app.replaying.holding import Holding
 from planrun.app.replaying.score import Planning, Player, Score, played
 from planrun.app.selection import select
-from planrun.engine import Options, Rooms
 from planrun.engine.gated import GatedScheduler
 from planrun.engine.replanning import ReplanningScheduler
-from planrun.engine.scheduler import Scheduler
+from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState

@@ -10,9 +10,8 @@ from planrun.app.replaying.supposed import Case, Supposition
 from planrun.app.reviewed import review
 from planrun.app.selection import select
 from planrun.app.settings import Settings
-from planrun.engine import Options, Rooms
 from planrun.engine.gated import GatedScheduler
-from planrun.engine.scheduler import Scheduler
+from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev
 from planrun.model import graph
