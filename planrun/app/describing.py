@@ -84,7 +84,7 @@ def duration(seconds: float) -> str:
 
 def edge(found: Edge) -> str:
     """Return an edge as people read it: the step, and what it must have come to unless that is `ok`."""
-    return found.on if found.kind == "ok" else f"{found.on} ({found.kind})"
+    return found.on if found.kind in ("ok", "open") else f"{found.on} ({found.kind})"
 
 
 def risk_cell(step: Step) -> str:
@@ -209,7 +209,7 @@ def as_data(plan: Plan, foreseen: Foreseen) -> dict[str, Any]:
         "levels": levels(plan),
         "longest_path": {"steps": path, "timeouts_s": round(seconds, 3)},
         "total": {
-            "steps": len(plan.steps),
+            "steps": sum(step.kind != "group" for step in plan.steps),
             "estimated_tokens": sum(step.estimated_tokens for step in plan.steps),
         },
     }

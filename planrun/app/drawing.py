@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.model import graph
+from planrun.model.groups import drawn
 from planrun.reports.clean import line
 from planrun.reports.mermaid import label
 
@@ -10,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planrun.model.plan import Edge, Plan, Step
+    from planrun.model.plan import Plan, Step
 
 
 WIDEST = 60  # characters before a step in a tree of text
@@ -26,9 +27,9 @@ def mermaid(plan: Plan) -> str:
         rows.append("  subgraph finally")
         rows += [f'    {numbers[step.id]}["{label(step.label)}"]' for step in plan.cleanup()]
         rows.append("  end")
-    for step, edge in _edges(plan):
-        arrow = "-->" if edge.kind == "ok" else f"-. {edge.kind} .->"
-        rows.append(f"  {numbers[edge.on]} {arrow} {numbers[step.id]}")
+    for before, after, kind in _edges(plan):
+        arrow = "-->" if kind == "ok" else f"-. {kind} .->"
+        rows.append(f"  {numbers[before]} {arrow} {numbers[after]}")
     return "\n".join(rows)
 
 
@@ -40,9 +41,9 @@ def dot(plan: Plan) -> str:
         rows += ["  subgraph cluster_finally {", '    label="finally";']
         rows += [f"    {_quoted(step.id)} [label={_quoted(step.label)}];" for step in plan.cleanup()]
         rows.append("  }")
-    for step, edge in _edges(plan):
-        style = "" if edge.kind == "ok" else f' [label="{edge.kind}", style=dashed]'
-        rows.append(f"  {_quoted(edge.on)} -> {_quoted(step.id)}{style};")
+    for before, after, kind in _edges(plan):
+        style = "" if kind == "ok" else f' [label="{kind}", style=dashed]'
+        rows.append(f"  {_quoted(before)} -> {_quoted(after)}{style};")
     return "\n".join([*rows, "}"])
 
 
@@ -90,9 +91,9 @@ def _named(step: Step) -> str:
     return f"{step.id}: {line(step.title)}" if step.title else step.id
 
 
-def _edges(plan: Plan) -> Iterator[tuple[Step, Edge]]:
+def _edges(plan: Plan) -> Iterator[tuple[str, str, str]]:
     known = {step.id for step in plan.steps}
-    return ((step, edge) for step in plan.steps for edge in step.edges if edge.on in known)
+    return (edge for edge in drawn(plan.steps) if edge[0] in known)
 
 
 def _quoted(name: str) -> str:

@@ -31,6 +31,7 @@ WANTS = {
     "completed": "completes",
     "failed": "fails",
     "done": "ends",
+    "open": "lets its instances start",
 }
 FAILURE_MEANS = {
     "block": "what waits for it is blocked; independent steps go on",
@@ -246,7 +247,7 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
         "on_failure": step.on_failure,
     }
     root, _ = parse(plan.source, plan.file)
-    draft = Outline(root, plan.file, plan.source).by_id.get(step.id) if root else None
+    draft = Outline(root, plan.file, plan.source).by_id.get(step.group or step.id) if root else None
     defaults = root.get("defaults") if root else None
     found = []
     for key, value in values.items():
@@ -288,11 +289,11 @@ def _condition(state: RunState, step: StepState) -> dict[str, Any] | None:
     holds = None
     if step.reason == "condition" or (step.attempts and step.status != "pending"):
         holds = step.reason != "condition"
-    read = _values(state, tree) if holds is not None else {}
+    read = _values(state, tree, step.step) if holds is not None else {}
     return {"text": step.step.condition_text, "holds": holds, "read": read}
 
 
-def _values(state: RunState, tree: Any) -> dict[str, Any]:
+def _values(state: RunState, tree: Any, step: Step) -> dict[str, Any]:
     """Return what the paths of an expression stand for; the environment is not recorded, so it is left out."""
     from planrun.errors import EvaluationError
     from planrun.expressions.evaluate import evaluate
@@ -300,7 +301,7 @@ def _values(state: RunState, tree: Any) -> dict[str, Any]:
 
     context = state.resumed[-1].context if state.resumed else state.started.context if state.started else {}
     run = {"id": state.started.run if state.started else "", **context}
-    scope = state.scope({"run": run})
+    scope = state.scope({"run": run}, step)
     found: dict[str, Any] = {}
     for path in _paths(tree):
         try:

@@ -7,6 +7,7 @@ from planrun.app.policies import facts_of
 from planrun.app.repeating import LEFT_OUT
 from planrun.model import events as ev
 from planrun.model.job import Passage
+from planrun.model.plan import Group
 from planrun.policy.deciding import decide
 from planrun.steps.environment import looks_secret
 
@@ -127,6 +128,8 @@ class PolicyGates:
         approvals = judges.approvals
         name = step.undoes or step.id
         used = approvals.cover(name, judges.digest) if approvals else ""
+        if approvals and not used and step.group:  # who approves a group approves its members
+            used = approvals.cover(step.group, judges.digest)
         reason = decision.reason
         if approvals and not used and (why := approvals.why_not(name, judges.digest)):
             reason = f"{reason}; {why}"
@@ -180,7 +183,7 @@ class PolicyGates:
             return None
         policies = [*[ceiling.policy for ceiling in judges.layers.ceilings], judges.layers.plan]
         if not any(policy and policy.ask_for == "plan" for policy in policies):
-            firsts = [step for step in steps if not step.edges]
+            firsts = _firsts(steps)
             if not firsts or any(step.id not in asked or step.condition is not None for step in firsts):
                 return None
         named = ", ".join(list(asked)[:8]) + (f" and {len(asked) - 8} more" if len(asked) > 8 else "")
@@ -199,8 +202,27 @@ class PolicyGates:
         judges = self._judges
         if step.kind in ("ask", "decide"):
             return None
+        if isinstance(step.action, Group):
+            if step.action.template is None:
+                return None
+            step = step.action.template.but(
+                id=step.id, group=""
+            )  # members are judged once more, with their values
         decision = decide(facts_of(step, judges.context, as_written(step, judges.layers)), judges.layers)
         if decision.answer != "ask":
             return None
-        covered = judges.approvals is not None and judges.approvals.covers(step.id, judges.digest)
+        names = (step.id, step.group) if step.group else (step.id,)
+        approvals = judges.approvals
+        covered = approvals is not None and any(approvals.covers(name, judges.digest) for name in names)
         return None if covered else decision
+
+
+def _firsts(steps: list[Step]) -> list[Step]:
+    """Return the steps that could be the first to start: they wait for nothing, or for a group that does not either."""
+    free = {step.id for step in steps if not step.edges}
+    known = {step.id for step in steps if isinstance(step.action, Group) and step.action.template is None}
+    return [
+        step
+        for step in steps
+        if step.id not in known and (not step.edges or (step.group in free and step.group in known))
+    ]

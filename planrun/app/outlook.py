@@ -10,9 +10,9 @@ from planrun.app.judging import facts_of_commands
 from planrun.app.policies import facts_of, layers_of, recorded
 from planrun.app.settings import ci_context
 from planrun.errors import EvaluationError
-from planrun.model.plan import Ask, Decide, Exec, Run, Tool
+from planrun.model.plan import Ask, Decide, Exec, Group, Run, Tool
 from planrun.model.record import Record
-from planrun.policy.deciding import decide, decisions, in_force, matches
+from planrun.policy.deciding import Decision, decide, decisions, in_force, matches
 from planrun.reports.policies import RiskTotals, layers_told
 from planrun.source.risks import Risks, commands_of, readable
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planrun.app.settings import Settings
     from planrun.model.plan import Plan, Step, Text
     from planrun.model.policy import Policy
-    from planrun.policy.deciding import Decision, Facts, Layers
+    from planrun.policy.deciding import Facts, Layers
     from planrun.risk.classify import Risk
 
 
@@ -90,6 +90,8 @@ class Outlook:
         return commands_of(self._known(step))
 
     def _told(self, step: Step, risk: Risk | None) -> Prospect:
+        if isinstance(step.action, Group):
+            return self._of_group(step, step.action)
         known = self._known(step)
         fields: dict[str, Any] = {
             "risk": known.risk,
@@ -111,6 +113,18 @@ class Outlook:
             voices=tuple(decisions(facts, self.layers)),
             looks=tuple(_looks(facts, self.layers)),
             risk=risk,
+        )
+
+    def _of_group(self, step: Step, group: Group) -> Prospect:
+        """Return what a group will be told: nothing, its members are; unless nobody knows them: then, as written."""
+        if group.template is not None:
+            of = group.template.but(id=step.id, group="", edges=step.edges)
+            return self._told(of, self._risk(of)).but(step=step)
+        return Prospect(
+            step=step,
+            decision=Decision(answer="allow", rule="group", reason="it starts nothing"),
+            voices=(),
+            looks=(),
         )
 
     def _known(self, step: Step) -> Step:
@@ -171,6 +185,8 @@ def totals(steps: Iterable[Prospect]) -> dict[str, Any]:
     """Return what the risks of steps come to, as `ledger.json` has it."""
     found = RiskTotals()
     for prospect in steps:
+        if isinstance(prospect.step.action, Group) and prospect.step.action.template is None:
+            continue  # its members count
         found.add(prospect.step, prospect.step.risk)
     return found.as_data()
 

@@ -46,8 +46,9 @@ def elapsed(found: Inspected) -> float:
 
 def bar(state: RunState, width: int = 20) -> str:
     """Return `[######..............] 3/10`: steps that have ended, of all."""
-    total = len(state.steps)
-    ended = sum(step.ended for step in state.steps.values())
+    counted = state.counted()
+    total = len(counted)
+    ended = sum(step.ended for step in counted)
     full = width * ended // total if total else width
     return f"[{'#' * full}{'.' * (width - full)}] {ended}/{total}"
 
@@ -146,7 +147,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
     state = found.state
     plan = state.plan
     summary = state.summary()
-    ended = sum(step.ended for step in state.steps.values())
+    ended = sum(step.ended for step in state.counted())
     figures, telling = metrics(found), said(found)
     return {
         "run": found.run,

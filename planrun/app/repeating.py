@@ -15,6 +15,7 @@ from planrun.steps.render import parts_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
@@ -90,6 +91,7 @@ class Repetition:
         self._selected = selected
         self._holds = holds
         self.held: tuple[str, ...] = ()
+        self._lists: dict[str, dict[str, Any] | None] = {}  # of groups whose members were found in the run
         self._lost = frozenset(lost_attempts(before))
         self._again: dict[str, str] = {}
         self._before_each = graph.waits(after.plan.main())
@@ -102,18 +104,27 @@ class Repetition:
         same again and depends on nothing that runs again. `finally` steps belong to every end of a run.
         """
         return self._walk(
-            lambda found: self._unfinished(found) or self._dependence(found.step) or self._change(found)
+            lambda found: (
+                self._unfinished(found)
+                or self._dependence(found.step)
+                or self._revalued(found.step)
+                or self._change(found)
+            )
         )
 
     def of_wishes(self, wanted: Iterable[str]) -> dict[str, str]:
         """Return the `wanted` steps and all that depend on them, and what has no end; each with the reason."""
-        asked = frozenset(wanted)
+        asked = frozenset([each for name in wanted for each in (name, *self._members(name))])
         again = self._walk(
             lambda found: (
                 ASKED if found.step.id in asked else self._interruption(found) or self._dependence(found.step)
             )
         )
         return {name: ASKED if name in asked else why for name, why in again.items()}
+
+    def _members(self, name: str) -> tuple[str, ...]:
+        action = self._after.steps[name].step.action
+        return action.members if isinstance(action, Group) else ()
 
     def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
         after = self._after
@@ -144,13 +155,49 @@ class Repetition:
         """
         action = found.step.action
         assert isinstance(action, Group)
+        if changed := self._relisted(found.step):
+            return changed
         members = [name for name in action.members if name in self._again]
         if members or (found.status not in ("completed", "skipped", "failed")):
             return f"{members[0]} runs again" if members else self._interruption(found) or found.status
         dependence = self._dependence(found.step)
         if dependence or found.status == "completed":
             return dependence
-        return self._decision(found) if found.status == "skipped" else self._unfinished(found)
+        if found.status == "skipped":
+            return self._decision(found)
+        return "" if found.reason == "members" else self._unfinished(found)
+
+    def _relisted(self, group: Step) -> str:
+        """Why a group gets other members than it had, which were found when it was opened."""
+        opened = self._after.steps[group.id].opened
+        if opened is None or self._after is self._before or group.action.template is None:  # type: ignore[union-attr]
+            return ""
+        items = self._items(group)
+        if items is None:
+            return "its list has no value any more"
+        return "" if list(items.values()) == list(opened.items) else "its list changed"
+
+    def _items(self, group: Step) -> dict[str, Any] | None:
+        """Return what a group would be made of now, by instance; None when that cannot be told."""
+        if group.id not in self._lists:
+            try:
+                items = self._steps.opening(group, self._after).get("items", ())
+                self._lists[group.id] = {each["instance"]: each for each in items}
+            except EvaluationError:
+                self._lists[group.id] = None
+        return self._lists[group.id]
+
+    def _revalued(self, step: Step) -> str:
+        """Why a member is about something else than it was, though it is called the same."""
+        group = self._after.steps[step.group].step if step.group else None
+        if group is None or self._after is self._before or not isinstance(group.action, Group):
+            return ""
+        if group.action.template is None or self._after.steps[group.id].opened is None:
+            return ""
+        items = self._items(group)
+        made = items.get(step.instance) if items else None
+        own = {"matrix": step.matrix} if step.matrix else {"item": step.item[0]} if step.item else {}
+        return "" if made is None or {"instance": step.instance, **own} == made else "its values changed"
 
     def _pardon(self, found: StepState) -> str:
         """Why a step that somebody refused is judged again: only since it is another one now."""

@@ -10,7 +10,7 @@ from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, given_up, lost_attempts, refusal
 from planrun.app.reviewed import named_plan, review
 from planrun.app.running import admission_of, scheduler_options, vault_of
-from planrun.app.selection import select
+from planrun.app.selection import select, with_groups
 from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import Denied, InvalidInput
@@ -156,7 +156,7 @@ class Course:
         asked = {name for event in state.resumed for name in event.retry} | set(wish.steps)
         asked |= added_by_models(state)
         chosen = select(self.plan, self.opening["options"]["selection"])
-        self.selected = None if chosen is None else chosen | asked
+        self.selected = None if chosen is None else with_groups(self.plan, chosen | asked)
         if session.vault:
             self.opening["options"]["secrets"] = session.vault.notice(self.plan, self.selected)
         session.recall(self.plan, self.opening)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from planrun.errors import InvalidInput
 from planrun.expressions.check import references
 from planrun.model import graph
+from planrun.model.plan import Group
 from planrun.source.availability import succeeded
 from planrun.source.problems import did_you_mean
 from planrun.steps.formulas import formulas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.model.plan import Plan, Step
@@ -34,13 +35,30 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
     chosen = _chosen(main, wanted)
     if chosen is None:
         chosen = {step.id for step in main}
-    skipped = set(wanted.get("skip", ()))
+    by_id = {step.id: step for step in plan.steps}
+    skipped = {each for name in wanted.get("skip", ()) for each in (name, *members(by_id[name]))}
+    chosen = set(with_groups(plan, chosen))
     if not chosen - skipped:
         raise InvalidInput("nothing is selected: every step that was chosen is skipped")
     chosen |= {step.id for step in plan.cleanup()}
     selected = frozenset(chosen - skipped)
     _refuse_unwritten(plan, selected)
     return selected
+
+
+def members(step: Step) -> tuple[str, ...]:
+    """Return the members of a group, as far as they are known; of any other step, none."""
+    return step.action.members if isinstance(step.action, Group) else ()
+
+
+def with_groups(plan: Plan, chosen: Iterable[str]) -> frozenset[str]:
+    """Return steps with the groups around them: a member starts when its group is open."""
+    by_id = {step.id: step for step in plan.steps}
+    found = set(chosen)
+    for name in chosen:
+        while name in by_id and (name := by_id[name].group):
+            found.add(name)
+    return frozenset(found)
 
 
 def _refuse_unwritten(plan: Plan, selected: frozenset[str]) -> None:
@@ -69,14 +87,23 @@ def _is_skipped(step: Step, idle: set[str]) -> bool:
     return not idle.isdisjoint(succeeded(step.condition))
 
 
+def _members(by_id: Mapping[str, Step], name: str) -> tuple[str, ...]:
+    return members(by_id[name]) if name in by_id else ()
+
+
 def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[str] | None:
     """Return what the adding options name together, or None when none is given."""
     if not any(wanted.get(option) for option in ("only", "from", "until", "tag")):
         return None
-    chosen = set(wanted.get("only", ()))
+    by_id = {step.id: step for step in main}
+    named = {
+        option: [each for name in wanted.get(option, ()) for each in (name, *_members(by_id, name))]
+        for option in ("only", "from")
+    }
+    chosen = set(named["only"])
     before = graph.waits(main)
-    if wanted.get("from"):
-        chosen |= graph.descendants(before, wanted["from"])
+    if named["from"]:
+        chosen |= graph.descendants(before, named["from"])
     if wanted.get("until"):
         chosen |= graph.ancestors(before, wanted["until"])
     for tag in wanted.get("tag", ()):

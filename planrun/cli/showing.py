@@ -115,7 +115,8 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     yield ""
     yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(steps)), right=(0, 2))
     tokens = sum(step.estimated_tokens for step in plan.steps)
-    yield f"\nTotal: {len(plan.steps)} step{'' if len(plan.steps) == 1 else 's'}, ~{tokens} tokens"
+    count = sum(step.kind != "group" for step in plan.steps)
+    yield f"\nTotal: {count} step{'' if count == 1 else 's'}, ~{tokens} tokens"
     yield from _judgements(ahead, steps)
     yield "\n".join(_limits(plan))
     yield from _listed("Risks", _reasons(steps))
@@ -175,7 +176,7 @@ def _reasons(steps: list[Prospect]) -> Iterator[str]:
     """Why steps have the class they have, those that only read left out."""
     for one in steps:
         step = one.step
-        if step.risk != "read-only" and step.kind != "abstract":
+        if step.risk != "read-only" and step.kind != "abstract" and not _is_known(step):
             effects = f" ({', '.join(step.effects)})" if step.effects else ""
             yield f"  {step.id}: {step.risk}{effects}, {printable(' '.join(step.risk_reason.split()))}"
 
@@ -188,10 +189,24 @@ def _rows(steps: list[Prospect]) -> Iterator[tuple[str, ...]]:
     for number, step in enumerate([one.step for one in steps], 1):
         name = f"{step.id}: {line(step.title)}" if step.title else step.id
         marks = " (finally)" if step.section == "finally" else ""
+        marks += _instances(step) if step.kind == "group" else ""
         marks += " (no action yet)" if step.kind == "abstract" else ""
         marks += f" (replaced by {replaced[step.id]})" if step.id in replaced else ""
         tokens = f"~{step.estimated_tokens}" if step.estimated_tokens else "-"
         yield str(number), name + marks, tokens, ", ".join(map(edge, step.edges)) or "-", risk_cell(step)
+
+
+def _instances(step: Step) -> str:
+    """What stands beside a group: how many instances it has, which follow it, or that nobody knows yet."""
+    if not _is_known(step):
+        return " (instances known when it runs)"
+    count = len(step.action.members)  # type: ignore[union-attr]
+    return f" ({count} instance{'' if count == 1 else 's'})"
+
+
+def _is_known(step: Step) -> bool:
+    """Whether a step is a group whose members speak for themselves."""
+    return step.kind == "group" and step.action.template is None  # type: ignore[union-attr]
 
 
 def _limits(plan: Plan) -> Iterator[str]:

@@ -60,9 +60,15 @@ class Frontier:
         """Take up the members of a group that were not known before; it is not open yet."""
         names = list(members)
         self.open += len(names)
-        self._members[group] = len(names)
-        self._on_open[group] = names
+        self._members[group] = self._members.get(group, 0) + len(names)
+        self._on_open.setdefault(group, []).extend(names)
         self._waits.update(dict.fromkeys(names, 1))
+
+    def leave(self, group: str, member: str) -> None:
+        """Forget a member that a group does not have any more; the group is not open yet."""
+        self.open -= 1
+        self._members[group] -= 1
+        self._on_open[group].remove(member)
 
     def release(self, name: str) -> None:
         """Take note that a step was opened; a group all of whose members have ended already is loose again."""

@@ -38,14 +38,18 @@ def _open(run: Scheduler, group: Step) -> None:
         run._queue.release(group.id)
         run._abort(group)
         return
+    before = {name: run.state.steps[name].ended for name in group.action.members}
     run._emit(ev.StepOpened(at=run._clock.stamp(), step=group.id, **fields))
     found = run.state.steps[group.id].step
     assert isinstance(found.action, Group)
     if group.action.template is not None:
-        members = [run.state.steps[name].step for name in found.action.members]
-        fresh = [step for step in members if not run.state.steps[step.id].ended]
-        run._frontier.join(group.id, [step.id for step in fresh])
-        run._queue.join(group.id, fresh)
+        members = found.action.members
+        for name in [name for name, ended in before.items() if not ended and name not in members]:
+            run._queue.settle(name)  # of an earlier list, in a run that goes on
+            run._frontier.leave(group.id, name)
+        fresh = [name for name in members if name not in before]
+        run._frontier.join(group.id, fresh)
+        run._queue.join(group.id, [run.state.steps[name].step for name in fresh])
     run._frontier.release(group.id)
 
 

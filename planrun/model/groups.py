@@ -87,6 +87,19 @@ def unrolled(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def drawn(steps: Sequence[Step]) -> list[tuple[str, str, str]]:
+    """Return the edges as they are drawn, as (from, to, kind): before a group come its members."""
+    if not any(step.group for step in steps):
+        return [(edge.on, step.id, edge.kind) for step in steps for edge in step.edges]
+    members = {step.id: step.action.members for step in steps if isinstance(step.action, Group)}
+    return [
+        (on, name, "ok" if on in members.get(name, ()) else kind)
+        for name, pairs in unrolled(steps).items()
+        for on, kind in pairs
+        if name not in members or on in members[name] or not members[name]
+    ]
+
+
 def chain(state: RunState, name: str) -> Iterable[str]:
     """Yield the groups around a step, the innermost first."""
     group = state.steps[name].step.group

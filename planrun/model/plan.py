@@ -261,8 +261,8 @@ class Step(Record):
 
     @property
     def label(self) -> str:
-        """What people read: the title, else the id."""
-        return self.title or self.id
+        """What people read: the title, of an instance with its name, else the id."""
+        return f"{self.title} [{self.instance}]" if self.title and self.instance else self.title or self.id
 
 
 class Limits(Record):

@@ -139,7 +139,7 @@ def matches(rule: Rule, facts: Facts) -> bool:
     """Say whether a rule is about a step: all that it names has to fit."""
     match, step = rule.match, facts.step
     named: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-        (match.step, (step.id,)),
+        (match.step, (step.id, step.group) if step.group else (step.id,)),
         (match.tool, _tools(rule, step)),
         (match.origin, (step.origin,)),
         (match.ref, (facts.ref,)),

@@ -25,6 +25,7 @@ from planrun.model.events import (
     RunEnding,
     StepHeld,
     StepMoved,
+    StepOpened,
 )
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout, look_of, style, vendor
@@ -97,9 +98,9 @@ class Console:
         self._screen = screen
         self._clock = screen.now
         self._icons = ICONS if look.unicode else ASCII_ICONS
-        self._tally = Tally(state.steps, jobs_of(state), foresight)
+        self._tally = Tally(_counted(state), jobs_of(state), foresight)
         for name, step in state.steps.items():
-            if step.ended:  # of the run that is resumed
+            if step.ended and step.step.kind != "group":  # of the run that is resumed
                 self._tally.end(name, None)
         self._began = self._spoken = self._drawn = screen.now()
         self._steps, self._labels = state.steps, facts.labels(state)
@@ -153,6 +154,8 @@ class Console:
             self._moved(event, state)
         elif isinstance(event, StepHeld) and not self.look.quiet:
             self._say(f"{self._icon('waiting')} {line(f'{event.step}: {event.message}')}\n")
+        elif isinstance(event, StepOpened):
+            self._grown(state)
         elif isinstance(event, PlanMoved | RunEnded):
             if event.status == "executing":
                 self._open(state)
@@ -210,12 +213,17 @@ class Console:
     ) -> None:
         from planrun.reports import planning  # few runs ask a model
 
-        for name in state.steps.keys() - self._steps.keys():
-            self._tally.add(name)
-        self._steps, self._labels = state.steps, facts.labels(state)
+        self._grown(state)
         icon, told = planning.told(event, state)
         if icon == "partial" or not self.look.quiet:
             self._say(f"{self._icon(icon)} {told}\n")
+
+    def _grown(self, state: RunState) -> None:
+        """Take note of steps that the run did not have before."""
+        for name in _counted(state):
+            if name not in self._steps:
+                self._tally.add(name)
+        self._steps, self._labels = state.steps, facts.labels(state)
 
     def _moved(self, event: AttemptEnded | StepMoved, state: RunState) -> None:
         step = state.steps[event.step]
@@ -225,7 +233,10 @@ class Console:
             self._repeated(event)
 
     def _ended(self, step: StepState, state: RunState) -> None:
-        self._tally.end(step.step.id, facts.duration(step) if step.tries else None)
+        if step.step.kind != "group":
+            self._tally.end(step.step.id, facts.duration(step) if step.tries else None)
+        elif not facts.speaks(step):
+            return
         self._asked.pop(step.step.id, None)
         failed = step.status == "failed"
         if (self.look.quiet and not failed) or step.reason == "not_selected":
@@ -396,3 +407,7 @@ def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str
     finally:  # a step that reads the outputs has a right to them, whatever became of the summary
         if results:
             github.write_outputs(github.outputs(state, paths), results)
+
+
+def _counted(state: RunState) -> list[str]:
+    return [step.step.id for step in state.counted()]

@@ -49,6 +49,8 @@ _SENTENCES = {
     "planning": "no model made it concrete",
     "denied": "was not allowed",
     "budget": "its budget is used up",
+    "members": "one of its instances did",
+    "fail_fast": "another instance failed, and the first failure ends all",
     "condition": "its condition is false",
     "upstream": "a step it depends on went another way",
     "tolerated": "depends on a step whose failure is tolerated",
@@ -79,6 +81,16 @@ def is_waiting(state: RunState) -> bool:
     if state.status == "awaiting_approval":
         return state.gate is not None and state.gate.answered is None
     return any(step.at_gate and step.asked is not None for step in state.steps.values())
+
+
+def told(state: RunState) -> list[StepState]:
+    """The steps that have a line of their own: for a group its members speak, unless it never had any."""
+    return [step for step in state.steps.values() if step.step.kind != "group" or speaks(step)]
+
+
+def speaks(step: StepState) -> bool:
+    """Whether there is something to say of a group that none of its members says."""
+    return not step.step.action.members or (step.status == "failed" and step.reason != "members")  # type: ignore[union-attr]
 
 
 def option(state: RunState, name: str) -> object:
@@ -121,7 +133,7 @@ def objection(state: RunState) -> str:
     if not state.ended or state.ended.exit_code != 1 or state.ended.verdict not in ("completed", "partial"):
         return ""
     found = []
-    failed = [name(step) for step in state.steps.values() if step.status == "failed"]
+    failed = [name(step) for step in told(state) if step.status == "failed"]
     if failed and option(state, "strict"):
         found.append(f"{_counted(failed, 'tolerated failure')} (--strict): {names(failed)}")
     flaky = [name(step) for step in state.steps.values() if len(step.attempts) > 1 and step.flaky]
@@ -327,7 +339,7 @@ def census(state: RunState) -> str:
     """The counts in one line, without those that are nought: `5 steps: 1 successful, 4 to run`."""
     total, *parts = counts(state)
     if not state.ended:
-        parts.append(("To run", sum(not step.ended for step in state.steps.values())))
+        parts.append(("To run", sum(not step.ended for step in state.counted())))
     shown = ", ".join([f"{count} {name.lower()}" for name, count in parts if count])
     return f"{total[1]} step{'' if total[1] == 1 else 's'}{': ' if shown else ''}{shown}"
 

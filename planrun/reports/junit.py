@@ -85,6 +85,12 @@ class _Writer:
         self.out = out
         self.dialect = dialect
         self.room = TOTAL_BYTES
+        # A group that failed before it had members is told: nothing else would say why the run failed.
+        self.cases = [
+            step
+            for step in facts.told(state)
+            if step.step.section != "rollback" and (step.step.kind != "group" or step.status == "failed")
+        ]
         self.classname = quoted(line(state.plan.name).strip() or "plan")
         self.file = quoted(from_checkout(state.plan.file, os.environ))
 
@@ -99,7 +105,7 @@ class _Writer:
         rows.append(f"<testsuite name={self.classname}{_attributes(numbers)}{wall}")
         rows.append(f' timestamp="{start}"{self._identity(flakes)}>\n{self._properties(head)}')
         self.out.write("".join(rows).encode())
-        for step in self.state.steps.values():
+        for step in self.cases:
             self.out.write(self._case(step).encode())
         tail = "<system-out></system-out>\n<system-err></system-err>\n" if self.dialect.suite_out else ""
         tail += "</testsuite>\n" + ("</testsuites>\n" if self.dialect.wrapped else "")
@@ -107,10 +113,10 @@ class _Writer:
 
     def _numbers(self) -> tuple[dict[str, int], int]:
         """Count the cases by the element that each will have, and the flaky ones."""
-        numbers = {"tests": len(self.state.steps), "failures": 0, "errors": 0, "skipped": 0}
+        numbers = {"tests": len(self.cases), "failures": 0, "errors": 0, "skipped": 0}
         plural = {"failure": "failures", "error": "errors", "skipped": "skipped"}
         flakes = 0
-        for step in self.state.steps.values():
+        for step in self.cases:
             found = self._verdict(step)[0]
             if found:
                 numbers[plural[found]] += 1

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
+    from planrun.model.plan import Step
     from planrun.model.progress import AttemptState, StepState
     from planrun.model.state import RunState
 
@@ -189,8 +190,22 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
         f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
         f'"depends_on":[{depends_on}],"replaces":{replaces},"outputs":{outputs},'
         f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
-        f'"attempts":[{attempts}]}}'
+        f'"attempts":[{attempts}]{_membership(step) if step.group or step.kind == "group" else ""}}}'
     )
+
+
+def _membership(step: Step) -> str:
+    """Of a group its members, of a member its group and its values: keys that no other step has."""
+    fields: dict[str, Any] = {}
+    if step.kind == "group":
+        fields["members"] = step.action.members  # type: ignore[union-attr]
+    if step.group:
+        fields["group"] = step.group
+    if step.matrix:
+        fields["matrix"] = step.matrix
+    if step.item:
+        fields["item"] = step.item[0]
+    return "," + dumps(fields)[1:-1]
 
 
 def _attempt(attempt: AttemptState) -> str:

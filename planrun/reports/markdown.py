@@ -149,7 +149,7 @@ def _ending(state: RunState) -> str:
 
 
 def _failures(state: RunState, rundir: str, page: _Page) -> None:
-    failed = [step for step in state.steps.values() if step.status == "failed"]
+    failed = [step for step in facts.told(state) if step.status == "failed"]
     if not failed or not page.add("\n## Failures\n"):
         return
     from planrun.reports import logs  # of failures alone
@@ -198,7 +198,7 @@ def _failure(state: RunState, step: StepState) -> str:
 
 def _rows(state: RunState, page: _Page, row: Callable[[StepState], str]) -> None:
     """Write a row for each step, failures apart from the rest only by their icon; count what does not fit."""
-    steps = list(state.steps.values())
+    steps = facts.told(state)
     for number, step in enumerate(steps):
         if not page.add(row(step)):
             page.missing += len(steps) - number

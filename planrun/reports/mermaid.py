@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.model.groups import drawn
 from planrun.reports.clean import line
 from planrun.reports.facts import ICONS
 
@@ -26,18 +27,19 @@ _STYLES = {
 
 def flowchart(state: RunState) -> str:
     """Return the flowchart, one statement a line; empty when there are no edges or too much to draw."""
-    edges = sum(len(step.step.edges) for step in state.steps.values())
-    if not edges or edges > MAX_EDGES or len(state.steps) > MAX_NODES:
+    if len(state.steps) > MAX_NODES:
+        return ""
+    edges = drawn(state.plan.steps)
+    if not edges or len(edges) > MAX_EDGES:
         return ""
     numbers = {name: f"s{number}" for number, name in enumerate(state.steps, 1)}
     rows = ["flowchart LR"]
     for name, step in state.steps.items():
         style = f":::{step.status}" if step.status in _STYLES else ""
         rows.append(f'  {numbers[name]}["{ICONS.get(step.status, "")} {label(step.step.label)}"]{style}')
-    for name, step in state.steps.items():
-        for edge in step.step.edges:
-            arrow = "-->" if edge.kind == "ok" else f"-. {edge.kind} .->"
-            rows.append(f"  {numbers[edge.on]} {arrow} {numbers[name]}")
+    for before, after, kind in edges:
+        arrow = "-->" if kind == "ok" else f"-. {kind} .->"
+        rows.append(f"  {numbers[before]} {arrow} {numbers[after]}")
     used = {step.status for step in state.steps.values()}
     rows += [f"  classDef {status} {style}" for status, style in _STYLES.items() if status in used]
     text = "\n".join(rows) + "\n"

@@ -110,7 +110,7 @@ class RiskTotals:
 def risk_totals(state: RunState) -> dict[str, Any]:
     """Return what the risks of a run's steps come to; of what ran, where that was recorded."""
     totals = RiskTotals()
-    for step in state.steps.values():
+    for step in state.counted():
         totals.add(step.step, risk_of(step))
     return totals.as_data()
 

@@ -50,7 +50,7 @@ class Foresight(Record):
 
 def progress(state: RunState, now: float, foresight: Foresight | None = None) -> Progress:
     """Return the progress of a run at Unix time `now`."""
-    tally = Tally(state.steps, jobs_of(state), foresight)
+    tally = Tally([step.step.id for step in state.counted()], jobs_of(state), foresight)
     for name, step in state.steps.items():
         if step.ended:
             tally.end(name, duration(step) if step.tries else None)

@@ -20,7 +20,7 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
     out.write(f"{facts.heading(state)}\n\n".encode())
     labels = facts.labels(state)
-    out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in state.steps.values())
+    out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.told(state))
     out.write(_summary(state).encode())
     if facts.is_revised(state):
         from planrun.reports.versions import text_rows  # few plans are
@@ -30,7 +30,7 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
         from planrun.reports.waiting import told  # few runs have any
 
         out.write("".join([f"{row}\n" for row in told(state)]).encode())
-    for step in state.steps.values():
+    for step in facts.told(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
 

@@ -23,7 +23,9 @@ FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical for
 
 # Where a thing stands and how it was written is not what it means.
 # The steps have lines of their own.
-_PLACES = frozenset(("file", "digest", "line", "col", "number", "condition_text", "source", "steps"))
+_PLACES = frozenset(
+    ("file", "digest", "line", "col", "number", "condition_text", "source", "steps", "folder")
+)
 # What is found out about an action follows from it, and from what this version of planrun knows.
 _FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "mentions", "open_risk", "conflicts"))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from planrun.errors import EvaluationError
 from planrun.expressions.check import references
-from planrun.expressions.render import render_script, render_text
+from planrun.expressions.render import render, render_script, render_text
 from planrun.model.groups import member
-from planrun.model.plan import Exec, Group, Run, Step
+from planrun.model.plan import Exec, Group, Run, Step, Tool
 from planrun.risk.levels import rank
 from planrun.source.node import Node
 from planrun.source.shape import as_bool, as_int
@@ -70,6 +70,8 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
         fields["action"] = Run(script=_filled(action.script, scope, script=True))
     elif isinstance(action, Exec):
         fields["action"] = Exec(argv=tuple([_filled(word, scope) for word in action.argv]))
+    elif isinstance(action, Tool):
+        fields["action"] = action.but(args=_arguments(action.args, scope))
     if "env" in fields:
         fields["env"] = {name: _filled(value, scope) for name, value in fields["env"].items()}
     if "env_file" in fields:
@@ -144,6 +146,22 @@ def _filled(value: Text, scope: Mapping[str, Any], *, script: bool = False) -> T
         else:
             whole.append(part)
     return whole[0] if len(whole) == 1 and isinstance(whole[0], str) else ("template", tuple(whole))
+
+
+def _arguments(value: Any, scope: Mapping[str, Any]) -> Any:
+    """Return arguments of a tool with the values of an instance put into those that are made of nothing else."""
+    if isinstance(value, dict):
+        return {name: _arguments(part, scope) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_arguments(part, scope) for part in value]
+    if not isinstance(value, tuple) or any(
+        read.path[0] not in ("matrix", "item") for read in references(value)
+    ):
+        return value
+    try:
+        return render(value, dict(scope))
+    except EvaluationError:
+        return value
 
 
 def _part(part: tuple[Tree, str], scope: Mapping[str, Any], *, script: bool) -> str | tuple[Tree, str]:

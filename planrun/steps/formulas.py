@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.plan import Ask, Decide, Exec, Run, Tool, Validate
+from planrun.model.plan import Ask, Decide, Exec, Group, Run, Tool, Validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,18 +23,34 @@ def formulas(step: Step) -> Iterator[Any]:
         yield from action.argv
     elif isinstance(action, Tool):
         yield from texts_in(action.args)
-    elif isinstance(action, Validate):
-        for check in action.checks:
-            yield from _of_check(check.kind, check.value)
-    elif isinstance(action, Ask | Decide):
-        yield action.question
-        if isinstance(action, Decide):
-            yield from (option.when for option in action.options if option.when is not None)
+    elif isinstance(action, Group):
+        yield from _of_group(action)
+    elif isinstance(action, Validate | Ask | Decide):
+        yield from _of_checks(action)
     yield from _of_proofs(step)
     yield from (*step.env.values(), *step.env_file, *step.inputs, *step.produces, *step.writes)
     yield from (*step.cache.inputs, step.cache.key) if step.cache else ()
     if step.workdir is not None:
         yield step.workdir
+
+
+def _of_checks(action: Validate | Ask | Decide) -> Iterator[Any]:
+    if isinstance(action, Validate):
+        for check in action.checks:
+            yield from _of_check(check.kind, check.value)
+        return
+    yield action.question
+    if isinstance(action, Decide):
+        yield from (option.when for option in action.options if option.when is not None)
+
+
+def _of_group(group: Group) -> Iterator[Any]:
+    """Yield what a group is made of, and what those of its members say that are not known yet."""
+    if group.items:
+        yield group.items
+    yield from (values for values in group.axes.values() if isinstance(values, tuple))
+    if group.template is not None:
+        yield from formulas(group.template)
 
 
 def texts_in(value: Any) -> Iterator[Any]:

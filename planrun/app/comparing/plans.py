@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SPELLED = "written another way, which counts"
 _NAMED = ("env", "outputs")  # texts by name, templates among them
-_NOT_TOLD = frozenset(("", "id", "needs_dir"))
+_NOT_TOLD = frozenset(("", "id", "needs_dir", "group", "instance"))
 
 
 def compare(old: Plan | None, new: Plan | None, renamed: Mapping[str, str] | None = None) -> Difference:

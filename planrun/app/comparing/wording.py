@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.app.describing import duration, written, written_args
 from planrun.expressions.spelling import spell
-from planrun.model.plan import Exec, Run, Shell, Tool, Validate
+from planrun.model.plan import Exec, Group, Run, Shell, Tool, Validate
 from planrun.model.record import Record
 from planrun.source.canonical import plain
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Param, Plan, Retry, Step
 
 # Not told: where a thing stands, what follows from the rest, and what has a place of its own in a difference.
-_OF_STEP = frozenset(("", "id", "kind", "action", "needs_dir", "on_failure", "replan"))
+_OF_STEP = frozenset(("", "id", "kind", "action", "needs_dir", "on_failure", "replan", "group", "instance"))
 _OF_PLAN = frozenset(("", "policy"))
 # What every step has, whether the plan says it or not: a change from the default is a change of a value.
 _ALWAYS = ("timeout", "on_failure", "section")
@@ -27,7 +27,7 @@ def of_step(step: Step) -> dict[str, Any]:
     found: dict[str, Any] = dict(_action(step))
     fields = plain(step)
     for name in dict.fromkeys((*_ALWAYS, *fields)):
-        if name not in _OF_STEP:
+        if name not in _OF_STEP and not (step.group and name == "edges"):
             found[key(name)] = _FORMS[name](getattr(step, name)) if name in _FORMS else fields.get(name)
     if isinstance(step.action, Tool):  # they are the tool's
         found.pop("outputs", None)
@@ -101,7 +101,24 @@ def _action(step: Step) -> dict[str, Any]:
         return {"exec": [written(word) for word in what.argv]}
     if isinstance(what, Validate):
         return {"validate": [_check(check) for check in what.checks]}
+    if isinstance(what, Group):
+        return {"group": _group(what)}
     return {step.kind: _record(what)} if step.kind != "abstract" else {}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    """Return what stands for several steps; those that are known are told themselves."""
+    found: dict[str, Any] = {"form": group.form}
+    for name, value in vars(group).items():
+        if name == "members":
+            found["instances"] = list(value)
+        elif name in ("items", "key"):
+            found[name] = spell(value)
+        elif name == "axes":
+            found |= {axis: spell(each) if isinstance(each, tuple) else each for axis, each in value.items()}
+        elif name not in ("form", "params", "template"):
+            found[name] = plain(value)
+    return found | (said(group.template) if group.template else {})
 
 
 def _check(check: Any) -> dict[str, Any]:
