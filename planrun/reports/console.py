@@ -113,6 +113,8 @@ class Console:
         """Take note of an event that `state` holds already; what it has to say is written by `tick`."""
         if not self._broken:
             try:
+                if isinstance(event, StepOpened):
+                    self._grown(state)
                 self._note(event, state)
             except Exception as error:  # noqa: BLE001 - what is shown of a run must not decide about it
                 self._give_up(error)
@@ -154,8 +156,6 @@ class Console:
             self._moved(event, state)
         elif isinstance(event, StepHeld) and not self.look.quiet:
             self._say(f"{self._icon('waiting')} {line(f'{event.step}: {event.message}')}\n")
-        elif isinstance(event, StepOpened):
-            self._grown(state)
         elif isinstance(event, PlanMoved | RunEnded):
             if event.status == "executing":
                 self._open(state)

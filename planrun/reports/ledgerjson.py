@@ -29,6 +29,7 @@ _USAGE = (
 _FACTS = ("checks", "tools", "files", "resources")
 _NO_FACTS = ",".join([f'"{name}":[]' for name in _FACTS])
 _NO_USAGE = "{" + ",".join([f'"{name}":0' for name in _USAGE]) + "}"
+_ALONE = '"members":[],"group":null,"matrix":{},"item":null'
 _LET_RUN = f'{{"answer":"allow","rule":"{LET_RUN}"}}'
 
 
@@ -190,22 +191,21 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
         f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
         f'"depends_on":[{depends_on}],"replaces":{replaces},"outputs":{outputs},'
         f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
-        f'"attempts":[{attempts}]{_membership(step) if step.group or step.kind == "group" else ""}}}'
+        f'"attempts":[{attempts}],{_membership(step)}}}'
     )
 
 
 def _membership(step: Step) -> str:
-    """Of a group its members, of a member its group and its values: keys that no other step has."""
-    fields: dict[str, Any] = {}
-    if step.kind == "group":
-        fields["members"] = step.action.members  # type: ignore[union-attr]
-    if step.group:
-        fields["group"] = step.group
-    if step.matrix:
-        fields["matrix"] = step.matrix
-    if step.item:
-        fields["item"] = step.item[0]
-    return "," + dumps(fields)[1:-1]
+    """Of a group its members, of a member its group and its values; nothing of any other step."""
+    if not step.group and step.kind != "group":
+        return _ALONE
+    fields = {
+        "members": step.action.members if step.kind == "group" else (),  # type: ignore[union-attr]
+        "group": step.group or None,
+        "matrix": step.matrix,
+        "item": step.item[0] if step.item else None,
+    }
+    return dumps(fields)[1:-1]
 
 
 def _attempt(attempt: AttemptState) -> str:

@@ -51,7 +51,8 @@ class Foresight(Record):
 def progress(state: RunState, now: float, foresight: Foresight | None = None) -> Progress:
     """Return the progress of a run at Unix time `now`."""
     tally = Tally([step.step.id for step in state.counted()], jobs_of(state), foresight)
-    for name, step in state.steps.items():
+    for step in state.counted():
+        name = step.step.id
         if step.ended:
             tally.end(name, duration(step) if step.tries else None)
         elif step.tries:

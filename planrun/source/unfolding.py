@@ -74,8 +74,9 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
         fields["action"] = action.but(args=_arguments(action.args, scope))
     if "env" in fields:
         fields["env"] = {name: _filled(value, scope) for name, value in fields["env"].items()}
-    if "env_file" in fields:
-        fields["env_file"] = tuple([_filled(value, scope) for value in fields["env_file"]])
+    for name in ("env_file", "inputs", "produces", "writes"):
+        if name in fields:
+            fields[name] = tuple([_filled(value, scope) for value in fields[name]])
     if fields.get("workdir") is not None:
         fields["workdir"] = _filled(fields["workdir"], scope)
     if fields.get("rollback") is not None:

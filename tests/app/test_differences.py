@@ -51,7 +51,8 @@ def keys_of(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
 def test_there_is_a_pair_for_every_key() -> None:
     """The tables of these tests have each key of a step, of `defaults` and of a plan that can be used, no key less."""
     # `args` stand beside a tool alone: see tests/tools/test_steps_of_tools.py.
-    assert live("Step", "id", "args") <= set(OF_STEP) | set(ACTIONS)
+    # `matrix` and `foreach` become steps of their own: see below.
+    assert live("Step", "id", "args", "matrix", "foreach") <= set(OF_STEP) | set(ACTIONS)
     assert live("Defaults") <= set(DEFAULTS)
     assert live("Plan", "$schema", "version", "steps", "finally", "defaults") <= set(OF_PLAN)
 
@@ -168,6 +169,23 @@ def test_mutations_of_several_keys_are_all_found(
     )
     assert plan_of(old).digest != plan_of(new).digest
     assert {key for _where, key in chosen} <= keys_of(old, new)
+
+
+def test_instances_are_told_as_steps() -> None:
+    """A value more is a step more; what concerns all instances is told of the group; lists as they are written."""
+    old = with_step(run="echo ${{ matrix.n }}", matrix={"n": [1, 2]})
+    new = with_step(run="echo ${{ matrix.n }}", matrix={"n": [1, 2, 3], "fail_fast": True})
+    found = difference(old, new).steps
+    assert [(step.kind, step.step.id) for step in found] == [
+        ("changed", "subject"),
+        ("added", "subject[n=3]"),
+    ]
+    assert [change.key for change in found[0].changes] == ["group.fail_fast", "group.instances"]
+    lists = [with_step(run="echo ${{ item }}", foreach="${{ " + name + " }}") for name in ("[1]", "[2]")]
+    (step,) = difference(*lists).steps
+    assert [(change.key, change.old, change.new) for change in step.changes] == [
+        ("group.items", "[1]", "[2]")
+    ]
 
 
 def test_a_key_that_nobody_put_into_words_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,10 @@ def test_a_finished_run(tmp_path: Path) -> None:
     }
     attempt = steps["fetch"].pop("attempts")[0]
     assert steps["fetch"] == {
+        "members": [],
+        "group": None,
+        "matrix": {},
+        "item": None,
         "title": "",
         "kind": "run",
         "section": "steps",
