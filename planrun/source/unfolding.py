@@ -67,9 +67,9 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
     fields = dict(written)
     action = fields["action"]
     if isinstance(action, Run):
-        fields["action"] = Run(script=_filled(action.script, scope, script=True))
+        fields["action"] = action.but(script=_filled(action.script, scope, script=True))
     elif isinstance(action, Exec):
-        fields["action"] = Exec(argv=tuple([_filled(word, scope) for word in action.argv]))
+        fields["action"] = action.but(argv=tuple([_filled(word, scope) for word in action.argv]))
     elif isinstance(action, Tool):
         fields["action"] = action.but(args=_arguments(action.args, scope))
     if "env" in fields:
