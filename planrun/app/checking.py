@@ -34,7 +34,9 @@ def check(file: str) -> Checked:
     except InvalidPlan as error:
         return Checked(file=file, problems=error.problems, sources=error.sources)
     found = check_bytes(data, file)
-    return Checked(file=file, steps=found.steps, problems=found.problems, sources={file: data})
+    return Checked(
+        file=file, steps=found.steps, problems=found.problems, sources={file: data, **found.sources}
+    )
 
 
 def check_all(files: Iterable[str]) -> list[Checked]:

@@ -7,9 +7,10 @@ import os
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.state import RunState
-from planrun.records.keeping import plan_file
+from planrun.records.keeping import file_of, plan_file
 from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256
+from planrun.source.included import copies
 from planrun.source.load import load_bytes
 from planrun.source.scripts import NotRegular, read_script
 
@@ -29,7 +30,8 @@ def stored_plan(rundir: str, named: Mapping[str, Any], *, cache: bool = True) ->
     Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
     """
     version = int(named["version"])
-    plan = load_bytes(stored_text(rundir, named), named["file"], cache=cache)
+    files = _stored_files(rundir, named) if named.get("files") else {}
+    plan = load_bytes(stored_text(rundir, named), named["file"], cache=cache, read=copies(files))
     if plan.version != version:
         plan = plan.but(version=version)
     origins = named.get("origins")
@@ -44,13 +46,23 @@ def stored_text(rundir: str, named: Mapping[str, Any]) -> bytes:
     Raises InvalidInput when the copy is gone, no file, or not the one that the ledger names.
     """
     path = os.path.join(rundir, plan_file(int(named["version"])))
+    return _stored(path, "its plan", named["sha256"])
+
+
+def _stored_files(rundir: str, named: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the files that a plan of a run uses, from the copies that the run made."""
+    return {name: _stored(file_of(rundir, digest), name, digest) for name, digest in named["files"].items()}
+
+
+def _stored(path: str, what: str, digest: str) -> bytes:
+    """Return the bytes of a copy that has a sha256."""
     try:
         data = read_script(path)
     except (OSError, NotRegular) as error:
         reason = getattr(error, "strerror", None) or f"it is {error}"
-        raise InvalidInput(f"the run's copy of its plan cannot be read: {path}: {reason}") from None
-    if sha256(data).hexdigest() != named["sha256"]:
-        raise InvalidInput(f"the run's copy of its plan was altered: {path}; start a new run")
+        raise InvalidInput(f"the run's copy of {what} cannot be read: {path}: {reason}") from None
+    if sha256(data).hexdigest() != digest:
+        raise InvalidInput(f"the run's copy of {what} was altered: {path}; start a new run")
     return data
 
 

@@ -8,7 +8,7 @@ from planrun.app.comparing.lines import differences
 from planrun.app.copies import added_by_models, read_last, state_of, state_under
 from planrun.app.inspecting import find
 from planrun.app.repeating import CLEANUP, Repetition, given_up, lost_attempts, refusal
-from planrun.app.reviewed import named_plan, review
+from planrun.app.reviewed import files_of, named_plan, review
 from planrun.app.running import admission_of, scheduler_options, vault_of
 from planrun.app.selection import select, with_groups
 from planrun.app.session import Session
@@ -183,6 +183,8 @@ class Course:
     def keep_plan(self) -> None:
         """Keep a copy of a plan that the run had not seen."""
         if self.plan.version != self._named["version"]:
+            if self.plan.files:
+                keeping.add_files(self._rundir, self.plan.files)
             keeping.add_plan(self._rundir, self.plan.version, self.plan.source)
 
     def given_up(self) -> list[str]:
@@ -223,7 +225,10 @@ class Course:
 
     def _revised(self, plan: Plan) -> Plan:
         known = self._named
-        if sha256(plan.source).hexdigest() == known["sha256"] and not known.get("origins"):
+        is_same = sha256(plan.source).hexdigest() == known["sha256"] and files_of(plan) == known.get(
+            "files", {}
+        )
+        if is_same and not known.get("origins"):
             return (
                 self._before.plan
             )  # where a model wrote some of it, whoever names the file has reviewed that now

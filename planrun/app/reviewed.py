@@ -59,6 +59,8 @@ def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
         "sha256": sha256(plan.source).hexdigest(),  # of the copy in the run's folder
         "file": plan.file,
     }
+    if plan.files:
+        named["files"] = files_of(plan)
     if reviewed.scripts:
         named["scripts"] = dict(sorted(reviewed.scripts.items()))
     if reviewed.uncovered:
@@ -69,6 +71,11 @@ def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
         if origins:
             named["origins"] = origins
     return named
+
+
+def files_of(plan: Plan) -> dict[str, str]:
+    """Return the sha256 of each file that a plan uses, by its path from the plan's folder."""
+    return {path: str(sha256(data).hexdigest()) for path, data in sorted(plan.files.items())}
 
 
 def digest_of(canonical: str, params: Mapping[str, Any], scripts: Mapping[str, str]) -> str:

@@ -84,12 +84,7 @@ def execute(
         reviewed = review(plan, params, session.workspace)
         session.refuse_drift(plan, params, reviewed)
         rundir = records.create(records.home(session.workspace), run, plan.source)
-        kept: tuple[str, ...] = ()
-        if reviewed.contents:
-            from planrun.records.keeping import add_scripts  # few plans have any
-
-            kept = add_scripts(rundir, reviewed.contents)
-        ledger = records.open_ledger(rundir, beside=kept)
+        ledger = records.open_ledger(rundir, beside=_keep(rundir, plan, reviewed.contents))
         state = RunState(vault.masked(plan) if vault else plan)
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
         if vault:
@@ -110,6 +105,16 @@ def execute(
             raise ledger.lost
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected), gates)
+
+
+def _keep(rundir: str, plan: Plan, scripts: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Keep scripts, and files that the plan uses; returns the names that have to survive a power cut."""
+    if not scripts and not plan.files:
+        return ()
+    from planrun.records.keeping import add_files, add_scripts  # few plans have any
+
+    kept = add_scripts(rundir, scripts) if scripts else ()
+    return kept + (add_files(rundir, plan.files) if plan.files else ())
 
 
 def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:

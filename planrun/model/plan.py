@@ -148,6 +148,7 @@ class Group(Record):
     params: tuple[Param, ...] = ()  # of another plan: how they are typed
     outputs: dict[str, Any] = {}  # noqa: RUF012 - of another plan: templates by name, read in its names
     env: dict[str, Text] = {}  # noqa: RUF012 - of another plan: for all its steps
+    env_file: tuple[Text, ...] = ()  # of another plan, too
 
 
 class Abstract(Record):
@@ -239,6 +240,7 @@ class Step(Record):
     matrix: dict[str, Any] = {}  # noqa: RUF012 - its values, by axis
     item: tuple[Any, ...] = ()  # the item that it is about, alone
     folder: str = ""  # of its records, where that cannot be its id
+    file: str = ""  # where it stands, seen from the folder of the plan; empty: in the plan's own file
     line: int = 0  # where its `id` or first key stands, 1-based
     col: int = 0
 
@@ -302,6 +304,15 @@ class Plan(Record):
     policy: Policy | None = None
     llm: Llm | None = None
     source: bytes = b""  # the exact bytes of the file; a run keeps them
+    files: dict[str, bytes] = {}  # noqa: RUF012 - of the plans that it uses, by path from its folder; kept, too
+
+    def file_of(self, step: Step) -> str:
+        """The file that a step stands in, as users would name it."""
+        if not step.file:
+            return self.file
+        from posixpath import dirname, join, normpath  # few steps stand in another file
+
+        return normpath(join(dirname(self.file), step.file))
 
     def main(self) -> tuple[Step, ...]:
         """The steps under `steps:`."""

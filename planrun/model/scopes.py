@@ -8,9 +8,10 @@ from planrun.model.progress import StepValues
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from planrun.model.plan import Step
+    from planrun.model.plan import Step, Text
     from planrun.model.state import RunState
 
 
@@ -34,6 +35,21 @@ def names_of(state: RunState, step: Step) -> dict[str, Any]:
         if group.step.item:
             found.setdefault("item", group.step.item[0])
     return found
+
+
+def plans_around(
+    state: RunState, step: Step, fixed: Mapping[str, Any]
+) -> Iterator[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]]]:
+    """Yield what the plans around a step set for all their steps: files, variables, and the names that these read.
+
+    The plan that is run comes first, then those that are used, the innermost last.
+    """
+    plan = state.plan
+    yield plan.env_file, plan.env, {**fixed, "params": state.params}
+    for name in reversed(list(chain(state, step.id))):
+        action = state.steps[name].step.action
+        if isinstance(action, Group) and action.form == "uses":
+            yield action.env_file, action.env, {**fixed, **names_within(state, name)}
 
 
 def names_within(state: RunState, group: str) -> dict[str, Any]:

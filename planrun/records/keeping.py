@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidInput, RecordsLost
-from planrun.records.rundir import PLAN, SCRIPTS, write_new
+from planrun.records.rundir import FILES, PLAN, SCRIPTS, write_new
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -17,7 +17,20 @@ if TYPE_CHECKING:
 
 def add_scripts(path: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
     """Keep scripts of a run by their sha256; returns the names that have to survive a power cut. Raises RecordsLost."""
-    folder = os.path.join(path, SCRIPTS)
+    return _add(os.path.join(path, SCRIPTS), contents)
+
+
+def add_files(path: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Keep the files of plans that a run's plan uses by their sha256, as scripts are kept."""
+    return _add(os.path.join(path, FILES), {str(sha256(data).hexdigest()): data for data in files.values()})
+
+
+def file_of(path: str, digest: str) -> str:
+    """Return where a run keeps a file of a plan that its plan uses."""
+    return os.path.join(path, FILES, digest)
+
+
+def _add(folder: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
     names = []
     try:
         os.makedirs(folder, 0o700, exist_ok=True)

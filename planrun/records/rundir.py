@@ -17,6 +17,8 @@ LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
 OUTPUTS = "outputs"
 SCRIPTS = "scripts"
+FILES = "plan.files"
+"""Of the plans that a run's plan uses."""
 PLACED = "placed"
 """In the home of all runs: names the copies of scripts that are in place now."""
 RESERVE = "reserve"
@@ -100,9 +102,10 @@ def discard(path: str) -> None:
     """Take the folder of a run away that came to nothing before its first event."""
     for name in (LEDGER, PLAN):
         _quietly(os.unlink, os.path.join(path, name))
-    for name in _entries(os.path.join(path, SCRIPTS)):
-        _quietly(os.unlink, os.path.join(path, SCRIPTS, name))
-    for name in ("logs", OUTPUTS, SCRIPTS, ""):
+    for folder in (SCRIPTS, FILES):
+        for name in _entries(os.path.join(path, folder)):
+            _quietly(os.unlink, os.path.join(path, folder, name))
+    for name in ("logs", OUTPUTS, SCRIPTS, FILES, ""):
         _quietly(os.rmdir, os.path.join(path, name))
 
 

@@ -24,7 +24,7 @@ FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical for
 # Where a thing stands and how it was written is not what it means.
 # The steps have lines of their own.
 _PLACES = frozenset(
-    ("file", "digest", "line", "col", "number", "condition_text", "source", "steps", "folder")
+    ("file", "digest", "line", "col", "number", "condition_text", "source", "files", "steps", "folder")
 )
 # What is found out about an action follows from it, and from what this version of planrun knows.
 _FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "mentions", "open_risk", "conflicts"))
@@ -130,7 +130,7 @@ def _group(group: Group) -> dict[str, Any]:
 
 
 def _arguments(value: Any) -> Any:
-    """Return arguments of a tool, in which templates may stand at any depth."""
+    """Return arguments of a tool, or what another plan is given: templates may stand at any depth."""
     if isinstance(value, dict):
         return {name: _arguments(value[name]) for name in sorted(value)}
     if isinstance(value, list):
@@ -157,6 +157,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "key": _text,
     "env": _named,
     "outputs": _named,
+    "given": _arguments,
     "secrets": sorted,
     "verify": lambda actions: [_action(action) for action in actions],
     "lock": sorted,  # all or none: which one is written first says nothing

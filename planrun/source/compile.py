@@ -29,7 +29,6 @@ from planrun.source.validate import Checked, shell_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from planrun.model.llm import Llm
@@ -53,7 +52,8 @@ def compile_plan(checked: Checked) -> Plan:
 class Compiler:
     """One plan on its way, of a tree whose shape is right; what a step does not say is asked of `defaults`."""
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: Checked, around: Compiler | None = None) -> None:
+        self.around = around
         self.outline = checked.outline
         self.root = checked.outline.root
         self.formulas = checked.formulas
@@ -61,10 +61,9 @@ class Compiler:
         self.outputs = checked.outputs
         self.gates = checked.gates
         self.groups = checked.groups
-        policy = self.root.get("policy")
-        self.policy = None if policy is None else self._policy(policy)
-        llm = self.root.get("llm")
-        self.llm = None if llm is None else self._llm(llm)
+        policy, llm = self.root.get("policy"), self.root.get("llm")
+        self.policy = None if policy is None or around else self._policy(policy)
+        self.llm = None if llm is None or around else self._llm(llm)
         found = self.root.get("defaults")
         self.defaults: dict[str, Node] = found.value if found is not None and found.kind == MAPPING else {}
         self.edges: dict[tuple[str, str], Edge] = {}  # many steps want the same of the same one
@@ -74,8 +73,15 @@ class Compiler:
             if any(reference.path[0] == "step" for reference in formula.references)
         }
         self.general = self.settings({}, self.defaults)
-        self.names = Names()
-        self.risks = Risks(self.texts(self.root.get("env")), self.words(self.root.get("env_file")))
+        self.names: Names = around.names if around else Names()
+        self.env: dict[str, Text] = {**(around.env if around else {}), **self.texts(self.root.get("env"))}
+        self.env_file: tuple[Text, ...] = (
+            *(around.env_file if around else ()),
+            *self.words(self.root.get("env_file")),
+        )
+        self.risks: Risks = Risks(self.env, self.env_file, around.risks if around else None)
+        if around:
+            self.policy = around.policy
 
     def _policy(self, node: Node) -> Policy:
         from planrun.source.rules import policy_of  # most plans have none
@@ -94,7 +100,7 @@ class Compiler:
         fields: dict[str, Any] = {
             "name": root.value["name"].value if "name" in root.value else stem(self.outline.file),
             "file": self.outline.file,
-            "steps": tuple(self.unfolded() if self.groups else map(self.step, self.outline.drafts)),
+            "steps": tuple(self.steps()),
             "params": self.param_list(),
             "outputs": self.texts(root.get("outputs")),
             "env": self.texts(root.get("env")),
@@ -120,15 +126,24 @@ class Compiler:
         )
         return plan.but(digest=digest(plan))
 
-    def unfolded(self) -> Iterator[Step]:
-        """Yield every step, with all that those which have instances become."""
-        from planrun.source.unfolding import unfolded  # few plans have any
+    def steps(self) -> list[Step]:
+        """Return every step, with all that those become which have instances, or use a plan."""
+        if not self.groups and not any([draft.used for draft in self.outline.drafts]):  # noqa: C419 - half the time
+            return [self.step(draft) for draft in self.outline.drafts]
+        from planrun.source.embedding import embedded  # few plans have any
+        from planrun.source.unfolding import unfolded
 
+        found: list[Step] = []
         for draft in self.outline.drafts:
-            if draft.id in self.groups:
-                yield from unfolded(self, self.groups[draft.id])
+            if draft.used is not None:
+                assert draft.used.checked is not None
+                inner = Compiler(draft.used.checked, self)
+                found += embedded(self, draft, inner, draft.used.path)
+            elif draft.id in self.groups:
+                found += unfolded(self, self.groups[draft.id])
             else:
-                yield self.step(draft)
+                found.append(self.step(draft))
+        return found
 
     def step(self, draft: Draft) -> Step:
         """Return one step; fields that say no more than the class's defaults are left out."""
@@ -137,14 +152,8 @@ class Compiler:
     def fields(self, draft: Draft) -> dict[str, Any]:
         """Return what the file says of a step."""
         keys = draft.keys
-        fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
-        if draft.section != "steps":
-            fields["section"] = draft.section
+        fields = self.place(draft)
         self.action(keys, fields)
-        self.links(draft, fields)
-        if draft.condition is not None:
-            fields["condition"] = draft.condition
-            fields["condition_text"] = keys["condition"].value.strip()
         # For gates nothing of it: they start no process, and a `no` that is tolerated would be none.
         if fields["kind"] not in GATES:
             fields.update(self.general)
@@ -170,6 +179,17 @@ class Compiler:
         self.meaning_of_failure(fields)
         return self.names.given(Step(**fields))
 
+    def place(self, draft: Draft) -> dict[str, Any]:
+        """Return the fields of a step that say who it is, and what it waits for."""
+        fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
+        if draft.section != "steps":
+            fields["section"] = draft.section
+        self.links(draft, fields)
+        if draft.condition is not None:
+            fields["condition"] = draft.condition
+            fields["condition_text"] = draft.keys["condition"].value.strip()
+        return fields
+
     def links(self, draft: Draft, fields: dict[str, Any]) -> None:
         """Fill in what the step wants of others, and what it means for them."""
         if draft.links:
@@ -193,7 +213,9 @@ class Compiler:
             )
             if word:
                 fields["on_failure"] = word
-        if fields.get("section") == "finally" or fields["kind"] in GATES:
+        if self.around is not None and fields.get("on_failure") == "replan":
+            fields["on_failure"] = "block"
+        if fields.get("section") == "finally" or fields["kind"] in GATES or self.around is not None:
             return
         if fields.get("on_failure") == "replan":
             fields["replan"] = "any"
@@ -216,6 +238,17 @@ class Compiler:
         if "env_file" in keys:
             fields["env_file"] = self.words(keys["env_file"])
         return fields
+
+    def words_of(self, draft: Draft, fields: dict[str, Any]) -> None:
+        """Fill in what a group says of itself: texts for people, tags, and what its failure means."""
+        for key in _LINES:
+            if key in draft.keys:
+                fields[key] = draft.keys[key].value
+        if "tags" in draft.keys:
+            fields["tags"] = _names(draft.keys["tags"])
+        word = draft.keys.get("on_failure") or self.defaults.get("on_failure")
+        if word is not None and word.value not in ("ask", "replan"):  # of `defaults`, for steps that can
+            fields["on_failure"] = self.on_failure(word)
 
     def details(self, draft: Draft, fields: dict[str, Any]) -> None:
         """Fill in what only some steps say."""

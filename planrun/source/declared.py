@@ -33,7 +33,7 @@ def check_declared(checked: Checked) -> None:
     for draft in outline.drafts:
         if outline.is_full:
             break
-        if "risk" not in draft.keys or draft.is_gate:
+        if "risk" not in draft.keys or draft.is_gate or "uses" in draft.keys:
             continue
         try:
             fields = compiler.surface(draft)

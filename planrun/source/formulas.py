@@ -29,7 +29,8 @@ class Formula:
     """An expression or template in its place: `owner` is its step, None for the plan's own.
 
     kind: condition, that, proof, when, key (bare expressions; a proof is made when its step ended); script (`run:`),
-    question, text, list (what a step has instances of); of the plan itself: general, outputs.
+    question, text, list (what a step has instances of), given (to a plan that is used); of the plan itself: general,
+    outputs.
     """
 
     __slots__ = ("kind", "node", "owner", "references", "value")
@@ -45,12 +46,15 @@ class Formula:
 
 
 class Formulas:
-    """All formulas of an outline; `text` and `tree` give what a node became, for the plan that is made of it."""
+    """All formulas of an outline; `text` and `tree` give what a node became, for the plan that is made of it.
 
-    def __init__(self, outline: Outline) -> None:
+    `parsed`: what of the budget was used up before.
+    """
+
+    def __init__(self, outline: Outline, parsed: int = 0) -> None:
         self.outline = outline
         self.listed: list[Formula] = []
-        self._parsed = 0  # characters that were parsed, and what each expression adds
+        self.parsed = parsed  # characters that were parsed, and what each expression adds
         self._values: dict[tuple[str, str], Text] = {}  # by what was written, and in which grammar
         for node, kind in of_plan(outline.root):
             self._read(node, kind, None)
@@ -113,10 +117,10 @@ class Formulas:
 
     def _affords(self, node: Node, text: str) -> bool:
         """Say whether a text can still be parsed; the first that cannot is reported."""
-        if self._parsed > MAX_PARSED or self.outline.is_full:
+        if self.parsed > MAX_PARSED or self.outline.is_full:
             return False
-        self._parsed += _length(text) + PLACE * max(text.count(OPEN), 1)
-        if self._parsed > MAX_PARSED:
+        self.parsed += _length(text) + PLACE * max(text.count(OPEN), 1)
+        if self.parsed > MAX_PARSED:
             message = f"the expressions of the plan have more than {MAX_PARSED:,} characters"
             hint = f"each counts {PLACE} besides its own; equal texts count once"
             self.outline.report("E241", message, node, hint)

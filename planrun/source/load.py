@@ -12,84 +12,138 @@ from planrun.source.packed import pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from planrun.model.plan import Plan
+    from planrun.source.included import Reader
     from planrun.source.problems import Problem
-    from planrun.source.validate import Checked
 
 
 def load(path: str, *, cache: bool = True, warnings: list[Problem] | None = None) -> Plan:
-    """Return the plan in a file; raises InvalidPlan with every problem, in file order.
+    """Return the plan in a file; raises InvalidPlan with every problem, in file order, then those of plans it uses.
 
     Findings of severity `warning` are appended to `warnings`; they never keep a plan from being loaded.
     """
     return load_bytes(read_source(path), path, cache=cache, warnings=warnings)
 
 
-def load_bytes(data: bytes, file: str, *, cache: bool = True, warnings: list[Problem] | None = None) -> Plan:
-    """Return the plan in bytes that were read before; `file` names them in problems and gives the default name."""
+def load_bytes(
+    data: bytes,
+    file: str,
+    *,
+    cache: bool = True,
+    warnings: list[Problem] | None = None,
+    read: Reader | None = None,
+) -> Plan:
+    """Return the plan in bytes that were read before; `file` names them in problems and gives the default name.
+
+    `read` gives the plans that it uses; None: they are files, as seen from `file`.
+    """
     with _NoCollection():
         key = kept.key_of(data, _name(file)) if cache else ""
         found = kept.read(key) if cache else None
         if found is not None:
-            plan = _restored(found, file, data, warnings)
+            plan = _restored(found, file, data, (warnings, read))
             if plan is not None:
                 return plan
-        plan, noted = _compile(data, file)
+        plan, noted = _compile(data, file, read)
         if warnings is not None:
             warnings += noted
         if cache:
-            kept.write(key, {"plan": pack(plan), "warnings": [{**vars(each), "file": ""} for each in noted]})
+            kept.write(key, _entry(plan, noted))
         return plan
+
+
+def _entry(plan: Plan, noted: list[Problem]) -> dict[str, Any]:
+    """Return what the cache keeps of a plan; of those that it uses, which bytes it was made from."""
+    entry: dict[str, Any] = {"plan": pack(plan)}
+    entry["warnings"] = [{**vars(each), "file": ""} for each in noted if each.file == plan.file]
+    if plan.files:
+        from planrun.source.included import hashes, paths
+
+        entry["files"] = hashes(plan.files)
+        names = paths(plan.file, plan.files)
+        entry["warnings"] += [
+            {**vars(each), "file": names[each.file]} for each in noted if each.file in names
+        ]
+    return entry
 
 
 class Findings(Record):
     """What a check found: every problem, warnings too, in file order.
 
-    `steps` is the number of steps of a valid plan, and None for another.
+    `steps` is the number of steps of a valid plan, and None for another; `sources`: what was read of plans it uses.
     """
 
     problems: tuple[Problem, ...] = ()
     steps: int | None = None
+    sources: Mapping[str, bytes] = {}
 
 
 def check_bytes(data: bytes, file: str) -> Findings:
     """Check a plan; nothing is compiled or written, which takes two thirds of the time of loading it."""
+    from planrun.source.checking import check
+    from planrun.source.shelf import Shelf
+
+    shelf = Shelf(file)
     with _NoCollection():
-        checked, problems = _check(data, file)
+        checked, problems = check(data, file, shelf)
+        problems = [*problems, *shelf.problems]
+    sources = shelf.sources()
     if checked is None or any(problem.severity == "error" for problem in problems):
-        return Findings(problems=tuple(problems))
-    return Findings(
-        problems=tuple(problems), steps=sum([draft.instances or 1 for draft in checked.outline.drafts])
-    )
+        return Findings(problems=tuple(problems), sources=sources)
+    return Findings(problems=tuple(problems), steps=checked.count, sources=sources)
 
 
 def _name(file: str) -> str:
     return file[file.rfind("/") + 1 :]
 
 
-def _restored(found: Any, file: str, data: bytes, warnings: list[Problem] | None) -> Plan | None:
-    """Return the plan of an entry; None when the entry is not what this version writes."""
+def _restored(
+    found: Any, file: str, data: bytes, wanted: tuple[list[Problem] | None, Reader | None]
+) -> Plan | None:
+    """Return the plan of an entry; None when the entry is not what this version writes, or of other bytes."""
+    warnings, read = wanted
     try:
-        plan = unpack(found["plan"], file, data)
+        files: dict[str, bytes] | None = None
+        if "files" in found:
+            from planrun.source.included import Disk, read_again  # few plans use others
+
+            files = read_again(found["files"], read or Disk(file))
+            if files is None:
+                return None
+        plan = unpack(found["plan"], file, data, files)
         if found["warnings"] and warnings is not None:
             from planrun.source.problems import Problem
 
-            warnings += [Problem(**{**fields, "file": file}) for fields in found["warnings"]]
+            for fields in found["warnings"]:
+                named = _shown(file, fields["file"]) if fields["file"] else file
+                warnings.append(Problem(**{**fields, "file": named}))
     except (KeyError, TypeError, AttributeError, ValueError):
         return None
     return plan
 
 
-def _compile(data: bytes, file: str) -> tuple[Plan, list[Problem]]:
-    # From here on everything is for plans that were never seen.
-    from planrun.source.compile import compile_plan
+def _shown(file: str, path: str) -> str:
+    from planrun.source.included import shown
 
-    checked, problems = _check(data, file)
+    return shown(file, path)
+
+
+def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Problem]]:
+    # From here on everything is for plans that were never seen.
+    from planrun.source.checking import check
+    from planrun.source.compile import compile_plan
+    from planrun.source.shelf import Shelf
+
+    shelf = Shelf(file, read)
+    checked, problems = check(data, file, shelf)
+    problems = [*problems, *shelf.problems]
     if checked is None or any(problem.severity == "error" for problem in problems):
-        raise InvalidPlan(problems, sources={file: data})
-    return compile_plan(checked).but(source=data), problems
+        raise InvalidPlan(problems, sources={file: data, **shelf.sources()})
+    plan = compile_plan(checked).but(source=data)
+    return plan.but(files=shelf.contents) if shelf.contents else plan, problems
 
 
 class _NoCollection:
@@ -102,24 +156,3 @@ class _NoCollection:
     def __exit__(self, *_exception: object) -> None:
         if self._was_on:
             gc.enable()
-
-
-def _check(data: bytes, file: str) -> tuple[Checked | None, list[Problem]]:
-    from planrun.source import shape
-    from planrun.source.problems import in_order, limited
-    from planrun.source.validate import validate
-
-    root, problems = shape.read(data, file)
-    if root is None:
-        return None, problems
-    checked = validate(root, file, data, sound=not problems)
-    if not problems and any(["risk" in draft.keys for draft in checked.outline.drafts]):  # noqa: C419 - half the time
-        from planrun.source.declared import check_declared  # the whole classifier
-
-        check_declared(checked)
-    if not checked.problems:
-        return checked, problems
-    # What is misshapen is often misunderstood as well: one finding for one place is enough.
-    told = {(problem.line, problem.col) for problem in problems}
-    added = [problem for problem in checked.problems if (problem.line, problem.col) not in told]
-    return checked, limited(in_order([*problems, *added]))

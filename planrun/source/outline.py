@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from planrun.expressions.errors import ExpressionError
     from planrun.expressions.tree import Tree
+    from planrun.source.shelf import Used
 
 MAX_COMPARED = 10_000  # ids that are compared with misspelt ones: a third of a second
 EDGE_KINDS = ("ok", "completed", "failed", "done")
@@ -51,6 +52,7 @@ class Draft:
         "section",
         "undo",
         "undoes",
+        "used",
     )
 
     def __init__(self, node: Node, section: str, position: int) -> None:
@@ -66,6 +68,7 @@ class Draft:
         self.instances = 0  # those that are known before it runs
         self.undo: Draft | None = None  # what undoes it
         self.undoes: Draft | None = None  # of what undoes a step: which one
+        self.used: Used | None = None  # the plan that it uses
         depends_on = self.keys.get("depends_on")
         if depends_on is not None:
             self._read_edges(depends_on)
@@ -240,6 +243,18 @@ def members(node: Node | None) -> Iterator[tuple[str, Node]]:
     """Yield the keys and values of a mapping."""
     if node is not None and node.kind == MAPPING:
         yield from node.value.items()
+
+
+def texts_in(node: Node | None) -> Iterator[Node]:
+    """Yield every scalar of a value."""
+    waiting = [node] if node is not None else []
+    while waiting:
+        found = waiting.pop()
+        if found.kind == SCALAR:
+            yield found
+        else:
+            inside = found.value if found.kind == SEQUENCE else found.value.values()
+            waiting += list(inside)[::-1]
 
 
 def _start(node: Node) -> Node:

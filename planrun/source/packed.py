@@ -1,7 +1,7 @@
 """A plan as plain data and back, for the cache. HOT: unpacking is most of what starting a large plan costs.
 
 The data are dicts of the fields that were given, with records inside replaced by plain tuples. What depends on
-where the plan was read from (`file`, `source`) is left out and given again by the reader.
+where the plan was read from (`file`, `source`, `files`) is left out and given again by the reader.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract 
 
 def pack(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data."""
-    fields = {name: value for name, value in vars(plan).items() if name not in ("file", "source")}
+    fields = {name: value for name, value in vars(plan).items() if name not in ("file", "files", "source")}
     fields["steps"] = [_pack_step(step) for step in plan.steps]
     if "params" in fields:
         fields["params"] = [vars(param) for param in plan.params]
@@ -94,8 +94,8 @@ def _pack_step(step: Step) -> dict[str, Any]:
     return fields
 
 
-def unpack(data: dict[str, Any], file: str, source: bytes) -> Plan:
-    """Return the plan that was packed; takes `data` over and changes it."""
+def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, bytes] | None = None) -> Plan:
+    """Return the plan that was packed; takes `data` over and changes it. `files`: of the plans that it uses."""
     edges: dict[tuple[str, str], Edge] = {}
     data["steps"] = tuple([_unpack_step(fields, edges) for fields in data["steps"]])
     if "params" in data:
@@ -108,6 +108,8 @@ def unpack(data: dict[str, Any], file: str, source: bytes) -> Plan:
         from planrun.model.llm import Llm  # as with policies
 
         data["llm"] = Llm(**data["llm"])
+    if files:
+        data["files"] = files
     return Plan(file=file, source=source, **data)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
-from planrun.source.outline import Draft, entries, members
+from planrun.source.outline import Draft, entries, members, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +97,11 @@ def _items(node: Node) -> Places:
         yield key, "key"
 
 
+def _given(node: Node) -> Places:
+    for text in texts_in(node):
+        yield text, "given"
+
+
 def _of_gate(node: Node) -> Places:
     question = node.get("question")
     if question is not None and question.kind == SCALAR:
@@ -151,6 +156,7 @@ _PLACES: dict[str, Callable[[Node], Places]] = {
     "verify": _of_commands,
     "ask": _of_gate,
     "decide": _of_gate,
+    "with": _given,
     "matrix": _axes,
     "foreach": _items,
 }

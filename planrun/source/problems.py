@@ -98,9 +98,13 @@ CODES: dict[str, str] = {
     "E283": "an instance without a name",
     "E284": "a step that cannot have instances",
     "E285": "an interpolation among written values",
+    "E290": "a plan that cannot be used",
+    "E291": "a value that a used plan does not take",
+    "E292": "a key that means nothing for a used plan",
     "W301": "nothing is filled in here",
     "W302": "quoting that may not protect",
     "W303": "a rule that changes nothing",
+    "W304": "does not count where another plan uses this one",
     "W310": "reading what another step makes without waiting for it",
     "W311": "cached without anything that it depends on",
 }

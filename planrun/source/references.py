@@ -27,6 +27,8 @@ FIELDS: dict[str, Type] = {
     "exit_code": "integer",
     "attempts": "integer",
 }
+OF_USED = ("status", "outputs")
+"""Fields of a step that uses a plan: it has no attempts."""
 RUN: dict[str, Type] = {"id": "string", "ci": "boolean", "ref": "string", "sha": "string", "event": "string"}
 STEP: dict[str, Type] = {"dir": "string"}
 # What became of the steps, for those that come after all of them.
@@ -41,6 +43,7 @@ _NOT_HERE = {
     ("question", "step"): "a question has no folder",
     ("when", "step"): "a question has no folder",
     ("list", "step"): "what a step has instances of is known before it has a folder",
+    ("given", "step"): "a step that uses a plan has no folder",
     ("condition", "step"): "a step has no folder before it was decided to run it",
 }
 
@@ -59,17 +62,30 @@ class References:
         secrets: Container[str] = (),
         groups: Mapping[str, Instances] | None = None,
     ) -> None:
-        self._outline = outline
+        self.outline = outline
         self._params = params
         self._outputs = outputs
         self._secrets = secrets
         self._groups = groups or {}
         self._seen = self._groups  # as the formula that is looked at sees them
         self._own: Instances | None = None  # of the step whose formula is looked at
+        # Steps that use a plan which cannot be read: nobody knows what they hand on.
+        self.unknown = {
+            draft.id for draft in outline.drafts if "uses" in draft.keys and draft.id not in outputs
+        }
+
+    def type_of(self, formula: Formula) -> Type:
+        """Return the type of the value of a formula, `any` where that is not known."""
+        from planrun.expressions.check import infer
+
+        try:
+            return infer(formula.value, self._type)
+        except ExpressionError:
+            return "any"
 
     def check(self, formula: Formula, available: Availability) -> None:
         """Report every path that cannot be read, else where types do not fit."""
-        before = len(self._outline.problems)
+        before = len(self.outline.problems)
         undone = formula.owner.undoes if formula.owner else None
         owner = undone or formula.owner
         self._own = self._groups.get(owner.id) if owner else None
@@ -79,8 +95,8 @@ class References:
         for reference in formula.references:
             for code, message, hint in self._wrong(reference, formula, available):
                 place = ExpressionError(message, reference.offset, reference.length)
-                self._outline.report_in(formula.node, code, place, hint)
-        if len(self._outline.problems) > before:
+                self.outline.report_in(formula.node, code, place, hint)
+        if len(self.outline.problems) > before:
             return
         from planrun.expressions.check import check_condition, check_list, infer
 
@@ -92,12 +108,12 @@ class References:
             else:
                 infer(formula.value, self._type)
         except ExpressionError as error:
-            self._outline.report_in(formula.node, "E212", error)
+            self.outline.report_in(formula.node, "E212", error)
         for word in unknown_statuses(formula.value):
             known = VERDICTS if word[4:] else ENDS
             message = f'no {"run" if word[4:] else "step"} ever ends as "{word[3]}"'
             hint = did_you_mean(word[3], known) or f"statuses are {', '.join(known)}"
-            self._outline.report_in(formula.node, "E216", ExpressionError(message, word[1], word[2]), hint)
+            self.outline.report_in(formula.node, "E216", ExpressionError(message, word[1], word[2]), hint)
 
     def _wrong(
         self, reference: Reference, formula: Formula, available: Availability
@@ -157,17 +173,18 @@ class References:
             yield "E211", "`steps` needs the id of a step: steps.<id>.status", ""
             return
         name = str(path[1])
-        draft = self._outline.by_id.get(name)
+        draft = self.outline.by_id.get(name)
         if draft is None:
-            yield "E202", f'there is no step "{name}"', self._outline.suggest(name)
+            yield "E202", f'there is no step "{name}"', self.outline.suggest(name)
             return
         if name in self._seen:
             yield from self._wrong_group(draft, reference, formula, available)
             return
-        if len(path) < 3 or path[2] not in FIELDS:
+        fields = FIELDS if "uses" not in draft.keys else OF_USED
+        if len(path) < 3 or path[2] not in fields:
             field = f'has no "{path[2]}"' if len(path) > 2 else "needs a field"
-            hint = did_you_mean(str(path[2]), FIELDS) if len(path) > 2 else ""
-            yield "E211", f"steps.{name} {field}", hint or f"fields are {', '.join(FIELDS)}"
+            hint = did_you_mean(str(path[2]), fields) if len(path) > 2 else ""
+            yield "E211", f"steps.{name} {field}", hint or f"fields are {', '.join(fields)}"
             return
         found = self._unreachable(draft, str(path[2]), formula, available)
         if found:
@@ -261,10 +278,11 @@ class References:
         if len(path) < 4 or path[3] in self._outputs.get(name, {}):
             return ""
         declared = self._outputs.get(name, {})
-        return (
-            did_you_mean(str(path[3]), declared)
-            or f'declare it: `outputs: {{{path[3]}: string}}` in step "{name}"'
-        )
+        used = self.outline.by_id[name].keys.get("uses")
+        where = f'`outputs: {{{path[3]}: string}}` in step "{name}"'
+        if used is not None:
+            where = f"`outputs: {{{path[3]}: ${{{{ … }}}}}}` in {used.value}"
+        return did_you_mean(str(path[3]), declared) or f"declare it: {where}"
 
     def _type(self, path: Path) -> Type:
         """Return the type of a path; raises ExpressionError for one that does not exist."""
@@ -307,6 +325,8 @@ class References:
             return _inside(FIELDS[field], path, 3)
         declared = self._outputs.get(str(path[1]), {})
         name = str(path[3])
+        if path[1] in self.unknown:
+            return "any"
         if name not in declared:
             raise ExpressionError(f'step "{path[1]}" declares no output "{name}"')
         return _inside(declared[name]["type"], path, 4)

@@ -48,14 +48,19 @@ NO_PROCESS = {"risk": "read-only", "risk_reason": "starts no process"}
 
 
 class Risks:
-    """Finds the risk of actions, of equal ones once; `env` and `env_file` are those of the whole plan."""
+    """Finds the risk of actions, of equal ones once; `env` and `env_file` are those of the whole plan.
 
-    def __init__(self, env: Mapping[str, Text], env_file: tuple[Text, ...]) -> None:
+    `around`: the risks of the plan that uses this one; both have one budget.
+    """
+
+    def __init__(
+        self, env: Mapping[str, Text], env_file: tuple[Text, ...], around: Risks | None = None
+    ) -> None:
         self._env = {name: _filled(value) for name, value in env.items()}
         self._env_file = env_file
         self._plain = self._setting({}, reads_files=bool(env_file))
         self._speaks = any(_NAME in value for value in self._env.values())
-        self._looked_at = 0
+        self._looked_at: list[int] = around._looked_at if around else [0]
         self._known: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def of(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,8 +91,8 @@ class Risks:
     def _affords(self, text: tuple[Text, ...], env: Mapping[str, Text]) -> bool:
         """Say whether another action can be looked into; what comes first in the file is."""
         size = sum([len(part) + 1 for part in _literals((*text, *env.values()))])
-        self._looked_at += size + ACTION + len(self._env) + len(env)
-        return self._looked_at <= MAX_LOOKED_AT
+        self._looked_at[0] += size + ACTION + len(self._env) + len(env)
+        return self._looked_at[0] <= MAX_LOOKED_AT
 
     def _found(
         self,

@@ -259,7 +259,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "decide": (None, None, "Decide"),
         "ask": (None, None, "Ask"),
         "agent": (None, None, "Agent"),
-        "uses": (("text",), None, None),
+        "uses": (("line",), None, None),
         "with": (None, None, "any"),
         "depends_on": (("id",), ((("id",), None, None), 0), ("id", (("word", ("ok", "completed", "failed", "done"), ()), None, None), 0)),
         "condition": (("condition",), None, None),
@@ -349,7 +349,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 LATER: dict[str, tuple[str, ...]] = {
     "Plan": ("agents",),
-    "Step": ("agent", "uses", "with", "reports", "service", "ready", "container", "sandbox"),
+    "Step": ("agent", "reports", "service", "ready", "container", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

@@ -17,9 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.expressions.tree import Type
     from planrun.source.gates import Gate
     from planrun.source.instances import Instances
     from planrun.source.problems import Problem
+    from planrun.source.shelf import Shelf
 
 _FILES = frozenset(("inputs", "produces", "writes", "cache"))
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
@@ -28,7 +30,7 @@ LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 class Checked:
     """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
 
-    __slots__ = ("formulas", "gates", "groups", "outline", "outputs", "params", "problems")
+    __slots__ = ("formulas", "gates", "gives", "groups", "outline", "outputs", "params", "problems")
 
     def __init__(
         self,
@@ -43,14 +45,29 @@ class Checked:
         self.outputs = outputs
         self.gates: dict[str, Gate] = {}
         self.groups: dict[str, Instances] = {}
+        self.gives: dict[str, Type] = {}  # the types of the plan's own outputs, as far as they are known
         self.problems: list[Problem] = []
 
+    @property
+    def count(self) -> int:
+        """How many steps run, as far as that is known."""
+        return _count(self.outline)
 
-def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Checked:
-    """Check what a plan means; `source` are the bytes that `root` was read from, `sound` says that its shape is."""
+
+def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool = True) -> Checked:
+    """Check what a plan means; `source` are the bytes that `root` was read from, `sound` says that its shape is.
+
+    `shelf` has the plans that it uses.
+    """
     outline = Outline(root, file, source, sound=sound)
     _check_ids(outline)
-    formulas = Formulas(outline)
+    uses = any(["uses" in draft.keys for draft in outline.drafts])  # noqa: C419 - half the time
+    if uses:
+        from planrun.source.uses import take_used  # few plans use others
+
+        take_used(outline, shelf)
+    outline.schemas, outline.matching = shelf.schemas, shelf.matching
+    formulas = Formulas(outline, shelf.parsed)
     check_links(outline)
     add_condition_links(outline, formulas)
     check_cycles(outline)
@@ -65,9 +82,12 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         from planrun.source.toolbox import check_tools  # few plans call tools
 
         check_tools(outline, formulas, outputs)
-    groups = _groups(outline, formulas)
+    if uses:
+        _check_used(outline, outputs)
+    checked = Checked(outline, formulas, params, outputs)
+    checked.gates, checked.groups = gates, _groups(outline, formulas)
     if formulas.listed:
-        _check_formulas(formulas, params, outputs, groups)
+        _check_formulas(checked)
     if gates:
         from planrun.source.gates import check_gates
 
@@ -91,8 +111,7 @@ def validate(root: Node, file: str, source: bytes, *, sound: bool = True) -> Che
         check_undoing(outline, formulas, outputs)
     _check_texts(outline)
     _check_limits(outline)
-    checked = Checked(outline, formulas, params, outputs)
-    checked.gates, checked.groups = gates, groups
+    shelf.schemas, shelf.matching, shelf.parsed = outline.schemas, outline.matching, formulas.parsed
     checked.problems = in_order(outline.problems)
     return checked
 
@@ -113,23 +132,41 @@ def _groups(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
     return instances_of(outline, formulas)
 
 
-def _check_formulas(
-    formulas: Formulas,
-    params: dict[str, dict[str, Any]],
-    outputs: dict[str, dict[str, dict[str, Any]]],
-    groups: dict[str, Instances],
-) -> None:
+def _check_used(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> None:
+    """Check what used plans are given, and add what they hand on to the outputs."""
+    from planrun.source.uses import check_given, outputs_of
+
+    for draft in outline.drafts:
+        if "uses" in draft.keys:
+            check_given(outline, draft)
+            found = outputs_of(draft)
+            if found is not None:
+                outputs[draft.id] = found
+
+
+def _check_formulas(checked: Checked) -> None:
     from planrun.source.availability import Availability  # small plans have no formulas
     from planrun.source.quoting import check_quoting
     from planrun.source.references import References
 
-    outline = formulas.outline
+    outline, formulas = checked.outline, checked.formulas
     available = Availability(outline, _questions(formulas))
-    references = References(outline, params, outputs, declared_secrets(outline.root), groups)
+    secrets = declared_secrets(outline.root)
+    references = References(outline, checked.params, checked.outputs, secrets, checked.groups)
     for formula in formulas.listed:
         if outline.is_full:
             break
         references.check(formula, available)
+    if outline.root.get("outputs") is not None:
+        by_node = {id(formula.node): formula for formula in formulas.listed if formula.kind == "outputs"}
+        checked.gives = {
+            name: references.type_of(by_node[id(node)]) if id(node) in by_node else "string"
+            for name, node in members(outline.root.get("outputs"))
+        }
+    if any([draft.used for draft in outline.drafts]):  # noqa: C419 - half the time
+        from planrun.source.uses import check_types
+
+        check_types(formulas.listed, references)
     check_quoting(outline, formulas.listed)
 
 
@@ -243,7 +280,11 @@ def _check_limits(outline: Outline) -> None:
     limits = outline.root.get("limits")
     most = scalar(limits.get("max_steps")) if limits is not None else None
     if most is not None and most.value.isascii() and most.value.isdigit() and len(most.value) < 12:
-        count = sum([draft.instances or 1 for draft in outline.drafts])
+        count = _count(outline)
         if count > int(most.value):
             message = f"the plan has {count} steps, more than `max_steps` allows"
             outline.report("E240", message, most)
+
+
+def _count(outline: Outline) -> int:
+    return sum([draft.used.count if draft.used else draft.instances or 1 for draft in outline.drafts])

@@ -25,6 +25,8 @@ def opening(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
     `scope`: the names that expressions of the group itself can read.
     """
     assert isinstance(group.action, Group)
+    if group.action.form == "uses":
+        return {"params": _params(group.action, scope)}
     if group.action.template is None:
         return {}
     return {"items": _items(group.action, scope)}
@@ -55,6 +57,34 @@ def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
     """
     assert isinstance(group.action, Group)
     return {name: render(value, scope) for name, value in group.action.outputs.items()}
+
+
+def _params(group: Group, scope: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of another plan; raises EvaluationError with all that is wrong with them."""
+    from planrun.values import check_value  # few plans use others
+
+    values: dict[str, Any] = {}
+    wrong: list[str] = []
+    for param in group.params:
+        if param.name in group.given:
+            values[param.name] = _filled(group.given[param.name], scope)
+            problem = check_value(param.schema, values[param.name])
+            if problem:
+                wrong.append(f'the parameter "{param.name}" of {group.file} {problem}')
+        elif "default" in param.schema:
+            values[param.name] = param.schema["default"]
+    if wrong:
+        raise EvaluationError("; ".join(wrong))
+    return values
+
+
+def _filled(value: Any, scope: dict[str, Any]) -> Any:
+    """Return what is given with its templates filled in, which are the tuples."""
+    if isinstance(value, tuple):
+        return render(value, scope)
+    if isinstance(value, dict):
+        return {key: _filled(item, scope) for key, item in value.items()}
+    return [_filled(item, scope) for item in value] if isinstance(value, list) else value
 
 
 def _items(group: Group, scope: dict[str, Any]) -> tuple[dict[str, Any], ...]:

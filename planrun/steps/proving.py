@@ -59,8 +59,8 @@ class Proofs:
         return self._part(step, self._proofs(step, state, scope))
 
     def _proofs(self, step: Step, state: RunState, scope: dict[str, Any]) -> list[Proof]:
-        shell = self._steps.place.shell
-        recipes = [(proof, render_step(proof, state.plan, scope, shell)) for proof in step.proofs]
+        shell, layers = self._steps.place.shell, self._steps.layers(step, state, scope)
+        recipes = [(proof, render_step(proof, layers, scope, shell)) for proof in step.proofs]
         return [(recipe, self._steps.copying(proof, recipe)) for proof, recipe in recipes]
 
     def _part(self, step: Step, found: list[Proof]) -> str:

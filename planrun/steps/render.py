@@ -14,7 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.model.plan import Plan, Step, Text
+    from planrun.model.plan import Step, Text
+
+    Layers = tuple[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]], ...]
 
 BASH = ("bash", "-euo", "pipefail", "-c")
 SH = ("sh", "-eu", "-c")
@@ -83,9 +85,9 @@ def is_literal(step: Step) -> bool:
     return True
 
 
-def render_step(step: Step, plan: Plan, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
+def render_step(step: Step, layers: Layers, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     """Fill in every value of a step that is a process; raises EvaluationError."""
-    return render_action(step, scope, shell).but(env=added_environment(step, plan, scope))
+    return render_action(step, scope, shell).but(env=added_environment(layers))
 
 
 def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...] = BASH) -> Recipe:
@@ -109,10 +111,13 @@ def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...] = BA
     return Recipe(argv=argv, env={}, workdir=workdir, script=script, **fields)
 
 
-def added_environment(step: Step, plan: Plan, scope: dict[str, Any]) -> dict[str, str]:
-    """Return what the plan adds: its env files, its env, then the step's; later ones win."""
+def added_environment(layers: Layers) -> dict[str, str]:
+    """Return what the plan adds: its env files, its env, then the step's; later ones win.
+
+    `layers`: files and variables, each with the names that their templates read.
+    """
     env: dict[str, str] = {}
-    for files, values in ((plan.env_file, plan.env), (step.env_file, step.env)):
+    for files, values, scope in layers:
         for file in files:
             env.update(_env_file(_argument(file, scope), scope))
         for name, value in values.items():

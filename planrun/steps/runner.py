@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from planrun.steps.copies import Copying
     from planrun.steps.filing import Filing
     from planrun.steps.proving import Proofs
+    from planrun.steps.render import Layers
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
@@ -67,9 +68,19 @@ class Steps:
         if step is not None:
             if step.needs_dir:
                 values["step"] = {"dir": self._private(step, attempt)}
-            if step.env or state.plan.env:
-                values["env"] = {**self.place.env, **_texts(state.plan.env), **_texts(step.env)}
+            if step.env or state.plan.env or step.group:
+                values["env"] = self._variables(step, state)
         return values
+
+    def _variables(self, step: Step, state: RunState) -> dict[str, str]:
+        """Return what `env.` reads in expressions of a step."""
+        found = {**self.place.env, **_texts(state.plan.env)}
+        if step.group:
+            from planrun.model.scopes import plans_around  # few plans have groups
+
+            for _, env, _ in plans_around(state, step, self._fixed):
+                found.update(_texts(env))
+        return {**found, **_texts(step.env)}
 
     def holds(self, step: Step, state: RunState) -> bool:
         """Evaluate the condition of a step; raises EvaluationError."""
@@ -92,7 +103,7 @@ class Steps:
                 from planrun.steps.asking import prepare_answer  # only plans with such a step pay for it
 
                 return prepare_answer(step, state, scope)
-            recipe = render_step(step, state.plan, scope, self.place.shell)
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.place.shell)
         except EvaluationError as error:
             return Prepared(
                 fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
@@ -124,6 +135,16 @@ class Steps:
             message = f"cannot write what the step needs: {error.filename}: {error.strerror}"
             return Outcome(status="failed", reason="spawn", message=message)
 
+    def layers(self, step: Step, state: RunState, scope: dict[str, Any]) -> Layers:
+        """Return what sets variables for a step, from the plan inwards; `scope`: the names that it reads itself."""
+        plan = state.plan
+        own = (step.env_file, step.env, scope)
+        if not step.group:
+            return ((plan.env_file, plan.env, scope), own)
+        from planrun.model.scopes import plans_around  # few plans have groups
+
+        return (*plans_around(state, step, self._fixed), own)
+
     def copying(self, step: Step, recipe: Recipe) -> Copying | None:
         """Return what a step runs from copies; None when it names no script, as most do."""
         if not self.place.scripts or (is_literal(step) and not step.scripts and not step.mentions):
@@ -138,12 +159,12 @@ class Steps:
         try:
             scope = self.scope(state, step, attempt)
             if isinstance(step.action, Validate):
-                return self._of_checks(step, added_environment(step, state.plan, scope))
+                return self._of_checks(step, added_environment(self.layers(step, state, scope)))
             if step.kind in ASKING:
                 from planrun.steps.asking import fingerprint_of
 
                 return fingerprint_of(step, scope)
-            recipe = render_step(step, state.plan, scope, self.place.shell)
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.place.shell)
             copying = self.copying(step, recipe)
             found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
             if step.expect or step.verify:
@@ -158,7 +179,7 @@ class Steps:
         None when they cannot be rendered.
         """
         try:
-            env = added_environment(step, state.plan, self.scope(state, step, attempt))
+            env = added_environment(self.layers(step, state, self.scope(state, step, attempt)))
         except EvaluationError:
             return {}
         return self.veiled(step, Recipe(argv=(), env=env, workdir="")).env
@@ -321,7 +342,7 @@ class Steps:
 
         assert isinstance(step.action, Validate)
         began = time.monotonic()
-        added = added_environment(step, state.plan, scope)
+        added = added_environment(self.layers(step, state, scope))
         env = {**self.place.env, **added, **self._secrets(step)}
         where = CheckScope(self.place.workspace, env, scope, self.place.masks)
         results = run_checks(step.action.checks, where)

@@ -12,6 +12,7 @@ from planrun.model import graph
 from planrun.model.lifecycle import judge, weigh
 from planrun.source import shape
 from planrun.source.availability import Availability, lenient
+from planrun.source.shelf import Shelf
 from planrun.source.validate import validate
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def test_what_is_sure_has_completed_in_every_run(plan: str, seed: int) -> None:
     root, problems = shape.read(plan.encode(), "plan.yml")
     assert root is not None
     assert not problems
-    outline = validate(root, "plan.yml", plan.encode()).outline
+    outline = validate(root, "plan.yml", plan.encode(), Shelf("plan.yml")).outline
     if outline.problems:
         return  # a cycle through recovery: nothing runs
     names = list(outline.by_id)

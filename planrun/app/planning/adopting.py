@@ -10,6 +10,7 @@ from __future__ import annotations
 from planrun.app.reviewed import digest_of, named_plan, review
 from planrun.records import keeping
 from planrun.source.canonical import plain
+from planrun.source.included import copies
 from planrun.source.load import load_bytes
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ class Adoption:
         A step that says what it said before, or whose place is taken, keeps its origin; all others, and those in
         `rewritten`, have `origin`.
         """
-        plan = load_bytes(data, state.plan.file, cache=False)
+        plan = load_bytes(data, state.plan.file, cache=False, read=copies(state.plan.files))
         version = int(state.named.get("version", state.plan.version)) + 1
         vault = self._session.vault
         before = {step.id: step for step in state.plan.steps}  # as it may be shown
@@ -76,7 +77,9 @@ class Adoption:
 
             for path in keeping.add_scripts(place.rundir, reviewed.contents):
                 sync_path(path)
-        keeping.add_plan(place.rundir, plan.version, plan.source)
+        keeping.add_plan(
+            place.rundir, plan.version, plan.source
+        )  # it uses no file that the one before did not
         shown = vault.masked(plan) if vault else plan
         state.versions = {**state.versions, plan.version: shown}
         self._steps.place = place.but(scripts=reviewed.scripts)

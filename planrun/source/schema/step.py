@@ -147,8 +147,8 @@ class Step(Written):
     agent: Agent | None = later(
         "Work for a language model within limits.", {"type": "general", "prompt": "Fix it."}
     )
-    uses: Text | None = later("Another plan that runs as this step.", "./build.yml")
-    with_: AnyMapping | None = later(
+    uses: Line | None = key("Another plan that runs as this step.", "./build.yml")
+    with_: AnyMapping | None = key(
         "The parameters of the plan in `uses`.", {"target": "staging"}, alias="with"
     )
 
