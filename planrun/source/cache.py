@@ -28,6 +28,7 @@ _ENDING = ".plan"
 _MODE = 0o600
 # What decides what a file is compiled to.
 _COMPILERS = (
+    "source/bounds",
     "source/compile",
     "source/conflicts",
     "source/document",

@@ -10,7 +10,6 @@ from planrun.model.plan import (
     Check,
     Edge,
     Exec,
-    Limits,
     Param,
     Plan,
     Retry,
@@ -18,17 +17,19 @@ from planrun.model.plan import (
     Step,
     Validate,
 )
+from planrun.source.bounds import limits_of
 from planrun.source.canonical import digest
 from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
 from planrun.source.places import LIST_CHECKS
 from planrun.source.risks import Risks
-from planrun.source.shape import as_bool, as_duration, as_int, as_number, to_data
+from planrun.source.shape import as_bool, as_duration, as_int, to_data
 from planrun.source.validate import Checked, shell_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from planrun.model.llm import Llm
@@ -96,7 +97,6 @@ class Compiler:
     def plan(self) -> Plan:
         """Put everything together."""
         root = self.root
-        limits = self.limits()
         fields: dict[str, Any] = {
             "name": root.value["name"].value if "name" in root.value else stem(self.outline.file),
             "file": self.outline.file,
@@ -106,7 +106,7 @@ class Compiler:
             "env": self.texts(root.get("env")),
             "env_file": self.words(root.get("env_file")),
             "secrets": _names(root.get("secrets")),
-            "limits": limits,
+            "limits": limits_of(root.get("limits")),
         }
         if self.policy is not None:
             fields["policy"] = self.policy
@@ -385,26 +385,12 @@ class Compiler:
             found.append(Param(name=name, schema=schema, **required))
         return tuple(found)
 
-    def limits(self) -> Limits:
-        """Return the limits of a run."""
-        fields: dict[str, Any] = {}
-        for key, node in members(self.root.get("limits")):
-            if key in ("deadline", "cleanup"):
-                fields[key] = as_duration(node.value)
-            elif key == "max_usd":
-                fields[key] = float(as_number(node))
-            elif key == "locks":
-                fields[key] = {name: as_int(slots) for name, slots in members(node)}
-            else:
-                fields[key] = as_int(node)
-        return Limits(**fields)
-
 
 def _names(node: Node | None) -> tuple[str, ...]:
     return tuple([item.value for item in entries(node)])
 
 
-_READ = {
+_READ: dict[str, Callable[[Node], Any]] = {
     "tags": _names,
     "estimated_tokens": as_int,
     "parallel": as_bool,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.model.groups import folder_of
 from planrun.model.plan import Edge, Group, Step
+from planrun.source.bounds import limits_of
 from planrun.source.node import MAPPING, SCALAR, Node
 from planrun.source.outline import members
 from planrun.source.shape import to_data
@@ -47,7 +48,7 @@ def _group(compiler: Compiler, draft: Draft, inner: Compiler) -> Step:
         "outputs": inner.texts(root.get("outputs")),
         "env": inner.texts(root.get("env")),
         "env_file": inner.words(root.get("env_file")),
-        "max_parallel": inner.limits().max_parallel,
+        "max_parallel": limits_of(root.get("limits")).max_parallel,
     }
     fields["action"] = Group(form="uses", **{key: value for key, value in found.items() if value})
     return Step(**fields)

@@ -139,11 +139,12 @@ class Steps:
         """Return what sets variables for a step, from the plan inwards; `scope`: the names that it reads itself."""
         plan = state.plan
         own = (step.env_file, step.env, scope)
-        if not step.group:
+        inside = state.steps[step.undoes].step if step.undoes else step
+        if not inside.group:
             return ((plan.env_file, plan.env, scope), own)
         from planrun.model.scopes import plans_around  # few plans have groups
 
-        return (*plans_around(state, step, self._fixed), own)
+        return (*plans_around(state, inside, self._fixed), own)
 
     def copying(self, step: Step, recipe: Recipe) -> Copying | None:
         """Return what a step runs from copies; None when it names no script, as most do."""
