@@ -1,16 +1,27 @@
-"""What a run may use up, from nodes."""
+"""What a plan says of runs as a whole: what they are given, and what they may use up."""
 
 from __future__ import annotations
 
-from planrun.model.plan import Limits
+from planrun.model.plan import Limits, Param
 from planrun.source.outline import members
 from planrun.source.shape import as_duration, as_int, as_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from planrun.source.node import Node
+
+
+def params_of(fragments: Mapping[str, Mapping[str, Any]]) -> tuple[Param, ...]:
+    """Return the parameters of a plan in file order; `fragments`: as they were written, by name."""
+    found = []
+    for name, fragment in fragments.items():
+        schema = {key: value for key, value in fragment.items() if key != "required"}
+        required = {"required": True} if fragment.get("required") is True else {}
+        found.append(Param(name=name, schema=schema, **required))
+    return tuple(found)
 
 
 def limits_of(node: Node | None) -> Limits:

@@ -17,7 +17,7 @@ from planrun.model.plan import (
     Step,
     Validate,
 )
-from planrun.source.bounds import limits_of
+from planrun.source.bounds import limits_of, params_of
 from planrun.source.canonical import digest
 from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
@@ -378,12 +378,7 @@ class Compiler:
 
     def param_list(self) -> tuple[Param, ...]:
         """Return the params in file order."""
-        found = []
-        for name, fragment in self.params.items():
-            schema = {key: value for key, value in fragment.items() if key != "required"}
-            required = {"required": True} if fragment.get("required") is True else {}
-            found.append(Param(name=name, schema=schema, **required))
-        return tuple(found)
+        return params_of(self.params)
 
 
 def _names(node: Node | None) -> tuple[str, ...]:
