@@ -75,6 +75,15 @@ if TYPE_CHECKING:
 
         def close(self) -> None:
             """Take everything back."""
+    class Cache(Protocol):
+        """Earlier results of steps."""
+
+        def find(self, step: Step, state: RunState) -> dict[str, Any] | None:
+            """Put an earlier result of a step into place; returns the fields of StepRestored, None when there is none.
+
+            What it found out stands in `cache` of the attempt that follows: `key`, `why` it runs, whether its result
+            was `kept`, and if not `because` of what.
+            """
 
     class Gates(Protocol):
         """Who may start: policy, approvals, and what people answer."""

@@ -108,7 +108,7 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
         "status": state.status,
         "reason": state.reason,
         "message": state.message,
-        "because": list(reasons(found.state, state, going=found.going)),
+        "because": [*reasons(found.state, state, going=found.going), *_about_cache(state)],
         "edges": [_edge(found.state, edge) for edge in step.edges],
         "condition": _condition(found.state, state),
         "decision": gates.decision(state)
@@ -180,6 +180,20 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
             yield f"its condition is true: {step.step.condition_text}"
     else:
         yield step.message or step.reason.replace("_", " ") or step.status
+
+
+def _about_cache(step: StepState) -> Iterator[str]:
+    """Say whose result was used, or why no earlier one was, and why this one cannot be."""
+    if step.restored is not None:
+        yield f"an earlier result of the same was used again: that of run {step.restored.source}"
+    for attempt in step.tries[:1]:
+        found = attempt.ended.cache if attempt.ended else {}
+        if found.get("why"):
+            yield f"no earlier result was used: {found['why']}"
+    for attempt in step.tries[-1:]:
+        found = attempt.ended.cache if attempt.ended else {}
+        if found.get("because"):
+            yield f"its result is not kept: {found['because']}"
 
 
 def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:

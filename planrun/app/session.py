@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from planrun.app.admission import Admission
+    from planrun.app.caching import StepCache
     from planrun.app.durations import Known
     from planrun.app.gates import PolicyGates
     from planrun.app.planning.preparing import Preparation
@@ -72,6 +73,7 @@ class Session:
         self.locks: HostLocks | None = None  # of steps; None: none has any
         self.turn: HostLocks | None = None  # of the run, among those of its name; None: it needs none
         self.halted: Preparation | None = None  # what kept the run from starting; None: nothing did
+        self._results: StepCache | None = None  # None: no step is cached
         self.known: Known | None = None  # how long steps took before; None: nobody asks
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
@@ -279,6 +281,8 @@ class Session:
         if gates:
             gates.close()
         ledger.close()
+        if self._results:
+            self._results.tidy()
         self._remember(state, rundir)
         paths, unwritten = self.report(state, rundir, ledger.head)
         lost = lost or unwritten
@@ -332,6 +336,7 @@ class Session:
             holds=steps.holds,
             masks=self.masks,
             locks=self._locks(steps, plan),
+            cache=self._cache(steps, plan),
         )
 
     def _locks(self, steps: Steps, plan: Plan) -> HostLocks | None:
@@ -342,6 +347,15 @@ class Session:
 
         self.locks = HostLocks(steps.place.run, plan.limits.locks)
         return self.locks
+
+    def _cache(self, steps: Steps, plan: Plan) -> StepCache | None:
+        """Return what is known of earlier results; None where no step is cached."""
+        if not any([step.cache or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
+            return None
+        from planrun.app.caching import cache_of  # few plans have such steps
+
+        self._results = cache_of(steps, self.settings, self.clock)
+        return self._results
 
     def admit(
         self, state: RunState, ledger: Ledger, steps: Steps, opening: Mapping[str, Any], selected: Chosen

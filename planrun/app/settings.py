@@ -32,7 +32,8 @@ class Settings(Record):
     color: Literal["auto", "always", "never"] = "auto"
     logs: Literal["auto", "all", "failed", "none"] = "auto"
     quiet: bool = False
-    cache: bool = True
+    cache: bool = True  # compiled plans and earlier results of steps are used
+    cache_store: str = ""  # a folder of results that others use, too
     locked: bool = False  # only what the lock beside the plan holds may run
     approvals: tuple[str, ...] = ()  # files
     wait_lock: str = ""  # a duration; empty: do not wait

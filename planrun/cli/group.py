@@ -43,6 +43,7 @@ VERBS: dict[str, str] = {
     "report": "reporting:report",
     "replay": "replaying:replay",
     "verify": "looking:verify",
+    "cache": "caching:cache",
     "completion": "completing:completion",
 }
 PROGRAM = "planrun"

@@ -16,14 +16,13 @@ from planrun.model.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Literal
 
     from planrun.errors import RecordsLost
     from planrun.model.job import Job, Prepared
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.ports import Clock, Executor, Inbox, Journal, Locks, Masks, Sink, StepRunner
+    from planrun.ports import Cache, Clock, Executor, Inbox, Journal, Locks, Masks, Sink, StepRunner
 
 __all__ = ["Options", "Rooms", "Scheduler"]
 
@@ -46,6 +45,7 @@ class Rooms(Record):
     masks: Masks | None = None  # None: there is nothing to mask
     chance: Callable[[], float] | None = None  # places a delay in its jitter, 0…1; None: chance
     locks: Locks | None = None  # of this host; None: no step has any
+    cache: Cache | None = None  # None: no step is cached
 
 
 class Scheduler:
@@ -111,8 +111,6 @@ class Scheduler:
         self.rooms.journal.append(event)
         for sink in self.rooms.sinks:
             sink.on_event(event, self.state)
-
-    # The loop.
 
     def _drive(self, section: str) -> None:
         steps = self.state.of_section(section)
@@ -232,7 +230,9 @@ class Scheduler:
             # From now on nothing starts, in this section and the next, and what runs is killed.
             self._cleanup_until = now
             self.rooms.executor.kill_all()
-            self._cancel_pending("cancelled")
+            from planrun.engine.stopping import cancel_pending
+
+            cancel_pending(self, "cancelled")
         while self._waiting and self._waiting[0][0] <= now:
             self._queue.put_back(pop(self._waiting)[1])
 
@@ -284,8 +284,15 @@ class Scheduler:
                 self._emit(ev.StepHeld(at=self._clock.stamp(), step=held, lock=locks, message=told))
             if name is None:
                 return
-            self._launch(self.state.steps[name].step)
+            step = self.state.steps[name].step
+            if step.cache is None or self.rooms.cache is None or not self._is_restored(step):
+                self._launch(step)
             self._look()
+
+    def _is_restored(self, step: Step) -> bool:
+        from planrun.engine.restoring import restored  # few steps are cached
+
+        return restored(self, step)
 
     def _launch(self, step: Step) -> None:
         attempt = len(self.state.steps[step.id].attempts) + 1
@@ -363,7 +370,9 @@ class Scheduler:
             fail_fast(self, step)
         aborts = self.state.steps[step.id].on_failure == "abort" and step.section == "steps"
         if aborts and self.state.ending is None:
-            self._stop_all("abort", "cancelled", step=step.id)
+            from planrun.engine.stopping import stop_all
+
+            stop_all(self, "abort", "cancelled", step=step.id)
 
     def _move(self, name: str, status: str, reason: str, message: str = "") -> None:
         self._emit(
@@ -374,18 +383,6 @@ class Scheduler:
     def _settle(self, name: str) -> None:
         self._queue.settle(name)
         self._frontier.settle(name)
-
-    # Ending early: what happens then is in a module of its own, which few runs load.
-
-    def _stop_all(self, why: str, reason: Literal["cancelled", "timeout"], step: str = "") -> None:
-        from planrun.engine.stopping import stop_all
-
-        stop_all(self, why, reason, step)
-
-    def _cancel_pending(self, reason: str) -> None:
-        from planrun.engine.stopping import cancel_pending
-
-        cancel_pending(self, reason)
 
     def _give_up(self, lost: RecordsLost) -> None:
         give_up(self, lost)

@@ -26,6 +26,7 @@ from planrun.model.events import (
     StepHeld,
     StepMoved,
     StepOpened,
+    StepRestored,
 )
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout, look_of, style, vendor
@@ -152,7 +153,7 @@ class Console:
     def _note(self, event: Event, state: RunState) -> None:
         if isinstance(event, AttemptStarted):
             self._tally.start(event.step, self._clock())
-        elif isinstance(event, AttemptEnded | StepMoved):
+        elif isinstance(event, AttemptEnded | StepMoved | StepRestored):
             self._moved(event, state)
         elif isinstance(event, StepHeld) and not self.look.quiet:
             self._say(f"{self._icon('waiting')} {line(f'{event.step}: {event.message}')}\n")
@@ -225,7 +226,7 @@ class Console:
                 self._tally.add(name)
         self._steps, self._labels = state.steps, facts.labels(state)
 
-    def _moved(self, event: AttemptEnded | StepMoved, state: RunState) -> None:
+    def _moved(self, event: AttemptEnded | StepMoved | StepRestored, state: RunState) -> None:
         step = state.steps[event.step]
         if step.ended:
             self._ended(step, state)

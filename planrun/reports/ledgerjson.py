@@ -191,7 +191,7 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
         f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
         f'"depends_on":[{depends_on}],"replaces":{replaces},"outputs":{outputs},'
         f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
-        f'"attempts":[{attempts}],{_membership(step)}}}'
+        f'{_cache(state) if step.cache else ""}"attempts":[{attempts}],{_membership(step)}}}'
     )
 
 
@@ -206,6 +206,21 @@ def _membership(step: Step) -> str:
         "item": step.item[0] if step.item else None,
     }
     return dumps(fields)[1:-1]
+
+
+def _cache(state: StepState) -> str:
+    """What became of an earlier result of a cached step."""
+    found: dict[str, Any] = {}
+    if state.restored is not None:
+        found = {
+            "used": True,
+            "key": state.restored.key,
+            "run": state.restored.source,
+            "files": state.restored.files,
+        }
+    elif state.tries and state.tries[0].ended and state.tries[0].ended.cache:
+        found = {"used": False, **state.tries[-1].ended.cache} if state.tries[-1].ended else {}
+    return f'"cache":{dumps(found or None)},'
 
 
 def _attempt(attempt: AttemptState) -> str:

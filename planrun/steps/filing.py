@@ -129,10 +129,11 @@ def digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return what lists have in common exactly when the steps made the same files, however these came to be."""
     from planrun.sha256 import sha256
 
+    nothing = sha256().hexdigest()  # of what is not listed, where that is about other files
     told = [
         f"{row.get('path', '')}\0{row['sha256']}\n"
         for row in rows
-        if row["op"] in (*MADE, "more") and row.get("key") != "writes"
+        if row["op"] in (*MADE, "more") and row.get("key") != "writes" and row["sha256"] != nothing
     ]
     return str(sha256("".join(told).encode("utf-8", "surrogatepass")).hexdigest())
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from planrun.model.plan import Step
+    from planrun.model.plan import Step, Text
     from planrun.model.state import RunState
     from planrun.ports import Masks
     from planrun.steps.copies import Copying
@@ -184,6 +184,33 @@ class Steps:
         except EvaluationError:
             return {}
         return self.veiled(step, Recipe(argv=(), env=env, workdir="")).env
+
+    def content(self, step: Step, state: RunState) -> tuple[str, dict[str, str]]:
+        """Return the fingerprint of a step and the variables that the plan adds, the same in every run.
+
+        Raises EvaluationError.
+        """
+        scope = self._timeless(step, state)
+        recipe = render_step(step, state.plan, scope, self.place.shell)
+        copying = self._copying(step, recipe)
+        if copying and copying.refusal:
+            raise EvaluationError(copying.refusal)
+        veiled = self._veiled(step, recipe)
+        return veiled.fingerprint() + (copying.part if copying else ""), veiled.env
+
+    def text(self, step: Step, state: RunState, text: Text) -> str:
+        """Return a text of a step with its values, without those of secrets; raises EvaluationError."""
+        from planrun.expressions.render import render_text
+
+        found = render_text(text, self._timeless(step, state))
+        return self.place.masks.mask_text(found) if self.place.masks else found
+
+    def _timeless(self, step: Step, state: RunState) -> dict[str, Any]:
+        """The scope of a step in which its private folder has the same name in every run."""
+        scope = self.scope(state, step)
+        if step.needs_dir:
+            scope["step"] = {"dir": "<step.dir>"}
+        return scope
 
     def opening(self, group: Step, state: RunState) -> dict[str, Any]:
         """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""

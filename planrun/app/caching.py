@@ -1,0 +1,267 @@
+"""Results of steps that are used again: looked for before a step starts, kept when it completed, and why not."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import EvaluationError
+from planrun.model.record import Record
+from planrun.reports.facts import NO_RESULT
+from planrun.sha256 import sha256
+from planrun.source.cache import folder
+from planrun.steps.filing import listing
+from planrun.steps.keys import changed, difference, key_of, key_parts
+from planrun.store.entries import Damaged, Entry, Kept, Store
+from planrun.store.placing import is_sound, place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from planrun.app.settings import Settings
+    from planrun.clock import SystemClock
+    from planrun.model.job import Outcome
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+    from planrun.steps.files import Seen
+    from planrun.steps.filing import After, Before
+    from planrun.steps.keys import Parts
+    from planrun.steps.runner import Steps
+
+GONE = "its earlier result is no longer in the store"
+
+
+class Due(Record):
+    """A step that was looked for and is about to start: its key, and why it runs."""
+
+    key: str
+    why: str
+
+
+def own_store() -> Store | None:
+    """Return this user's store; None where the environment names no folder for caches."""
+    plans = folder()
+    return Store(os.path.join(os.path.dirname(plans), "store")) if plans else None
+
+
+def cache_of(steps: Steps, settings: Settings, clock: SystemClock) -> StepCache:
+    """Return the cache of a run: this user's store, and then the one that the caller names."""
+    own = own_store()
+    shared = Store(os.path.abspath(settings.cache_store), shared=True) if settings.cache_store else None
+    return StepCache(steps, [store for store in (own, shared) if store], clock, used=settings.cache)
+
+
+def max_size() -> int:
+    """Return how many bytes this user's store may hold: PLANRUN_CACHE_MAX_SIZE, else 2 GiB."""
+    from planrun.store.pruning import MAX_SIZE, as_bytes
+
+    return as_bytes(os.environ.get("PLANRUN_CACHE_MAX_SIZE", "")) or MAX_SIZE
+
+
+class StepCache:
+    """The results of one run's cached steps; the stores are asked in their order, and all of them keep what is new."""
+
+    def __init__(self, steps: Steps, stores: Sequence[Store], clock: SystemClock, *, used: bool) -> None:
+        self._steps = steps
+        self._stores = tuple(stores)
+        self._clock = clock
+        self._used = used  # False: nothing is used again, and everything is kept
+        self._due: dict[str, Due] = {}
+        self.has_kept = False
+        steps.filing.on_end = self._keep
+
+    def find(self, step: Step, state: RunState) -> dict[str, Any] | None:
+        """Put an earlier result of a step into place; returns the fields of StepRestored, None when there is none."""
+        try:
+            known = self._steps.filing.look(step, self._steps.scope(state, step))
+            parts = key_parts(self._steps, step, state, known)
+        except EvaluationError:  # whoever prepares the step will say so
+            return None
+        key = key_of(parts)
+        why = self._refusal(step, state)
+        if not why:
+            try:
+                entry, why = self._look_up(step, key, state, parts)
+                if entry is not None:
+                    files = self._placed(entry, known)
+                    self._remember(state, step, parts)
+                    return {"key": key, "source": entry.run, "outputs": entry.outputs, "files": files}
+            except Damaged as damage:
+                why = f"in the store {damage}"
+                for store in self._stores:
+                    store.drop(key)
+            except OSError as error:
+                why = f"its files cannot be put back: {error.strerror}"
+        self._remember(state, step, parts)
+        self._due[step.id] = Due(key=key, why=why)
+        return None
+
+    def _refusal(self, step: Step, state: RunState) -> str:
+        if not self._used:
+            return "--no-cache"
+        asked = state.resumed[-1].retry if state.resumed else ()
+        return "somebody asked for it" if step.id in asked else ""
+
+    def _look_up(self, step: Step, key: str, state: RunState, parts: Parts) -> tuple[Entry | None, str]:
+        damage: Damaged | None = None
+        for store in self._stores:
+            try:
+                entry = store.read(key)
+            except Damaged as error:
+                damage = error
+                continue
+            if entry is not None:
+                self._check(step, entry)
+                store.used(key)
+                return entry, ""
+        if damage:
+            raise damage
+        last = self._stores[0].recall(self._name(state, step)) if self._stores else None
+        return None, NO_RESULT if last is None else difference(last, parts) or GONE
+
+    def _check(self, step: Step, entry: Entry) -> None:
+        """Raise Damaged for an entry that no run of this step can have made."""
+        from planrun.values import check_value
+
+        if entry.outputs.keys() != step.outputs.keys():
+            raise Damaged("the entry has other outputs")
+        if any(check_value(schema, entry.outputs[name]) for name, schema in step.outputs.items()):
+            raise Damaged("an output has another type")
+
+    def _placed(self, entry: Entry, known: Before) -> tuple[dict[str, Any], ...]:
+        """Have every file of an entry be where it was; returns the rows for the record."""
+        for each in entry.files:
+            if not is_sound(each.path) or not known.produces.takes(each.path):
+                raise Damaged("the entry names a file that the step does not make")
+        missing = [each for each in entry.files if not _is_there(known.made.get(each.path), each)]
+        if missing:
+            workspace = self._steps.place.workspace
+            place(missing, self._stores, workspace, os.path.join(workspace, ".planrun", "restoring"))
+        gone = {each.path for each in missing}
+        rows = [
+            {
+                "path": each.path,
+                "op": "restored" if each.path in gone else "unchanged",
+                "sha256": each.sha256,
+                "bytes": each.bytes,
+            }
+            for each in entry.files
+        ]
+        return listing(rows)
+
+    def _name(self, state: RunState, step: Step) -> str:
+        named = f"{state.plan.name}\0{step.id}"
+        return str(sha256(named.encode("utf-8", "surrogatepass")).hexdigest())
+
+    def _remember(self, state: RunState, step: Step, parts: Parts) -> None:
+        if self._stores:
+            self._stores[0].remember(self._name(state, step), parts)
+
+    def tidy(self) -> None:
+        """Take out of this user's store what is too much, when something was added."""
+        if not self.has_kept or not self._stores or self._stores[0].shared:
+            return
+        from planrun.store.pruning import prune, size
+
+        most = max_size()
+        if size(self._stores[0]) > most:
+            prune(self._stores[0], most)
+
+    # What is kept.
+
+    def _keep(self, step: Step, known: Before, found: After, outcome: Outcome) -> Outcome:
+        due = self._due.pop(step.id, None)
+        if step.cache is None:
+            return outcome
+        if due is None:  # a later attempt
+            because = "it was tried more than once"
+            told: dict[str, Any] = {"kept": False, "because": because}
+            return outcome.but(cache=told) if outcome.status == "completed" else outcome
+        told = {"key": due.key, "why": due.why}
+        if outcome.status == "completed":
+            because = self._kept(step, due.key, known, found, outcome)
+            told |= {"kept": not because, **({"because": because} if because else {})}
+        return outcome.but(cache=told)
+
+    def _kept(self, step: Step, key: str, known: Before, found: After, outcome: Outcome) -> str:
+        """Keep a result; returns why that was not possible."""
+        try:
+            other = next(iter(changed(known.read, self._steps.filing.again(known))), "")
+        except EvaluationError as error:
+            return str(error)
+        if other:
+            return f"input {other} changed while it ran"
+        masks = self._steps.place.masks
+        entry = Entry(
+            key=key,
+            run=self._steps.place.run,
+            step=step.id,
+            at=self._clock.stamp(),
+            seconds=round(outcome.duration, 3),
+            outputs=masks.mask_value(outcome.outputs) if masks else outcome.outputs,
+            files=tuple([_kept(path, seen) for path, seen in found.made.items()]),
+        )
+        if masks and (path := self._with_secret(found.made)):
+            return f"a value of a secret stands in {path}"
+        results = [self._write(store, entry) for store in self._stores]
+        self.has_kept = self.has_kept or any(results)
+        return "" if any(results) else "the store cannot be written"
+
+    def _write(self, store: Store, entry: Entry) -> bool:
+        if not _made(store) or not store.is_ours():
+            return False
+        workspace = self._steps.place.workspace
+        return all(_add(store, workspace, each) for each in entry.files) and store.write(entry)
+
+    def _with_secret(self, made: Mapping[str, Seen]) -> str:
+        """Return a file in which a value of a secret stands, "" when none does: such bytes stay out of the store."""
+        masks = self._steps.place.masks
+        assert masks is not None
+        for path, seen in made.items():
+            if seen.link:
+                continue
+            stream, plain, masked = masks.stream(), sha256(), sha256()
+            with open(os.path.join(self._steps.place.workspace, path), "rb") as file:
+                while block := file.read(1 << 20):
+                    plain.update(block)
+                    masked.update(stream.feed(block))
+            masked.update(stream.finish())
+            if plain.digest() != masked.digest():
+                return path
+        return ""
+
+
+def _made(store: Store) -> bool:
+    try:
+        os.makedirs(store.path, 0o777 if store.shared else 0o700, exist_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def _is_there(seen: Seen | None, kept: Kept) -> bool:
+    same = (kept.sha256, kept.link, bool(kept.mode & 0o100))
+    return seen is not None and seen.same == same
+
+
+def _kept(path: str, seen: Seen) -> Kept:
+    link = {"link": True} if seen.link else {}
+    return Kept(path=path, sha256=seen.sha256, bytes=seen.bytes, mode=seen.mode, **link)
+
+
+def _add(store: Store, workspace: str, file: Kept) -> bool:
+    path = os.path.join(workspace, file.path)
+    try:
+        if file.link:
+            source, target = os.pipe()
+            os.write(target, os.fsencode(os.readlink(path)))
+            os.close(target)
+        else:
+            source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return store.add(source, file.sha256, file.bytes)
+    finally:
+        os.close(source)

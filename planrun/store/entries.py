@@ -1,0 +1,243 @@
+"""A folder of results: `entries/` by key, `blobs/` by the sha256 of their bytes, `last/` for explanations.
+
+Several processes, on several machines, may use it at the same time: what is in it is written under another name, and
+renamed when it is whole. Whoever reads checks hashes, so that half of a file, another one or an altered one is no
+result: it is taken away, and the step runs. Whatever else is wrong with the folder, there is no result in it either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from stat import S_ISREG, S_IWGRP, S_IWOTH  # os has loaded it already
+
+from planrun.model.record import Record
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+ENTRIES, BLOBS, LAST = "entries", "blobs", "last"
+MAX_ENTRY = 64 << 20  # bytes of one entry: it names each file with some 150
+CHUNK = 1 << 20
+_FORM = b"planrun result 1 "
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Kept(Record):
+    """One file of a result; `mode` are its rights, `link`: its bytes are where a symbolic link points."""
+
+    path: str
+    sha256: str
+    bytes: int
+    mode: int
+    link: bool = False
+
+
+class Entry(Record):
+    """A result: the run and step that it is of, when it ended, its seconds, its outputs and its files."""
+
+    key: str
+    run: str
+    step: str
+    at: str
+    seconds: float
+    outputs: dict[str, Any]
+    files: tuple[Kept, ...]
+
+
+class Damaged(Exception):
+    """Something in the store is not what was put there; the message says what."""
+
+
+class Store:
+    """A folder of results; `shared`: others may write it, too, and decide about its rights."""
+
+    def __init__(self, path: str, *, shared: bool = False) -> None:
+        self.path = path
+        self.shared = shared
+        self._count = 0
+
+    def is_ours(self) -> bool:
+        """Say whether results may be taken from it: nobody else may write one's own store."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return False
+        return self.shared or (status.st_uid == os.geteuid() and not status.st_mode & (S_IWGRP | S_IWOTH))
+
+    def read(self, key: str) -> Entry | None:
+        """Return the entry of a key; None when there is none. Raises Damaged, when it is not whole."""
+        path = self._path(ENTRIES, key)
+        data = _read(path, MAX_ENTRY)
+        if data is None or not self.is_ours():
+            return None
+        head, _, rest = data.partition(b"\n")
+        entry = _entry(rest) if head == _FORM + sha256(rest).hexdigest().encode() else None
+        if entry is None or entry.key != key:
+            _remove(path)
+            raise Damaged("the entry is damaged")
+        return entry
+
+    def used(self, key: str) -> None:
+        """Take note that an entry was used: what was not for longest goes first."""
+        try:
+            os.utime(self._path(ENTRIES, key))
+        except OSError:
+            return
+
+    def drop(self, key: str) -> None:
+        """Remove an entry."""
+        _remove(self._path(ENTRIES, key))
+
+    def write(self, entry: Entry) -> bool:
+        """Keep an entry whose bytes are there; says whether that was possible."""
+        fields = {**vars(entry), "files": [vars(each) for each in entry.files]}
+        data = json.dumps(fields).encode() + b"\n"
+        if len(data) > MAX_ENTRY:
+            return False
+        return self._publish(ENTRIES, entry.key, [_FORM + sha256(data).hexdigest().encode() + b"\n", data])
+
+    def has(self, digest: str, size: int) -> bool:
+        """Say whether there are bytes of this hash, as far as their number tells; who reads them checks."""
+        try:
+            return os.lstat(self._path(BLOBS, digest)).st_size == size
+        except OSError:
+            return False
+
+    def add(self, source: int, digest: str, size: int) -> bool:
+        """Keep the bytes of an open file; False when that was not possible, or when they are not those of the hash."""
+        if self.has(digest, size):
+            return True
+        try:
+            draft, fd = self._draft(BLOBS, digest)
+        except OSError:
+            return False
+        try:
+            right = copy(source, fd) == digest
+            os.close(fd)
+            if right:
+                os.rename(draft, self._path(BLOBS, digest))
+                return True
+        except OSError:
+            right = False
+        _remove(draft)
+        return False
+
+    def fetch(self, digest: str, target: int) -> bool:
+        """Write the bytes of a hash into an open file; False when there are none. Raises Damaged, OSError."""
+        path = self._path(BLOBS, digest)
+        try:
+            fd = os.open(path, _READ)
+        except OSError:
+            return False
+        try:
+            if S_ISREG(os.fstat(fd).st_mode) and copy(fd, target) == digest:
+                return True
+        finally:
+            os.close(fd)
+        _remove(path)
+        raise Damaged("bytes of a file are damaged")
+
+    def remember(self, name: str, parts: Sequence[tuple[str, str]]) -> None:
+        """Keep what a step depended on when it was looked at last, to be compared with the next time."""
+        self._publish(LAST, name, [json.dumps(list(parts)).encode()])
+
+    def recall(self, name: str) -> list[tuple[str, str]] | None:
+        """Return what a step depended on the last time; None when that is not known."""
+        data = _read(self._path(LAST, name), MAX_ENTRY)
+        try:
+            return [(str(part), str(value)) for part, value in json.loads(data or b"null")]
+        except (ValueError, TypeError):
+            return None
+
+    def _path(self, kind: str, name: str) -> str:
+        return f"{self.path}/{kind}/{name[:2]}/{name}"
+
+    def _draft(self, kind: str, name: str) -> tuple[str, int]:
+        """Return the name of a new file beside its place, and the open file."""
+        self._count += 1
+        place = self._path(kind, name)
+        draft = f"{place}.{os.uname().nodename[:40]}.{os.getpid()}.{self._count}.part"
+        try:
+            return draft, os.open(draft, _NEW, 0o666 if self.shared else 0o600)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(place), 0o777 if self.shared else 0o700, exist_ok=True)
+        except FileExistsError:  # of a process that was killed and had the same id
+            _remove(draft)
+        return draft, os.open(draft, _NEW, 0o666 if self.shared else 0o600)
+
+    def _publish(self, kind: str, name: str, parts: Sequence[bytes]) -> bool:
+        try:
+            draft, fd = self._draft(kind, name)
+            try:
+                for part in parts:
+                    _write(fd, part)
+            except OSError:
+                _remove(draft)
+                return False
+            finally:
+                os.close(fd)
+            os.rename(draft, self._path(kind, name))
+        except OSError:
+            return False
+        return True
+
+
+def _entry(data: bytes) -> Entry | None:
+    """Return what an entry says, None when it is none."""
+    try:
+        found = json.loads(data)
+        files = tuple([Kept(**row) for row in found.pop("files")])
+        entry = Entry(files=files, **found)
+        kinds = {(type(each.path), type(each.mode), type(each.sha256), type(each.bytes)) for each in files}
+        sound = kinds <= {(str, int, str, int)} and type(found["outputs"]) is dict
+        return entry if sound and entry.key and entry.run else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def copy(source: int, target: int) -> str:
+    """Copy what is left to read of a file and return the sha256 of that; raises OSError."""
+    import hashlib  # several times as fast as what starts faster
+
+    found = hashlib.sha256()
+    while block := os.read(source, CHUNK):
+        found.update(block)
+        _write(target, block)
+    return found.hexdigest()
+
+
+def _write(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _read(path: str, most: int) -> bytes | None:
+    try:
+        fd = os.open(path, _READ)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(fd)
+        if not S_ISREG(status.st_mode) or status.st_size > most:
+            return None
+        data = b""
+        while block := os.read(fd, CHUNK):
+            data += block
+        return data
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
