@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 
         def close(self) -> None:
             """Take everything back."""
+
     class Cache(Protocol):
         """Earlier results of steps."""
 

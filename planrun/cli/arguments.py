@@ -239,20 +239,13 @@ EXPAND = Option(
     help="Have a model make abstract steps concrete before anything starts; see llm_auto_approve.",
 )
 CACHE = Option(
-    flags=("--no-cache",),
-    name="no_cache",
-    kind="flag",
-    help="Run every step, whatever was kept of it; use no compiled plan.",
+    flags=("--no-cache",), name="no_cache", kind="flag", help="Run every step; use no compiled plan."
 )
-CACHE_STORE = Option(
-    flags=("--cache-store",),
-    name="cache_store",
-    kind="text",
-    metavar="DIR",
-    help="A folder of results of steps that others use, too; besides this user's own.",
+STORE = Option(
+    flags=("--cache-store",), name="cache_store", kind="text", metavar="DIR", help="Results others use, too."
 )
 ASKING = (EXPAND, *MODEL_OPTIONS)
-EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *ASKING, *RUNNING, CACHE, CACHE_STORE)
+EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *ASKING, *RUNNING, CACHE, STORE)
 REVISING = (
     # Variables of their own: those of `execute` are often set for a whole job.
     Option(
@@ -268,18 +261,9 @@ REVISING = (
         scope="RESUME",
     ),
 )
-RESUME = (
-    *REVISING,
-    *ANSWERING,
-    *APPROVING,
-    APPROVAL,
-    LOCKED.but(scope="RESUME"),
-    *ASKING,
-    *RUNNING,
-    CACHE,
-    CACHE_STORE,
-)
-RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *RUNNING, CACHE, CACHE_STORE)
+AGAIN = (*RUNNING, CACHE, STORE)
+RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN)
+RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN)
 
 
 def parse(

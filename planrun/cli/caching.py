@@ -36,6 +36,12 @@ def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) 
     prune    take out what was not used for longest, until no more than --max-size is left
     clear    take out everything
     verify   read everything; what is damaged is taken out, and the exit code is 1
+
+    \b
+    Examples:
+      planrun cache
+      planrun cache list --json
+      planrun cache prune --max-size 500M
     """
     found = _store(store)
     if max_size is not None and verb != "prune":

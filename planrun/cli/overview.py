@@ -75,6 +75,7 @@ Runs:
   explain RUN STEP    why a step ran, failed or did not run
   replay RUN          play it again from its records, or what if
   verify RUN          whether the ledger of a run is as it was written
+  cache [VERB]        what is kept of cached steps, and taking it away
 
 Shell:
   completion SHELL    print the completion script for bash, zsh or fish

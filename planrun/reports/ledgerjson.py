@@ -191,7 +191,7 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
         f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
         f'"depends_on":[{depends_on}],"replaces":{replaces},"outputs":{outputs},'
         f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
-        f'{_cache(state) if step.cache else ""}"attempts":[{attempts}],{_membership(step)}}}'
+        f'"cache":{_cache(state) if step.cache else "null"},"attempts":[{attempts}],{_membership(step)}}}'
     )
 
 
@@ -220,7 +220,7 @@ def _cache(state: StepState) -> str:
         }
     elif state.tries and state.tries[0].ended and state.tries[0].ended.cache:
         found = {"used": False, **state.tries[-1].ended.cache} if state.tries[-1].ended else {}
-    return f'"cache":{dumps(found or None)},'
+    return dumps(found or None)
 
 
 def _attempt(attempt: AttemptState) -> str:

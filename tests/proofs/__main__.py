@@ -6,6 +6,7 @@ import sys
 
 from tests.proofs import (
     budgets,
+    cached,
     calls,
     ending,
     environment,
@@ -32,6 +33,7 @@ from tests.proofs import (
 
 PROOFS = {
     "budgets": budgets.main,
+    "cache": cached.main,
     "calls": calls.main,
     "ending": ending.main,
     "environment": environment.main,

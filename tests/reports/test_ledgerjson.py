@@ -99,6 +99,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "gates": [],
         "approvals": [],
         "usage": NONE,
+        "cache": None,
         "llm": None,
         "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},
     }

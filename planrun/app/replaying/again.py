@@ -142,6 +142,7 @@ def _loop(state: RunState, player: Player, locks: Holding, options: Options) -> 
         holds=player.holds,
         chance=player.chance,
         locks=locks,
+        cache=player,
     )
     if "policy" not in state.options:
         return Scheduler(state, rooms, options)

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from planrun.model.plan import Retry
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
-_SAME = ("reason", "exit_code", "log_bytes", "outputs", "checks", "notes", "files", "tools", "resources")
+_SAME = (
+    "reason",
+    "exit_code",
+    "log_bytes",
+    "outputs",
+    "checks",
+    "notes",
+    "files",
+    "cache",
+    "tools",
+    "resources",
+)
 
 
 def outcome_of(ended: ev.AttemptEnded, rundir: str, log: str) -> Outcome:

@@ -226,6 +226,15 @@ class Player:
         step = self._state.steps[ended.step]
         return chance_of(step.step.retries, len(step.tries), ended.delay)
 
+    # The cache.
+
+    def find(self, step: Step, _state: RunState) -> dict[str, Any] | None:
+        """Return the earlier result that was used again, where the score says so next."""
+        event = self._score.next
+        if not isinstance(event, ev.StepRestored) or event.step != step.id:
+            return None
+        return {name: value for name, value in vars(event).items() if name not in ("at", "step")}
+
     # The step runner.
 
     def prepare(self, step: Step, attempt: int, _state: RunState) -> Prepared:

@@ -1,0 +1,240 @@
+"""Earlier results of steps that are used again, in runs with real processes and real stores."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planrun
+from planrun.app.caching import own_store
+from planrun.model.state import RunState
+from planrun.source.load import load_bytes
+from planrun.store.entries import Store
+from planrun.store.pruning import clear, prune, rows, size, verify
+
+PLAN = """version: 1
+params: {word: {type: string, default: one}}
+steps:
+  - id: make
+    run: cat src/* > out.txt; echo "$WORD" >> out.txt; echo size=$(wc -c < out.txt) >> "$PLANRUN_OUTPUT"; echo x >> ran
+    env: {WORD: "${{ params.word }}"}
+    outputs: {size: integer}
+    inputs: src
+    produces: out.txt
+    cache: true
+  - id: use
+    depends_on: [make]
+    run: mkdir -p deep/er; cp out.txt deep/er/copy; chmod +x deep/er/copy; ln -sf copy deep/er/link; echo y >> ran
+    produces: deep
+    cache: true
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace and a store of their own."""
+    (tmp_path / "w" / "src").mkdir(parents=True)
+    (tmp_path / "w" / "src" / "a").write_text("a\n")
+    monkeypatch.chdir(tmp_path / "w")
+    monkeypatch.setenv("PLANRUN_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def run(text: str = PLAN, params: dict[str, Any] | None = None, **options: Any) -> RunState:
+    """Execute a plan and return how it ended."""
+    plan = load_bytes(text.encode(), "plan.yml", cache=False)
+    return planrun.execute(plan, params=params, **options)
+
+
+def reasons(state: RunState) -> dict[str, str]:
+    """Return the reason with which each step ended."""
+    return {name: step.reason for name, step in state.steps.items()}
+
+
+def why(state: RunState, step: str) -> str:
+    """Return why a step ran."""
+    ended = state.steps[step].attempts[-1].ended
+    assert ended is not None
+    return str(ended.cache.get("why"))
+
+
+def ran() -> str:
+    """Return which steps really ran so far, a letter each."""
+    return Path("ran").read_text().replace("\n", "")
+
+
+def test_the_second_run_runs_nothing() -> None:
+    """Results are used again with outputs and files, and the processes did not run."""
+    first, second = run(), run()
+    assert reasons(second) == {"make": "cached", "use": "cached"}
+    assert second.steps["make"].outputs == first.steps["make"].outputs == {"size": 6}
+    assert not second.steps["make"].attempts
+    assert ran() == "xy"
+
+
+def test_times_count_for_nothing() -> None:
+    """Other times of inputs and produced files change nothing; content does, as old as it may look."""
+    run()
+    for name in ("src/a", "out.txt"):
+        os.utime(name, (1, 1))
+    assert reasons(run())["make"] == "cached"
+    stamp = Path("src/a").stat()
+    Path("src/a").write_text("b\n")
+    os.utime("src/a", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert reasons(run())["make"] == "ran"
+
+
+def test_what_is_missing_is_put_back() -> None:
+    """Files that are gone or altered come back with content, rights and links, and the step does not run."""
+    run()
+    Path("out.txt").write_text("altered")
+    shutil.rmtree("deep")
+    assert reasons(run()) == {"make": "cached", "use": "cached"}
+    assert Path("out.txt").read_text() == "a\none\n"
+    assert os.access("deep/er/copy", os.X_OK)
+    assert os.readlink("deep/er/link") == "copy"
+    assert ran() == "xy"
+
+
+@pytest.mark.parametrize(
+    ("change", "params", "told"),
+    [
+        (lambda: Path("src/a").write_text("b\n"), {}, "input src/a changed"),
+        (lambda: Path("src/b").write_text("b\n"), {}, "input src/b is new"),
+        (lambda: Path("src/a").chmod(0o755), {}, "input src/a changed"),
+        (lambda: None, {"word": "two"}, "env WORD changed"),
+        (lambda: None, {"plan": PLAN.replace("echo x", "echo z")}, "its command changed"),
+        (lambda: None, {"plan": PLAN.replace("cache: true\n  -", "cache: {key: v2}\n  -")}, "key is new"),
+        (lambda: None, {"plan": PLAN.replace("size: integer", "size: number")}, "its output size changed"),
+    ],
+)
+def test_the_first_difference_is_named(change: Any, params: dict[str, str], told: str) -> None:
+    """Each part of the key has the step run again, and is what it is said to run because of."""
+    run()
+    change()
+    text = params.pop("plan", PLAN)
+    state = run(text, params)
+    assert state.steps["make"].reason == "ran"
+    assert told in why(state, "make") or told.split(" is ", maxsplit=1)[0] in why(state, "make")
+    assert reasons(run(text, params))["make"] == "cached"
+
+
+def test_only_what_depends_on_a_change_runs() -> None:
+    """A change upstream that comes to the same files and outputs changes nothing downstream."""
+    run()
+    state = run(PLAN.replace("echo x", "echo w"))
+    assert reasons(state) == {"make": "ran", "use": "cached"}
+    state = run(params={"word": "three"})
+    assert reasons(state) == {"make": "ran", "use": "ran"}
+    assert why(state, "use").startswith("upstream output size of make")
+
+
+def test_what_must_not_be_kept_is_not() -> None:
+    """Failed and flaky attempts, and those whose inputs changed meanwhile, leave no result."""
+    text = "version: 1\nsteps: [{{id: a, run: {}, retries: 1, inputs: src, cache: true}}]\n"
+    flaky = text.format("'test -e seen || { touch seen; exit 1; }'")
+    assert reasons(run(flaky))["a"] == "flaky"
+    assert reasons(run(flaky))["a"] == "ran"
+    moving = text.format("'date +%N > src/a'")
+    state = run(moving)
+    ended = state.steps["a"].attempts[-1].ended
+    assert ended is not None
+    assert ended.cache["because"] == "input src/a changed while it ran"
+
+
+def test_no_cache_runs_and_keeps() -> None:
+    """With --no-cache every step runs, and what it leaves is used by the next run."""
+    run()
+    assert reasons(run(cache=False)) == {"make": "ran", "use": "ran"}
+    assert reasons(run()) == {"make": "cached", "use": "cached"}
+
+
+def test_a_shared_store_serves_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody with another workspace and a store of his own gets the results of the shared one."""
+    shared = str(tmp_path / "shared")
+    run(cache_store=shared)
+    monkeypatch.setenv("PLANRUN_CACHE_DIR", str(tmp_path / "other"))
+    shutil.copytree("src", tmp_path / "w2" / "src")
+    monkeypatch.chdir(tmp_path / "w2")
+    assert reasons(run(cache_store=shared)) == {"make": "cached", "use": "cached"}
+    assert Path("deep/er/link").read_text() == "a\none\n"
+    assert not Path("ran").exists()
+
+
+def test_secrets_stay_out_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No value of a secret is in the store: outputs are masked, and a file that holds one is not kept."""
+    monkeypatch.setenv("API_TOKEN", "correct-horse-battery")
+    text = (
+        "version: 1\nsecrets: [API_TOKEN]\nsteps:\n"
+        "  - {id: a, run: 'echo t=$API_TOKEN >> $PLANRUN_OUTPUT', outputs: {t: string}, secrets: [API_TOKEN],"
+        " inputs: src, cache: true}\n"
+        "  - {id: b, run: 'echo $API_TOKEN > out', produces: out, secrets: [API_TOKEN], inputs: src, cache: true}\n"
+    )
+    run(text)
+    state = run(text)
+    assert reasons(state) == {"a": "cached", "b": "ran"}
+    assert "correct-horse" not in str(state.steps["a"].outputs)
+    for folder, _, names in os.walk(tmp_path / "cache"):
+        for name in names:
+            assert b"correct-horse" not in (Path(folder) / name).read_bytes()
+
+
+def test_the_store_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not used for longest goes first, at the end of a run that added something."""
+    store = own_store()
+    assert store is not None
+    monkeypatch.setenv("PLANRUN_CACHE_MAX_SIZE", "6000")
+    text = (
+        "version: 1\nsteps: [{id: a, run: 'head -c 4000 src/a > o', inputs: src, produces: o, cache: true}]\n"
+    )
+    for letter in "abc":
+        Path("src/a").write_text(letter * 5000)
+        run(text)
+    assert len(rows(store)) == 1
+    assert size(store) == 4000
+    assert prune(store, 0).entries == 1
+    assert clear(store).entries == 0
+
+
+def test_only_ones_own_folder_is_believed(tmp_path: Path) -> None:
+    """Nothing is taken from a store of one's own that others can write."""
+    run()
+    (tmp_path / "cache" / "store").chmod(0o777)
+    assert reasons(run()) == {"make": "ran", "use": "ran"}
+
+
+def test_damage_is_found_and_goes_away() -> None:
+    """Damaged entries and bytes are named by `verify`, taken out, and steps run."""
+    run()
+    store = own_store()
+    assert store is not None
+    for kind in ("entries", "blobs"):
+        for path in (Path(store.path) / kind).glob("*/*"):
+            path.chmod(0o600)
+            path.write_bytes(path.read_bytes()[:-1] + b"!")
+    Path("out.txt").unlink()
+    assert reasons(run())["make"] == "ran"
+    sound, damaged = verify(Store(store.path))
+    assert sound
+    assert reasons(run()) == {"make": "cached", "use": "cached"}
+    assert not verify(store)[1]
+    assert isinstance(damaged, list)
+
+
+def test_a_forged_entry_reaches_no_other_file() -> None:
+    """An entry that names files outside of `produces`, or outside of the workspace, is none."""
+    run()
+    store = own_store()
+    assert store is not None
+    for row in rows(store):
+        for path in ("../evil", "/tmp/evil", "src/evil", ".git/config"):
+            files = tuple([each.but(path=path) for each in row.entry.files])
+            assert store.write(row.entry.but(files=files))
+            Path("out.txt").unlink(missing_ok=True)
+            state = run()
+            assert "cached" not in reasons(state).values() or not Path("src/evil").exists()
+    assert not Path("../evil").exists()
+    assert not Path("src/evil").exists()
