@@ -48,6 +48,7 @@ class Filing:
         self._hidden = hidden
         self._looked: dict[str, Before] = {}  # of steps that are about to start
         self._begun: dict[str, Before] = {}
+        self._ended: dict[str, tuple[Before, After]] = {}  # of those that may still have to prove what they did
         self.on_end: Callable[[Step, Before, After, Outcome], Outcome] | None = (
             None  # for results to be used again
         )
@@ -79,7 +80,13 @@ class Filing:
             outcome = outcome.but(status="failed", reason="outputs", message=found.problem)
         if found.listed:
             outcome = outcome.but(files=found.listed)
-        return self.on_end(step, known, found, outcome) if self.on_end else outcome
+        self._ended[step.id] = known, found
+        return outcome
+
+    def settled(self, step: Step, outcome: Outcome) -> Outcome:
+        """Keep what is to be used again, once nothing more has to hold of an attempt; returns its outcome with that."""
+        seen = self._ended.pop(step.id, None)
+        return self.on_end(step, *seen, outcome) if seen and self.on_end else outcome
 
 
 def before(step: Step, scope: dict[str, Any], root: str, hidden: Sequence[str]) -> Before:

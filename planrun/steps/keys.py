@@ -6,6 +6,7 @@ import os
 
 from planrun.model.jsontext import dumps
 from planrun.sha256 import sha256
+from planrun.source.canonical import plain
 from planrun.steps.filing import digest
 from planrun.steps.render import brief, parts_of
 
@@ -39,6 +40,8 @@ def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts
         parts.append(("secrets", ", ".join(sorted(step.secrets))))
     if step.cache and step.cache.key:
         parts.append(("key", brief(steps.text(step, state, step.cache.key))))
+    if step.expect or step.verify:
+        parts.append(("proofs", brief((plain(step.expect), plain(step.verify), sorted(state.params.items())))))
     parts += [(f"output {name}", brief(dumps(schema))) for name, schema in sorted(step.outputs.items())]
     parts += [(f"produces {text}", "") for text in sorted(known.produces.texts)]
     parts += [(f"input {path}", _told(seen.same)) for path, seen in known.read.items()]
@@ -110,6 +113,7 @@ _WORDS = {
     "workdir": "its folder changed",
     "secrets": "the secrets it lists changed",
     "key": "its `cache.key` changed",
+    "proofs": "what it has to prove changed",
     "image": "its image changed",
 }
 

@@ -192,10 +192,10 @@ class Steps:
         """
         scope = self._timeless(step, state)
         recipe = render_step(step, state.plan, scope, self.place.shell)
-        copying = self._copying(step, recipe)
+        copying = self.copying(step, recipe)
         if copying and copying.refusal:
             raise EvaluationError(copying.refusal)
-        veiled = self._veiled(step, recipe)
+        veiled = self.veiled(step, recipe)
         return veiled.fingerprint() + (copying.part if copying else ""), veiled.env
 
     def text(self, step: Step, state: RunState, text: Text) -> str:
@@ -247,6 +247,8 @@ class Steps:
             concluded = self._filing.ended(step, concluded)
         if step.expect or step.verify:
             concluded = self._with_proofs().conclude(step, job, concluded)
+        if self._filing and isinstance(concluded, Outcome):
+            concluded = self._filing.settled(step, concluded)
         if not job.part:
             self._tidy(step, job, concluded)
         return concluded

@@ -99,7 +99,6 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "gates": [],
         "approvals": [],
         "usage": NONE,
-        "cache": None,
         "llm": None,
         "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},
     }
@@ -125,6 +124,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "outputs": {},
         "estimated_tokens": 0,
         "usage": NONE,
+        "cache": None,
     }
     assert attempt == {
         "n": 1,
