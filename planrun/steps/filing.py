@@ -48,7 +48,9 @@ class Filing:
         self._hidden = hidden
         self._looked: dict[str, Before] = {}  # of steps that are about to start
         self._begun: dict[str, Before] = {}
-        self._ended: dict[str, tuple[Before, After]] = {}  # of those that may still have to prove what they did
+        self._ended: dict[
+            str, tuple[Before, After]
+        ] = {}  # of those that may still have to prove what they did
         self.on_end: Callable[[Step, Before, After, Outcome], Outcome] | None = (
             None  # for results to be used again
         )

@@ -41,7 +41,9 @@ def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts
     if step.cache and step.cache.key:
         parts.append(("key", brief(steps.text(step, state, step.cache.key))))
     if step.expect or step.verify:
-        parts.append(("proofs", brief((plain(step.expect), plain(step.verify), sorted(state.params.items())))))
+        parts.append(
+            ("proofs", brief((plain(step.expect), plain(step.verify), sorted(state.params.items()))))
+        )
     parts += [(f"output {name}", brief(dumps(schema))) for name, schema in sorted(step.outputs.items())]
     parts += [(f"produces {text}", "") for text in sorted(known.produces.texts)]
     parts += [(f"input {path}", _told(seen.same)) for path, seen in known.read.items()]

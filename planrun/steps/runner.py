@@ -247,7 +247,7 @@ class Steps:
             concluded = self._filing.ended(step, concluded)
         if step.expect or step.verify:
             concluded = self._with_proofs().conclude(step, job, concluded)
-        if self._filing and isinstance(concluded, Outcome):
+        if self._filing and not (job.following and concluded.status == "completed"):
             concluded = self._filing.settled(step, concluded)
         if not job.part:
             self._tidy(step, job, concluded)

@@ -238,3 +238,16 @@ def test_a_forged_entry_reaches_no_other_file() -> None:
             assert "cached" not in reasons(state).values() or not Path("src/evil").exists()
     assert not Path("../evil").exists()
     assert not Path("src/evil").exists()
+
+
+def test_what_was_not_proven_is_not_kept() -> None:
+    """A result is kept once `expect` and `verify` hold; until then the step runs again."""
+    text = (
+        "version: 1\nsteps: [{id: a, run: 'cp src/a o', inputs: src, produces: o, cache: true,"
+        " expect: [{files_exist: [o]}], verify: test -e allowed}]\n"
+    )
+    assert reasons(run(text))["a"] == "verify"
+    assert run(text).steps["a"].status == "failed"
+    Path("allowed").touch()
+    assert reasons(run(text))["a"] == "ran"
+    assert reasons(run(text))["a"] == "cached"
