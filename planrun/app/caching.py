@@ -6,7 +6,7 @@ import os
 
 from planrun.errors import EvaluationError
 from planrun.model.record import Record
-from planrun.reports.facts import NO_RESULT
+from planrun.reports.reuse import NO_RESULT
 from planrun.sha256 import sha256
 from planrun.source.cache import folder
 from planrun.steps.filing import listing

@@ -11,23 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from planrun.model.events import (
-    AttemptEnded,
-    AttemptStarted,
-    BudgetCrossed,
-    GateAnswered,
-    GateOpened,
-    ModelAnswered,
-    PlanMoved,
-    PlanningEnded,
-    PlanningStarted,
-    RunEnded,
-    RunEnding,
-    StepHeld,
-    StepMoved,
-    StepOpened,
-    StepRestored,
-)
+from planrun.model import events as ev
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout, look_of, style, vendor
 from planrun.reports.clean import line
@@ -114,7 +98,7 @@ class Console:
         """Take note of an event that `state` holds already; what it has to say is written by `tick`."""
         if not self._broken:
             try:
-                if isinstance(event, StepOpened):
+                if isinstance(event, ev.StepOpened):
                     self._grown(state)
                 self._note(event, state)
             except Exception as error:  # noqa: BLE001 - what is shown of a run must not decide about it
@@ -151,23 +135,23 @@ class Console:
     # What there is to say.
 
     def _note(self, event: Event, state: RunState) -> None:
-        if isinstance(event, AttemptStarted):
+        if isinstance(event, ev.AttemptStarted):
             self._tally.start(event.step, self._clock())
-        elif isinstance(event, AttemptEnded | StepMoved | StepRestored):
+        elif isinstance(event, ev.AttemptEnded | ev.StepMoved | ev.StepRestored):
             self._moved(event, state)
-        elif isinstance(event, StepHeld) and not self.look.quiet:
+        elif isinstance(event, ev.StepHeld) and not self.look.quiet:
             self._say(f"{self._icon('waiting')} {line(f'{event.step}: {event.message}')}\n")
-        elif isinstance(event, PlanMoved | RunEnded):
+        elif isinstance(event, ev.PlanMoved | ev.RunEnded):
             if event.status == "executing":
                 self._open(state)
-            elif event.status == "paused" or isinstance(event, RunEnded):
+            elif event.status == "paused" or isinstance(event, ev.RunEnded):
                 self._end(state)
-        elif isinstance(event, GateOpened | GateAnswered):
+        elif isinstance(event, ev.GateOpened | ev.GateAnswered):
             self._at_gate(event, state)
-        elif isinstance(event, RunEnding):
+        elif isinstance(event, ev.RunEnding):
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
-        elif isinstance(event, PlanningStarted | ModelAnswered | BudgetCrossed | PlanningEnded):
+        elif isinstance(event, ev.PlanningStarted | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded):
             self._planned(event, state)
 
     def _open(self, state: RunState) -> None:
@@ -193,10 +177,10 @@ class Console:
             if withheld and not state.resumed:  # said already
                 self._say(f"  kept from the steps, by inherit_env: safe: {facts.names(withheld)}\n")
 
-    def _at_gate(self, event: GateOpened | GateAnswered, state: RunState) -> None:
+    def _at_gate(self, event: ev.GateOpened | ev.GateAnswered, state: RunState) -> None:
         from planrun.reports import gates  # few runs come to one
 
-        if isinstance(event, GateAnswered):
+        if isinstance(event, ev.GateAnswered):
             self._asked.pop(event.step, None)
             icon = "cancelled" if event.answer == "rejected" else "completed"
             told = f"{gates.name_of(event)}: {gates.answer(event)}"
@@ -210,7 +194,9 @@ class Console:
             self._say(f"{self._icon(icon)} {told}\n")
 
     def _planned(
-        self, event: PlanningStarted | ModelAnswered | BudgetCrossed | PlanningEnded, state: RunState
+        self,
+        event: ev.PlanningStarted | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded,
+        state: RunState,
     ) -> None:
         from planrun.reports import planning  # few runs ask a model
 
@@ -226,11 +212,11 @@ class Console:
                 self._tally.add(name)
         self._steps, self._labels = state.steps, facts.labels(state)
 
-    def _moved(self, event: AttemptEnded | StepMoved | StepRestored, state: RunState) -> None:
+    def _moved(self, event: ev.AttemptEnded | ev.StepMoved | ev.StepRestored, state: RunState) -> None:
         step = state.steps[event.step]
         if step.ended:
             self._ended(step, state)
-        elif isinstance(event, AttemptEnded):
+        elif isinstance(event, ev.AttemptEnded):
             self._repeated(event)
 
     def _ended(self, step: StepState, state: RunState) -> None:
@@ -287,7 +273,7 @@ class Console:
             return "\n".join(rows)
         return "\n".join([f"… the end of {self._path(log)}", *rows[-TAIL_LINES:]])
 
-    def _repeated(self, event: AttemptEnded) -> None:
+    def _repeated(self, event: ev.AttemptEnded) -> None:
         if not self.look.quiet:
             why = facts.attempt_sentence(event)
             delay = f", next in {facts.seconds(event.delay)}" if event.delay else ""

@@ -64,7 +64,6 @@ _SENTENCES = {
     "records": "the records could not be written",
 }
 _SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 15: "SIGTERM"}  # the same numbers on every system
-NO_RESULT = "there is no earlier result"
 _NAMED = 8  # of many names the first ones
 
 
@@ -301,29 +300,17 @@ def tokens_of(step: StepState) -> int:
 def details(step: StepState) -> str:
     """What stands in brackets behind a step: `12.3s, 1.2K tokens`, `failed: timeout`, `skipped: empty`."""
     if step.status == "completed":
-        spent = seconds(duration(step)) if step.reason != "cached" else reused(step)
-        if step.step.cache is not None and (why := uncached(step)):
-            spent += f", ran: {why}"
+        spent = seconds(duration(step))
+        if step.step.cache is not None:
+            from planrun.reports.reuse import spent_or_reused  # few steps are cached
+
+            spent = spent_or_reused(step, spent)
         used = tokens_of(step)
         spent += f", {tokens(used)}" if used else ""
         return spent + (", flaky" if len(step.attempts) > 1 and step.flaky else "")
     # What blocked a step is the first thing to ask.
     why = line(step.message, 100) if step.status == "blocked" and step.message else cause(step)
     return f"{step.status}: {why}" if why and why != step.status else step.status
-
-
-def reused(step: StepState) -> str:
-    """Whose result a cached step has: `cached, of run 20260131-093000-1f2e3d`."""
-    source = step.restored.source if step.restored else ""
-    return f"cached, of run {line(source)}" if source else "cached"
-
-
-def uncached(step: StepState) -> str:
-    """Why no earlier result of a cached step was used, in one clean line; "" where nobody looked, or there was none."""
-    tries = step.tries
-    found = tries[0].ended.cache if tries and tries[0].ended else {}
-    why = line(str(found.get("why", "")))
-    return "" if why == NO_RESULT else why
 
 
 def classified(error: dict[str, str] | None) -> bool:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 
+from planrun.errors import EvaluationError
+from planrun.expressions.render import render_text
 from planrun.model.jsontext import dumps
 from planrun.sha256 import sha256
-from planrun.source.canonical import plain
 from planrun.steps.filing import digest
-from planrun.steps.render import brief, parts_of
+from planrun.steps.render import brief, parts_of, render_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from planrun.model.plan import Step
+    from planrun.model.plan import Step, Text
     from planrun.model.state import RunState
     from planrun.steps.filing import Before
     from planrun.steps.runner import Steps
@@ -31,7 +32,7 @@ def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts
 
     Names: algorithm, platform, then as in `difference`. Raises EvaluationError.
     """
-    print_, added = steps.content(step, state)
+    print_, added = content(steps, step, state)
     machine = os.uname()
     parts = [("algorithm", ALGORITHM), ("platform", f"{machine.sysname} {machine.machine}".lower())]
     parts += [(name, value) for name, value in parts_of(print_).items() if name != "env"]
@@ -39,11 +40,7 @@ def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts
     if step.secrets:
         parts.append(("secrets", ", ".join(sorted(step.secrets))))
     if step.cache and step.cache.key:
-        parts.append(("key", brief(steps.text(step, state, step.cache.key))))
-    if step.expect or step.verify:
-        parts.append(
-            ("proofs", brief((plain(step.expect), plain(step.verify), sorted(state.params.items()))))
-        )
+        parts.append(("key", brief(_text(steps, step, state, step.cache.key))))
     parts += [(f"output {name}", brief(dumps(schema))) for name, schema in sorted(step.outputs.items())]
     parts += [(f"produces {text}", "") for text in sorted(known.produces.texts)]
     parts += [(f"input {path}", _told(seen.same)) for path, seen in known.read.items()]
@@ -55,6 +52,37 @@ def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts
         if rows := made_by(state, other):
             parts.append((f"files of {other}", digest(rows)))
     return parts
+
+
+def content(steps: Steps, step: Step, state: RunState) -> tuple[str, dict[str, str]]:
+    """Return the fingerprint of a step and the variables that the plan adds, the same in every run.
+
+    Raises EvaluationError.
+    """
+    scope = _timeless(steps, step, state)
+    recipe = render_step(step, steps.layers(step, state, scope), scope, steps.place.shell)
+    copying = steps.copying(step, recipe)
+    if copying and copying.refusal:
+        raise EvaluationError(copying.refusal)
+    veiled = steps.veiled(step, recipe)
+    found = veiled.fingerprint() + (copying.part if copying else "")
+    if step.expect or step.verify:
+        found += steps.proofs().part(step, state, scope)
+    return found, veiled.env
+
+
+def _text(steps: Steps, step: Step, state: RunState, text: Text) -> str:
+    """Return a text of a step with its values, without those of secrets; raises EvaluationError."""
+    found = render_text(text, _timeless(steps, step, state))
+    return steps.place.masks.mask_text(found) if steps.place.masks else found
+
+
+def _timeless(steps: Steps, step: Step, state: RunState) -> dict[str, Any]:
+    """The scope of a step in which its private folder has the same name in every run."""
+    scope = steps.scope(state, step)
+    if step.needs_dir:
+        scope["step"] = {"dir": "<step.dir>"}
+    return scope
 
 
 def _told(same: tuple[str, bool, bool]) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from planrun.model.plan import Step, Text
+    from planrun.model.plan import Step
     from planrun.model.state import RunState
     from planrun.ports import Masks
     from planrun.steps.copies import Copying
@@ -122,7 +122,7 @@ class Steps:
             job = job.but(scripts=copying.scripts)
         prepared = Prepared(fingerprint=fingerprint, job=job)
         if step.expect or step.verify:
-            return self._with_proofs().prepare(step, state, scope, prepared)
+            return self.proofs().prepare(step, state, scope, prepared)
         return prepared
 
     def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
@@ -169,7 +169,7 @@ class Steps:
             copying = self.copying(step, recipe)
             found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
             if step.expect or step.verify:
-                found += self._with_proofs().part(step, state, scope)
+                found += self.proofs().part(step, state, scope)
             return found
         except EvaluationError:
             return ""
@@ -184,33 +184,6 @@ class Steps:
         except EvaluationError:
             return {}
         return self.veiled(step, Recipe(argv=(), env=env, workdir="")).env
-
-    def content(self, step: Step, state: RunState) -> tuple[str, dict[str, str]]:
-        """Return the fingerprint of a step and the variables that the plan adds, the same in every run.
-
-        Raises EvaluationError.
-        """
-        scope = self._timeless(step, state)
-        recipe = render_step(step, state.plan, scope, self.place.shell)
-        copying = self.copying(step, recipe)
-        if copying and copying.refusal:
-            raise EvaluationError(copying.refusal)
-        veiled = self.veiled(step, recipe)
-        return veiled.fingerprint() + (copying.part if copying else ""), veiled.env
-
-    def text(self, step: Step, state: RunState, text: Text) -> str:
-        """Return a text of a step with its values, without those of secrets; raises EvaluationError."""
-        from planrun.expressions.render import render_text
-
-        found = render_text(text, self._timeless(step, state))
-        return self.place.masks.mask_text(found) if self.place.masks else found
-
-    def _timeless(self, step: Step, state: RunState) -> dict[str, Any]:
-        """The scope of a step in which its private folder has the same name in every run."""
-        scope = self.scope(state, step)
-        if step.needs_dir:
-            scope["step"] = {"dir": "<step.dir>"}
-        return scope
 
     def opening(self, group: Step, state: RunState) -> dict[str, Any]:
         """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""
@@ -246,14 +219,15 @@ class Steps:
         if self._filing and not job.part:
             concluded = self._filing.ended(step, concluded)
         if step.expect or step.verify:
-            concluded = self._with_proofs().conclude(step, job, concluded)
+            concluded = self.proofs().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
             concluded = self._filing.settled(step, concluded)
         if not job.part:
             self._tidy(step, job, concluded)
         return concluded
 
-    def _with_proofs(self) -> Proofs:
+    def proofs(self) -> Proofs:
+        """What the steps have to prove, each in its way."""
         if self._proofs is None:
             from planrun.steps.proving import Proofs  # few steps have any
 
