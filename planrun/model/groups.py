@@ -54,6 +54,8 @@ def unfold(plan: Plan, group: Step, items: Sequence[Mapping[str, Any]]) -> Plan:
     assert isinstance(group.action, Group)
     assert group.action.template is not None
     made = [member(group, group.action.template, item) for item in items]
+    if group.id in group.action.template.conflicts:  # its members change the same files
+        made = [_beside_none(each, group, made) for each in made]
     opened = group.but(action=group.action.but(members=tuple([each.id for each in made])))
     steps: list[Step] = []
     for step in plan.steps:
@@ -62,6 +64,12 @@ def unfold(plan: Plan, group: Step, items: Sequence[Mapping[str, Any]]) -> Plan:
         elif step.group != group.id:
             steps.append(step)
     return plan.but(steps=tuple(steps))
+
+
+def _beside_none(step: Step, group: Step, made: Sequence[Step]) -> Step:
+    """Return a member that runs beside no other one: what stands for its group stands for those."""
+    others = [name for name in step.conflicts if name != group.id]
+    return step.but(conflicts=(*others, *[each.id for each in made if each.id != step.id]))
 
 
 def unrolled(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:

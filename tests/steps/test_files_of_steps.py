@@ -94,6 +94,23 @@ def test_nobody_leaves_the_workspace(tmp_path: Path) -> None:
     assert seen["link"].link
 
 
+@pytest.mark.shows("X-03")
+@pytest.mark.parametrize(
+    "among", ["foreach: [1, 2, 3]", 'foreach: "${{ steps.l.outputs.l }}"', "matrix: {a: [1, 2, 3]}"]
+)
+def test_steps_that_change_the_same_files_take_turns(among: str, tmp_path: Path) -> None:
+    """Steps and instances whose `writes` can match the same file never run at the same time; others do not wait."""
+    alone = "mkdir turn; sleep 0.1; rmdir turn"
+    found = run(
+        tmp_path,
+        "  - {id: l, run: \"echo 'l=[1,2,3]' >> $PLANRUN_OUTPUT\", outputs: {l: array}}\n"
+        f"  - {{id: many, {among}, depends_on: [l], run: '{alone}', writes: 'docs/**'}}\n"
+        f"  - {{id: one, depends_on: [l], run: '{alone}', writes: docs/index.md}}\n",
+        jobs=4,
+    )
+    assert {step["status"] for step in found.values()} == {"completed"}
+
+
 def test_of_many_files_the_record_holds_the_first() -> None:
     """More than 1,000 files stand as one entry with their number, and no file can change behind it unseen."""
     rows = [
