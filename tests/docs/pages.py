@@ -2,7 +2,8 @@
 
 A mark is an HTML comment, which no reader sees. `<!-- keys: Step -->` before a table names the part of the schema whose
 keys its first column lists. A block of YAML is a plan, a list of steps or a part of a plan, whatever fits, and is
-checked as such; `<!-- other: … -->` before it says that it is something else.
+checked as such; `<!-- other: … -->` before it says that it is something else. What `<!-- file: … -->` and
+`<!-- session -->` mean stands in `tests.docs.playing`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 class Block(NamedTuple):
-    """A fenced block: its page, the line of its fence, its language, its text and the mark before it."""
+    """A fenced block: its page, the line of its fence, its language, its text, the mark before it, and what about."""
 
     page: str
     line: int
     language: str
     text: str
     mark: str
+    about: str = ""
 
     @property
     def name(self) -> str:
@@ -35,8 +37,8 @@ class Block(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """Return README and every page under docs/."""
-    return [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+    """Return README and every page under docs/, those in folders included."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def text_of(name: str) -> str:
@@ -53,8 +55,9 @@ def blocks(*languages: str) -> list[Block]:
             before = MARK.search(text[: match.start()])
             line = text.count("\n", 0, match.start()) + 1
             name = str(page.relative_to(ROOT))
+            mark, about = (before[1], before[2] or "") if before else ("", "")
             if match[1] in languages:
-                found.append(Block(name, line, match[1], match[2], before[1] if before else ""))
+                found.append(Block(name, line, match[1], match[2], mark, about))
     return found
 
 

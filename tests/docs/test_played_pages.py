@@ -1,0 +1,52 @@
+"""The tutorial and the how-tos show what really happens: every command on them is run, in a fresh folder."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.docs.pages import DOCS
+from tests.docs.playing import play, played, steady
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("page", played(), ids=lambda page: page.stem)
+def test_a_page_shows_what_its_commands_print(
+    page: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """Each session is on the page word for word but for times, ids and hashes."""
+    text = page.read_text("utf-8")
+    folder = tmp_path / page.stem
+    folder.mkdir()
+    now = play(text, folder)
+    assert "internal error" not in now.text
+    assert "Traceback" not in now.text
+    if pytestconfig.getoption("update_goldens"):
+        page.write_text(now.text, "utf-8")
+        return
+    assert steady(now.text) == steady(text)
+
+
+def test_a_page_that_lies_is_told(tmp_path: Path) -> None:
+    """A word that a command does not print, or a wrong exit code, is a difference; another time is none."""
+    text = "<!-- session -->\n```console\n$ echo took 1.5s; exit 3\ntook 0.2s\nexit code 3\n```\n"
+    assert steady(play(text, tmp_path).text) == steady(text)
+    for lie in (text.replace("code 3", "code 4"), text.replace("took 0.2s", "took long")):
+        assert steady(play(lie, tmp_path).text) != steady(lie)
+
+
+def test_the_tutorial_and_each_how_to_are_played() -> None:
+    """No page of these kinds tells of a plan that nothing has run."""
+    pages = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
+    assert [page.name for page in pages if page not in played()] == []
+
+
+def test_the_index_names_every_page() -> None:
+    """docs/README.md leads to each page below docs/."""
+    text = (DOCS / "README.md").read_text("utf-8")
+    listed = set(re.findall(r"\]\(([\w/-]+\.md)\)", text))
+    assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
