@@ -12,11 +12,13 @@ import sys
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.source.file import MAX_BYTES, read_source, too_large
+from planrun.source.included import NotIncluded
 from planrun.source.load import load_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.model.plan import Plan
+    from planrun.source.included import Reader
 
 NOWHERE = os.devnull
 """The name of a plan that is not there, on purpose."""
@@ -65,13 +67,32 @@ def path_of(name: str) -> str:
     return name if is_file(name) else name.partition(":")[2]
 
 
-def _load(data: bytes, path: str, shown: str) -> Plan:
+def _load(data: bytes, path: str, shown: str, read: Reader | None = None) -> Plan:
     """Return the plan in bytes; its problems are told under the name that people wrote."""
     try:
-        return load_bytes(data, path, cache=False)
+        return load_bytes(data, path, cache=False, read=read)
     except InvalidPlan as error:
-        problems = [problem.but(file=shown) for problem in error.problems]
-        raise InvalidPlan(problems, sources={shown: data}) from None
+        problems = [each.but(file=shown) if each.file == path else each for each in error.problems]
+        raise InvalidPlan(problems, sources={**error.sources, shown: data}) from None
+
+
+def _files_of_commit(commit: str, path: str) -> Reader:
+    """Return a reader of the files that a plan of a commit uses: they are of the same commit."""
+    folder = os.path.dirname(path_from_root(path))
+
+    def read(name: str) -> bytes:
+        found = os.path.normpath(os.path.join(folder, name))
+        if found.startswith("../"):
+            raise NotIncluded("it lies outside of the repository")
+        try:
+            data = in_commit(f"{commit}:{found}")[2]
+        except (InvalidInput, InvalidPlan) as error:
+            raise NotIncluded(str(error)) from None
+        if data is None:
+            raise NotIncluded("there is no such file in the commit")
+        return data
+
+    return read
 
 
 def _standard_input() -> bytes:
@@ -88,7 +109,7 @@ def _standard_input() -> bytes:
 
 def _of_commit(name: str) -> Side:
     commit, path, data = in_commit(name)
-    plan = None if data is None else _load(data, path, name)
+    plan = None if data is None else _load(data, path, name, _files_of_commit(commit, path))
     return Side(name=name, path=path, commit=commit, plan=plan)
 
 

@@ -105,7 +105,7 @@ def _is_program(root: str, path: str) -> bool:
 
 def _read(root: str, path: str, step: Step, plan: Plan) -> bytes:
     """Return the bytes of a script; raises _Uncovered, InvalidInput."""
-    where = f'{plan.file}:{step.line}: step "{step.id}" runs {path}'
+    where = f'{plan.file_of(step)}:{step.line}: step "{step.id}" runs {path}'
     real = os.path.realpath(os.path.join(root, path))
     if not real.startswith(root.rstrip("/") + "/"):
         raise InvalidInput(f"{where}, which leads out of the workspace by a symbolic link")

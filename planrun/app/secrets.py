@@ -94,7 +94,14 @@ class Vault(Record):
             "declared": list(plan.secrets),
             "missing": missing,
             "unmasked": list(self.unmasked),
-            "in_plan": [f"{line}:{col} {name}" for line, col, name in self._places(plan.source)],
+            "in_plan": [
+                *[f"{line}:{col} {name}" for line, col, name in self._places(plan.source)],
+                *[
+                    f"{file}:{line}:{col} {name}"
+                    for file, data in plan.files.items()
+                    for line, col, name in self._places(data)
+                ],
+            ],
         }
 
     def _places(self, source: bytes) -> Iterator[tuple[int, int, str]]:

@@ -242,12 +242,14 @@ class Console:
     def _failed(self, step: StepState, state: RunState) -> None:
         name = facts.name(step)
         if not self.look.sections:
-            self._say(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}\n")
+            self._say(f"  {line(state.plan.file_of(step.step))}:{step.step.line}: {facts.sentence(step)}\n")
             return
         self._problems.append(name)
         if len(self._problems) <= MAX_PROBLEMS:
             title = f"{name} {facts.details(step)}"
-            self._say(self.look.sections.problem(_file(state), step.step.line, title, facts.sentence(step)))
+            self._say(
+                self.look.sections.problem(_file(state, step), step.step.line, title, facts.sentence(step))
+            )
 
     def _body(self, step: StepState, *, failed: bool) -> str:
         """What the last attempt printed, as far as it is to be shown; ends with a newline or is empty."""
@@ -376,9 +378,10 @@ def _near(path: str) -> str:
     return line(near if len(near) <= len(whole) else whole)
 
 
-def _file(state: RunState) -> str:
-    """The plan's file for annotations, which count from the root of the checkout."""
-    return line(from_checkout(state.plan.file, os.environ))
+def _file(state: RunState, found: StepState | None = None) -> str:
+    """The file of a step, or the plan's, for annotations, which count from the root of the checkout."""
+    file = state.plan.file_of(found.step) if found else state.plan.file
+    return line(from_checkout(file, os.environ))
 
 
 def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:

@@ -157,12 +157,18 @@ class _Writer:
         ]
         return f"<properties>\n{''.join(rows)}</properties>\n"
 
+    def _file(self, step: StepState) -> str:
+        """The file that a step stands in, as an attribute."""
+        if not step.step.file:
+            return self.file
+        return quoted(from_checkout(self.state.plan.file_of(step.step), os.environ))
+
     def _case(self, step: StepState) -> str:
         head = f'<testcase classname={self.classname} name={quoted(facts.name(step))} time="{facts.duration(step):.3f}"'
         if self.dialect.case_time and (at := facts.started_at(step)):
             head += f' timestamp="{at[:19]}"'
         if self.dialect.places:
-            head += f' file={self.file} line="{step.step.line}"'
+            head += f' file={self._file(step)} line="{step.step.line}"'
         results = self._results(step)
         return f"{head}>\n{results}</testcase>\n" if results else head + "/>\n"
 

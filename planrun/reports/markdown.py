@@ -187,7 +187,7 @@ def _failure(state: RunState, step: StepState) -> str:
         why = "the run does not fail because of it" if own else "by the plan; this run fails all the same"
         rows.append(f"- **Tolerated:** {why}\n")
     if step.step.line:
-        rows.append(f"- **Plan:** {code(f'{state.plan.file}:{step.step.line}')}\n")
+        rows.append(f"- **Plan:** {code(f'{state.plan.file_of(step.step)}:{step.step.line}')}\n")
     for check in last.checks if last else ():
         mark = ICONS["completed"] if check.get("ok") else ICONS["failed"]
         rows.append(

@@ -24,5 +24,8 @@ def warnings(about: Any, file: str) -> Iterator[str]:
             f"{names([line(secret) for secret in unmasked])}"
         )
     for place in about.get("in_plan", ()):
-        where, _, secret = place.partition(" ")
+        where, _, secret = place.rpartition(" ")
+        if where.count(":") > 1:  # in a plan that it uses, as seen from its folder
+            yield f"{line(where)}: a plan that is used holds the value of the secret {line(secret)}"
+            continue
         yield f"{line(file)}:{where}: the plan itself holds the value of the secret {line(secret)}"

@@ -74,7 +74,7 @@ def _failure(state: RunState, rundir: str, step: StepState) -> str:
     """A failure with its place in the plan, its reason and the end of its log."""
     tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
     rows = [f"\n{step_line(step, labels=facts.labels(state))}{tolerated}"]
-    rows.append(f"  {line(state.plan.file)}:{step.step.line}: {facts.sentence(step)}")
+    rows.append(f"  {line(state.plan.file_of(step.step))}:{step.step.line}: {facts.sentence(step)}")
     if step.rule:
         rows.append(f"  denied by {line(step.rule)}")
     last = facts.last(step)

@@ -43,6 +43,12 @@ def take_used(outline: Outline, shelf: Shelf) -> None:
     """Read and check the plans that the steps of a plan use."""
     for draft in outline.drafts:
         node = draft.keys.get("uses")
+        if node is not None:
+            for key in ("matrix", "foreach"):
+                if key in draft.keys:
+                    message = f'step "{draft.id}" uses a plan, and cannot have instances'
+                    hint = "use a matrix inside of that plan, and give it the values by `with`"
+                    outline.report("E284", message, draft.node.key(key), hint)
         if node is not None and node.kind == SCALAR and not outline.is_full:
             draft.used = shelf.take(outline, node)
             for key, hint in _MEANINGLESS.items():

@@ -144,6 +144,12 @@ class Expansion:
 def abstract_steps(plan: Plan, wanted: Sequence[str] = ()) -> list[str]:
     """Return the abstract steps of a plan, those that are `wanted` if any; raises InvalidInput for one that is none."""
     found = [step.id for step in plan.steps if step.kind == "abstract"]
+    for step in plan.steps:
+        if step.kind == "abstract" and step.file:
+            where = f"{plan.file_of(step)}:{step.line}"
+            raise InvalidInput(
+                f'the step "{step.id}" stands in another plan ({where}): expand that one first'
+            )
     known = {step.id for step in plan.steps}
     for name in wanted:
         if name not in known:

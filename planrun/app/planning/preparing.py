@@ -53,9 +53,15 @@ def require_expandable(plan: Plan, settings: Settings) -> None:
             "under --locked nothing but the locked plan runs: `planrun expand` and `planrun lock` come first"
         )
     for step in plan.steps:
+        where = f'{plan.file_of(step)}:{step.line}: step "{step.id}"'
+        if step.kind == "abstract" and step.file:
+            raise InvalidInput(
+                f"{where} stands in a plan that is used, which no model changes during a run: "
+                f"`planrun expand {plan.file_of(step)}` comes first"
+            )
         if step.kind == "abstract" and step.secrets:
             raise InvalidInput(
-                f'{plan.file}:{step.line}: step "{step.id}" gets secrets, and what a model writes gets none unseen: '
+                f"{where} gets secrets, and what a model writes gets none unseen: "
                 f"`planrun expand {plan.file}` writes it for review"
             )
     if why := why_no_model(settings, plan.llm):

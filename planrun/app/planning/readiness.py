@@ -117,7 +117,7 @@ def require_actions(plan: Plan, settings: Settings) -> None:
         require_expandable(plan, settings)
         return
     steps = [step for step in plan.steps if step.kind == "abstract"]
-    named = ", ".join(f'"{step.id}" ({plan.file}:{step.line})' for step in steps[:5])
+    named = ", ".join(f'"{step.id}" ({plan.file_of(step)}:{step.line})' for step in steps[:5])
     more = f" and {len(steps) - 5} more" if len(steps) > 5 else ""
     raise InvalidInput(
         f"the plan has steps without an action: {named}{more}; expand it first: "
