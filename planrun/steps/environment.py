@@ -8,6 +8,13 @@ from stat import S_ISREG  # os has loaded it already
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Step, Text
+    from planrun.model.state import RunState
+
+    # Files and variables, each with the names that their templates read.
+    Layers = tuple[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]], ...]
 
 # What looks like a credential stays with planrun unless a step asks for it by name.
 _ENDINGS = (
@@ -131,3 +138,25 @@ def _unquote(value: str, number: int) -> str:
 def _unescape(text: str) -> str:
     parts = text.split("\\\\")
     return "\\".join(part.replace("\\n", "\n").replace('\\"', '"') for part in parts)
+
+
+def layers_of(step: Step, state: RunState, scope: dict[str, Any], fixed: Mapping[str, Any]) -> Layers:
+    """Return what sets variables for a step: the plan, plans around it that are used, the step itself.
+
+    `scope`: the names that the step reads, `fixed`: those that are the same in the whole run.
+    """
+    plan = state.plan
+    own = (step.env_file, step.env, scope)
+    inside = state.steps[step.undoes].step if step.undoes else step
+    if not inside.group:
+        return ((plan.env_file, plan.env, scope), own)
+    from planrun.model.scopes import plans_around  # few plans have groups
+
+    return (*plans_around(state, inside, fixed), own)
+
+
+def readable(layers: Layers) -> dict[str, str]:
+    """Return the variables that need no rendering; the others cannot be read through `env.`."""
+    return {
+        name: value for _, values, _ in layers for name, value in values.items() if isinstance(value, str)
+    }

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Step, Text
-
-    Layers = tuple[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]], ...]
+    from planrun.steps.environment import Layers
 
 BASH = ("bash", "-euo", "pipefail", "-c")
 SH = ("sh", "-eu", "-c")

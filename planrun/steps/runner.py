@@ -9,6 +9,7 @@ from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Shell, Validate
 from planrun.model.record import Record
+from planrun.steps.environment import layers_of, readable
 from planrun.steps.outputs import PROGRESS, SCRIPT, OutputError, forget_outputs, keep_outputs, read_outputs
 from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, is_literal, render_step
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.ports import Masks
     from planrun.steps.copies import Copying
+    from planrun.steps.environment import Layers
     from planrun.steps.filing import Filing
     from planrun.steps.proving import Proofs
-    from planrun.steps.render import Layers
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
@@ -69,18 +70,8 @@ class Steps:
             if step.needs_dir:
                 values["step"] = {"dir": self._private(step, attempt)}
             if step.env or state.plan.env or step.group:
-                values["env"] = self._variables(step, state)
+                values["env"] = {**self.place.env, **readable(self.layers(step, state, values))}
         return values
-
-    def _variables(self, step: Step, state: RunState) -> dict[str, str]:
-        """Return what `env.` reads in expressions of a step."""
-        found = {**self.place.env, **_texts(state.plan.env)}
-        if step.group:
-            from planrun.model.scopes import plans_around  # few plans have groups
-
-            for _, env, _ in plans_around(state, step, self._fixed):
-                found.update(_texts(env))
-        return {**found, **_texts(step.env)}
 
     def holds(self, step: Step, state: RunState) -> bool:
         """Evaluate the condition of a step; raises EvaluationError."""
@@ -137,14 +128,7 @@ class Steps:
 
     def layers(self, step: Step, state: RunState, scope: dict[str, Any]) -> Layers:
         """Return what sets variables for a step, from the plan inwards; `scope`: the names that it reads itself."""
-        plan = state.plan
-        own = (step.env_file, step.env, scope)
-        inside = state.steps[step.undoes].step if step.undoes else step
-        if not inside.group:
-            return ((plan.env_file, plan.env, scope), own)
-        from planrun.model.scopes import plans_around  # few plans have groups
-
-        return (*plans_around(state, inside, self._fixed), own)
+        return layers_of(step, state, scope, self._fixed)
 
     def copying(self, step: Step, recipe: Recipe) -> Copying | None:
         """Return what a step runs from copies; None when it names no script, as most do."""
@@ -360,11 +344,6 @@ class Steps:
             checks=results,
         )
         return Prepared(fingerprint=self._of_checks(step, added), outcome=outcome)
-
-
-def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """The values of an `env` that need no rendering; the others cannot be read through `env.`."""
-    return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def _tail(path: str) -> str:

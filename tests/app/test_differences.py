@@ -51,8 +51,8 @@ def keys_of(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
 def test_there_is_a_pair_for_every_key() -> None:
     """The tables of these tests have each key of a step, of `defaults` and of a plan that can be used, no key less."""
     # `args` stand beside a tool alone: see tests/tools/test_steps_of_tools.py.
-    # `matrix` and `foreach` become steps of their own: see below.
-    assert live("Step", "id", "args", "matrix", "foreach") <= set(OF_STEP) | set(ACTIONS)
+    # `matrix`, `foreach` and `uses` become steps of their own: see below.
+    assert live("Step", "id", "args", "uses", "with", "matrix", "foreach") <= set(OF_STEP) | set(ACTIONS)
     assert live("Defaults") <= set(DEFAULTS)
     assert live("Plan", "$schema", "version", "steps", "finally", "defaults") <= set(OF_PLAN)
 
@@ -346,3 +346,13 @@ def test_lines_that_are_changed_at_random_are_found_exactly_when_the_digest_move
         assert bool(difference_) == (old.digest != new.digest), "\n".join(lines)
         tried, moved = tried + 1, moved + (old.digest != new.digest)
     assert 50 < moved < 400
+
+
+def test_a_change_in_a_plan_that_is_used_is_told_as_that_of_its_steps() -> None:
+    """The step of the other plan that changed is named by its id here, and nothing else is."""
+    text = b"version: 1\nsteps: [{id: s, uses: sub.yml}]\n"
+    sub = b"version: 1\nsteps: [{id: a, run: echo a}, {id: b, run: echo b}]\n"
+    old = load_bytes(text, "plan.yml", cache=False, read=lambda _: sub)
+    new = load_bytes(text, "plan.yml", cache=False, read=lambda _: sub.replace(b"echo b", b"echo c"))
+    found = compare(old, new, renamed(old, new))
+    assert [(change.kind, change.step.id) for change in found.steps] == [("changed", "s/b")]
