@@ -104,3 +104,50 @@ def test_an_unknown_action_is_refused_until_it_is_given_up(made: Make) -> None:
     found = made(text)
     assert (found.text, codes(found, "refused")) == ("", {"uses:a/b"})
     assert steps_of(made(text, "uses:a/b")) == {"a": {"id": "a", "title": "a", "notes": "uses: a/b@v1\nx: 1"}}
+
+
+SERVED = (
+    JOB
+    + """\
+        services:
+          cache: {image: "memcached:1", ports: [11211/tcp]}
+          cache-tls: {image: "memcached:1", ports: [11211/tcp]}
+        strategy: {matrix: {size: [1, 2]}}
+        steps:
+          - run: prepare
+          - run: check ${{ job.services.cache.ports[11211] }} ${{ job.services.cache-tls.ports['11211'] }}
+"""
+)
+
+
+def test_the_port_of_a_service_is_a_parameter(made: Make) -> None:
+    """Each service has one of its own with the port of its image, and a person is told to say where it answers."""
+    found = made(SERVED)
+    assert found.text, [finding.text for finding in found.findings]
+    params = yaml.safe_load(found.text)["params"]
+    assert {name: fragment["default"] for name, fragment in params.items()} == {
+        "cache_port": 11211,
+        "cache_tls_port": 11211,
+    }
+    assert "check ${{ params.cache_port }} ${{ params.cache_tls_port }}" in found.text
+    assert "service-port" in codes(found, "todo")
+
+
+def test_instances_keep_their_own_way_beside_services(made: Make) -> None:
+    """What reads ports is a script like any other: the steps of the job are one script of each instance."""
+    assert "matrix-chain" not in codes(made(SERVED), "differs")
+
+
+@pytest.mark.parametrize(
+    "path", ["job.services.cache.id", "job.services.other.ports[1]", "job.services.cache.ports[0]"]
+)
+def test_what_else_there_is_of_services_is_refused(made: Make, path: str) -> None:
+    """Containers have no id before they run, and a port is one of a service that the job has."""
+    text = SERVED.replace("run: prepare", f'run: "prepare ${{{{ {path} }}}}"')
+    assert "expression" in codes(made(text), "refused")
+
+
+def test_two_ports_of_a_service_are_two_parameters(made: Make) -> None:
+    """The second one has its number in its name."""
+    found = made(SERVED.replace("run: prepare", "run: prepare ${{ job.services.cache.ports[8080] }}"))
+    assert set(yaml.safe_load(found.text)["params"]) == {"cache_port", "cache_port_11211", "cache_tls_port"}

@@ -21,6 +21,7 @@ from planrun.app.converting.github.spelling import (
     spell,
 )
 from planrun.app.converting.reading import text_of
+from planrun.source.node import MAPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -270,12 +271,31 @@ class PlaceNames:
         return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
 
     def own_job(self, names: tuple[str, ...]) -> Spelled:
-        """Return how the job stands."""
+        """Return how the job stands, or where a service of it listens."""
+        if names[0] == "services":
+            return self._port(names)
         if names != ("status",):
             raise UntranslatableError("expression", f"`job.{'.'.join(names)}`")
         self.asked = True
         failed = self._failed()
         return Spelled(text=f"'failure' if {failed.text} else 'success'", level=CHOICE)
+
+    def _port(self, names: tuple[str, ...]) -> Spelled:
+        """Return the port of the host at which a service answers: a parameter, since nothing here assigns one."""
+        services = self.job.node.get("services")
+        of_services = services.value if services is not None and services.kind == MAPPING else {}
+        fits = len(names) == 4 and names[2] == "ports" and names[1] in of_services
+        if not fits or not names[3].isdecimal() or not 0 < int(names[3]) < 65536:
+            raise UntranslatableError("expression", f"`job.{'.'.join(names)}`")
+        name = re.sub(r"[^A-Za-z0-9_]", "_", f"{names[1]}_port")
+        port = int(names[3])
+        known = self.workflow.plan.params.get(name, {}).get("default", port)
+        if known != port:
+            name = f"{name}_{port}"
+        message = f"nothing assigns ports here: `{names[1]}` has to answer at the port that `--param {name}=…` names"
+        self.workflow.found.todo("service-port", message, self.node)
+        self.workflow.param(name, {"type": "integer", "minimum": 1, "maximum": 65535, "default": port})
+        return Spelled(text=f"params.{name}", kind="number")
 
     def secret(self, names: tuple[str, ...]) -> Spelled:
         """Refuse a secret where none can be."""

@@ -222,6 +222,8 @@ def _index(tree: Tree, names: Names) -> Spelled:
         key = names.path(tree[2][1])
         if key.is_known and isinstance(key.value, str):
             return names.path((*tree[1][1], key.value))
+    if tree[1][0] == "path" and tree[1][1][:2] == ("job", "services") and tree[2][0] == "const":
+        return names.path((*tree[1][1], str(tree[2][1])))  # ports are written as numbers there
     inner = spell(tree[1], names)
     if tree[2][0] == "const" and isinstance(tree[2][1], (int, str)) and tree[2][1] != "*":
         key_text = repr(tree[2][1]) if isinstance(tree[2][1], int) else quoted(tree[2][1])
