@@ -8,7 +8,7 @@ import time
 from planrun.app.explaining import judgement, reasons
 from planrun.app.foresight import foresight
 from planrun.records import history
-from planrun.reports import facts
+from planrun.reports import facts, units
 from planrun.reports.policies import any_gate
 from planrun.reports.progress import progress
 
@@ -40,7 +40,7 @@ def status_of(found: Inspected) -> str:
 def elapsed(found: Inspected) -> float:
     """Return the seconds that a run took so far."""
     if found.going and found.state.started:
-        return max(0.0, time.time() - facts.epoch(found.state.started.at))
+        return max(0.0, time.time() - units.epoch(found.state.started.at))
     return facts.elapsed(found.state)
 
 
@@ -130,7 +130,7 @@ def metrics(found: Inspected) -> Progress:
     """Return the figures of a run as it is now: of one that goes on with what is known of its end."""
     state = found.state
     if not found.going:
-        return progress(state, facts.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
+        return progress(state, units.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
     expected = history.estimates(history.path_of(os.path.dirname(os.path.dirname(found.rundir)), state.plan))
     return progress(state, time.time(), foresight(state, found.rundir, expected))
 

@@ -104,7 +104,7 @@ def _told(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str
     from planrun.app.statistics.figures import ranked, spread
     from planrun.cli.table import table
     from planrun.reports.clean import line
-    from planrun.reports.facts import seconds
+    from planrun.reports.units import seconds
 
     ends = ", ".join(f"{number} {verdict}" for verdict, number in figures.verdicts().items())
     times = "1 run" if len(figures.runs) == 1 else f"{len(figures.runs)} runs"
@@ -132,7 +132,7 @@ def _told(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str
 def _cells(name: str, step: StepFigures, figures: PlanFigures) -> tuple[str, ...]:
     from planrun.app.statistics.figures import spread
     from planrun.reports.clean import line
-    from planrun.reports.facts import seconds
+    from planrun.reports.units import seconds
 
     found = spread(step.seconds)
     took = [seconds(value) for value in (found.median, found.p95, found.most)] if found else ["-"] * 3
@@ -165,7 +165,7 @@ def _worst(figures: PlanFigures) -> Iterator[str]:
 
 def _path(path: Example | None) -> Iterator[str]:
     from planrun.reports.clean import line
-    from planrun.reports.facts import seconds
+    from planrun.reports.units import seconds
 
     if path is None:
         return

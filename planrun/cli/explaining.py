@@ -187,7 +187,8 @@ def _setting(setting: dict[str, Any]) -> str:
 
 
 def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
-    from planrun.reports.facts import classified, seconds
+    from planrun.reports.facts import classified
+    from planrun.reports.units import seconds
 
     if attempts:
         yield "\nAttempts"

@@ -47,7 +47,7 @@ def status(run: str, *, as_json: bool) -> int:
 
 def _panel(found: Inspected) -> Iterator[str]:
     from planrun.app import progress
-    from planrun.reports import facts
+    from planrun.reports import facts, units
     from planrun.reports.clean import line
     from planrun.reports.text import step_line
 
@@ -56,8 +56,8 @@ def _panel(found: Inspected) -> Iterator[str]:
     word = progress.status_of(found).capitalize()
     yield f'Plan v{plan.version}: "{line(plan.title or plan.name)}" [{word}]'
     figures = progress.metrics(found) if found.going else None
-    left = f", about {facts.seconds(figures.eta)} to go" if figures and figures.eta else ""
-    yield f"{progress.bar(state)}  run {found.run}, {facts.seconds(progress.elapsed(found))}{left}"
+    left = f", about {units.seconds(figures.eta)} to go" if figures and figures.eta else ""
+    yield f"{progress.bar(state)}  run {found.run}, {units.seconds(progress.elapsed(found))}{left}"
     if found.reading.condition in ("torn", "altered", "truncated"):
         yield f"the ledger is {found.reading.condition}: {found.reading.detail}"
     if state.planning is not None:
@@ -135,7 +135,7 @@ def runs(limit: int, *, as_json: bool) -> int:
 
 def _run_cells(row: Row) -> tuple[str, ...]:
     from planrun.reports.clean import line
-    from planrun.reports.facts import seconds
+    from planrun.reports.units import seconds
 
     failed = ", ".join(row.failed[:3]) + (f" and {len(row.failed) - 3} more" if len(row.failed) > 3 else "")
     told = "; ".join(filter(None, (failed, _waits(row)))) or row.detail or "-"

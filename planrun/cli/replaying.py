@@ -114,7 +114,7 @@ def _again_data(found: Inspected, again: Again) -> dict[str, Any]:
 def _supposed(found: Inspected, supposed: Supposed) -> Iterator[str]:
     from planrun.cli.table import table
     from planrun.reports.clean import line
-    from planrun.reports.facts import seconds
+    from planrun.reports.units import seconds
 
     rows = [row for row in supposed.rows if row.differs]
     if rows:
@@ -164,7 +164,7 @@ def _would(row: Row) -> str:
 
 
 def _told(status: str, reason: str, took: float) -> str:
-    from planrun.reports.facts import seconds
+    from planrun.reports.units import seconds
 
     why = f" ({reason.replace('_', ' ')})" if reason and reason != "ran" else ""
     return f"{status}{why}" + (f" {seconds(took)}" if took else "")

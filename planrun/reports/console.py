@@ -12,8 +12,8 @@ import os
 import sys
 
 from planrun.model import events as ev
-from planrun.reports import facts
-from planrun.reports.ci import from_checkout, look_of, style, vendor
+from planrun.reports import facts, parting, units
+from planrun.reports.ci import look_of, style
 from planrun.reports.clean import line
 from planrun.reports.facts import ASCII_ICONS, ICONS
 from planrun.reports.policies import in_force
@@ -121,10 +121,12 @@ class Console:
         """
         if not self._broken:
             try:
-                self._take_leave(state, paths, head)
+                for words in parting.words(state, self.look, paths, head):
+                    self._say(words)
+                self._flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
-        _hand_over(state, self.rundir, paths, head)
+        parting.hand_over(state, self.rundir, paths, head)
 
     def _give_up(self, error: Exception) -> None:
         """Say so once and be silent from now on; a screen never raises."""
@@ -248,7 +250,9 @@ class Console:
         if len(self._problems) <= MAX_PROBLEMS:
             title = f"{name} {facts.details(step)}"
             self._say(
-                self.look.sections.problem(_file(state, step), step.step.line, title, facts.sentence(step))
+                self.look.sections.problem(
+                    parting.file_of(state, step), step.step.line, title, facts.sentence(step)
+                )
             )
 
     def _body(self, step: StepState, *, failed: bool) -> str:
@@ -266,7 +270,7 @@ class Console:
         return text if text.endswith("\n") or not text else text + "\n"
 
     def _path(self, log: str) -> str:
-        return _near(os.path.join(self.rundir, log))
+        return parting.near(os.path.join(self.rundir, log))
 
     def _last_lines(self, log: str, tail: str) -> str:
         """The last of the lines in which a log ends; where there are more, the first of them names the file."""
@@ -278,7 +282,7 @@ class Console:
     def _repeated(self, event: ev.AttemptEnded) -> None:
         if not self.look.quiet:
             why = facts.attempt_sentence(event)
-            delay = f", next in {facts.seconds(event.delay)}" if event.delay else ""
+            delay = f", next in {units.seconds(event.delay)}" if event.delay else ""
             self._say(f"{self._icon('waiting')} {line(event.step)}: attempt {event.n} failed: {why}{delay}\n")
 
     def _end(self, state: RunState) -> None:
@@ -286,28 +290,12 @@ class Console:
         more = len(self._problems) - MAX_PROBLEMS
         if more > 0 and self.look.sections:
             names = ", ".join(self._problems[MAX_PROBLEMS:])
-            self._say(self.look.sections.problem(_file(state), 0, f"and {more} more failed", names))
-        spent = facts.seconds(facts.elapsed(state))
+            self._say(self.look.sections.problem(parting.file_of(state), 0, f"and {more} more failed", names))
+        spent = units.seconds(facts.elapsed(state))
         self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}\n")
         objection = facts.objection(state)
         if objection:  # nobody may take what ends with exit code 1 for a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")
-        self._flush()
-
-    def _take_leave(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
-        waits = facts.is_waiting(state)
-        if waits:
-            from planrun.reports import waiting  # as above
-
-            self._say("".join([f"{row}\n" for row in waiting.told(state)]))
-            if self.look.sections:
-                self._say("".join(waiting.notices(state, self.look.sections, _file(state))))
-        if not self.look.quiet:
-            files = ", ".join([os.path.basename(path) for path in paths.values()])
-            reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
-            self._say(f"  {reports}; ledger head {head}\n")
-            if state.started and not waits and state.status in ("failed", "cancelled", "paused"):
-                self._say(f"  {facts.going_on(state)}\n")
         self._flush()
 
     def _icon(self, status: str) -> str:
@@ -347,7 +335,7 @@ class Console:
         for name, began in self._tally.running.items():
             step = self._steps[name]
             waits = ", waits for its next attempt" if step.status == "waiting" else ""
-            shown.append(f"{facts.name(step)} ({facts.age(now - began)}{waits})")
+            shown.append(f"{facts.name(step)} ({units.age(now - began)}{waits})")
         return facts.names([*shown, *self._asked.values()])
 
     def _redraw(self) -> float | None:
@@ -361,42 +349,6 @@ class Console:
         self._screen.write("".join(self._pending), bar)
         self._pending.clear()
         return 1.0 if self._tally.running else None  # the elapsed time goes on counting
-
-
-def _folder(paths: Mapping[str, str]) -> str:
-    """Return the folder of the reports."""
-    folder = os.path.dirname(next(iter(paths.values()), ""))
-    return _near(folder) if folder else "."
-
-
-def _near(path: str) -> str:
-    """Return a path as seen from here, or whole where that is shorter."""
-    try:
-        near, whole = os.path.relpath(path), os.path.abspath(path)
-    except OSError:  # the working directory is gone
-        return line(path)
-    return line(near if len(near) <= len(whole) else whole)
-
-
-def _file(state: RunState, found: StepState | None = None) -> str:
-    """The file of a step, or the plan's, for annotations, which count from the root of the checkout."""
-    file = state.plan.file_of(found.step) if found else state.plan.file
-    return line(from_checkout(file, os.environ))
-
-
-def _hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:
-    """Write step summary and outputs where GitHub, or something that works like it, asks for them."""
-    summary, results = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
-    if vendor(os.environ) not in ("github", "gitea") or not (summary or results):
-        return
-    from planrun.reports import github  # only there
-
-    try:
-        if summary:
-            github.write_summary(state, rundir, summary, head=head)
-    finally:  # a step that reads the outputs has a right to them, whatever became of the summary
-        if results:
-            github.write_outputs(github.outputs(state, paths), results)
 
 
 def _counted(state: RunState) -> list[str]:

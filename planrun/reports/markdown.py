@@ -5,7 +5,7 @@ Failures come first, then the graph, then every step. With a budget what does no
 
 from __future__ import annotations
 
-from planrun.reports import facts
+from planrun.reports import facts, units
 from planrun.reports.facts import ICONS
 from planrun.reports.mdtext import code, fence, inline
 from planrun.reports.policies import any_gate, in_force, risk_of, risk_totals, totals_line
@@ -118,7 +118,7 @@ def _summary(state: RunState, head: str) -> str:
     rows = [
         f"# {ICONS.get(status, ICONS['running'])} {_escaped(facts.heading(state))}\n\n## Execution Summary\n\n",
         f"- **Status:** {inline(facts.outcome(state), 1000)}{_ending(state)}\n",
-        f"- **Duration:** {facts.seconds(facts.elapsed(state))}\n",
+        f"- **Duration:** {units.seconds(facts.elapsed(state))}\n",
     ]
     rows += [f"- **{name}:** {count}\n" for name, count in facts.counts(state)]
     started = state.started
@@ -181,7 +181,7 @@ def _failure(state: RunState, step: StepState) -> str:
         rows.append(f"- **Error class:** {inline(error.get('class', ''))}{rule}\n")
     if last and last.exit_code is not None:
         rows.append(f"- **Exit code:** {last.exit_code}\n")
-    rows.append(f"- **Attempts:** {len(step.tries)}, {facts.seconds(facts.duration(step))} in all\n")
+    rows.append(f"- **Attempts:** {len(step.tries)}, {units.seconds(facts.duration(step))} in all\n")
     if state.tolerance(step.step.id):
         own = forgiven(state, step)
         why = "the run does not fail because of it" if own else "by the plan; this run fails all the same"
@@ -210,7 +210,7 @@ def _table_row(step: StepState, spans: dict[str, str]) -> str:
     if len(step.step.edges) > 20:
         needs += f" and {len(step.step.edges) - 20} more"
     tries = len(step.tries)
-    spent = facts.seconds(facts.duration(step)) if tries else ""
+    spent = units.seconds(facts.duration(step)) if tries else ""
     return f"| {spans[step.step.id]} | {_status(step)} | {tries} | {spent} | {needs} | {risk_of(step)} |\n"
 
 

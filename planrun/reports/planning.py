@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.model.events import BudgetCrossed, ModelAnswered, PlanningEnded, PlanningStarted
 from planrun.model.planning import amount
-from planrun.reports import facts
+from planrun.reports import facts, units
 from planrun.reports.clean import line
 from planrun.reports.mdtext import code, inline
 from planrun.reports.usage import amount_of, by_step, limits_of, spent, tokens_in
@@ -30,7 +30,7 @@ def totals_line(state: RunState) -> str:
     calls = len(planning.calls)
     turns = f" of {limits['turns']:g}" if "turns" in limits else ""
     told = [f"{calls}{turns} call{'' if calls == 1 and not turns else 's'}"]
-    told.append(_of(facts.tokens(tokens_in(usage)), facts.tokens(int(limits.get("tokens", 0)))))
+    told.append(_of(units.tokens(tokens_in(usage)), units.tokens(int(limits.get("tokens", 0)))))
     price = dollars(usage["usd"]) if _is_priced(planning) else "at no known price"
     told.append(_of(price, dollars(limits["usd"]) if "usd" in limits else ""))
     unsure = sum(call.answered is None or call.answered.is_estimate for call in planning.calls)
@@ -41,7 +41,7 @@ def totals_line(state: RunState) -> str:
 
 def _of(used: str, limit: str) -> str:
     """Return `5.7K of 7.0K tokens` from two amounts with the same unit."""
-    if not limit or limit == facts.tokens(0):
+    if not limit or limit == units.tokens(0):
         return used
     value, _, unit = used.partition(" ")
     most, _, _ = limit.partition(" ")
@@ -94,7 +94,7 @@ def answer_line(state: RunState, answered: ModelAnswered) -> str:
     purpose = f"{asked.purpose}, " if asked else ""
     reserved = asked.reserved if asked else {}
     model = answered.model or (asked.model if asked else "a model")
-    told = facts.tokens(int(amount(answered, reserved, "tokens")))
+    told = units.tokens(int(amount(answered, reserved, "tokens")))
     if answered.usage.get("usd"):
         told += f", {dollars(answered.usage['usd'])}"
     if answered.is_estimate:
@@ -102,7 +102,7 @@ def answer_line(state: RunState, answered: ModelAnswered) -> str:
     ending = "" if answered.ending == "answered" else f"{answered.ending}: {answered.message}; "
     source = ", replayed" if answered.replayed else ""
     repeats = f", {answered.attempts} attempts" if answered.attempts > 1 else ""
-    took = facts.seconds(answered.duration)
+    took = units.seconds(answered.duration)
     return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{told} in {took}{repeats}")
 
 
@@ -151,7 +151,7 @@ def _row(call: Call) -> str:
     sure = answered is not None and not answered.is_estimate
     used = f"{int(call.used('tokens'))}{'' if sure else ' at most'}"
     reserved = int(asked.reserved.get("tokens", 0))
-    took = facts.seconds(answered.duration) if answered else ""
+    took = units.seconds(answered.duration) if answered else ""
     cells = (
         str(asked.call),
         inline(asked.purpose),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from planrun.model.record import Record
-from planrun.reports.facts import duration, epoch, status_of
+from planrun.reports.facts import duration, status_of
+from planrun.reports.units import epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

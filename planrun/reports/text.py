@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.reports import facts, logs
+from planrun.reports import facts, logs, units
 from planrun.reports.clean import line
 from planrun.reports.facts import ICONS
 from planrun.reports.policies import any_gate, in_force, risk_totals, totals_line
@@ -52,7 +52,7 @@ def _summary(state: RunState) -> str:
     rows = [
         "\nExecution Summary",
         f"  Status:   {facts.outcome(state)} ({_end(state)})",
-        f"  Duration: {facts.seconds(facts.elapsed(state))}",
+        f"  Duration: {units.seconds(facts.elapsed(state))}",
         f"  Steps:    {counts}",
         f"  Run:      {line(state.started.run) if state.started else ''}",
         f"  Plan:     {line(state.plan.file)}, digest {state.plan.digest[:12]}",

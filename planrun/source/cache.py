@@ -29,6 +29,7 @@ _MODE = 0o600
 # What decides what a file is compiled to.
 _COMPILERS = (
     "source/bounds",
+    "source/checks",
     "source/compile",
     "source/conflicts",
     "source/document",

@@ -7,7 +7,6 @@ import os
 from planrun.model.plan import (
     DEFAULT_TIMEOUT,
     Abstract,
-    Check,
     Edge,
     Exec,
     Param,
@@ -22,9 +21,8 @@ from planrun.source.canonical import digest
 from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
-from planrun.source.places import LIST_CHECKS
 from planrun.source.risks import Risks
-from planrun.source.shape import as_bool, as_duration, as_int, to_data
+from planrun.source.shape import as_bool, as_duration, as_int
 from planrun.source.validate import Checked, shell_words
 
 TYPE_CHECKING = False
@@ -334,34 +332,15 @@ class Compiler:
                 fields["outputs"] = self.outputs[fields["id"]]
         elif "validate" in keys:
             fields["kind"] = "validate"
-            checks = [
-                self.check(name, node) for item in keys["validate"].value for name, node in members(item)
-            ]
-            fields["action"] = Validate(checks=tuple(checks))
+            from planrun.source.checks import checks_of  # most plans have none
+
+            fields["action"] = Validate(checks=checks_of(self, keys["validate"]))
         elif "ask" in keys or "decide" in keys:
             fields["kind"] = "ask" if "ask" in keys else "decide"
             fields["action"] = self.gates[fields["id"]].record(self.formulas)
         else:
             fields["kind"] = "abstract"
             fields["action"] = Abstract()
-
-    def check(self, kind: str, node: Node) -> Check:
-        """Return one check of a `validate` step."""
-        value: Any
-        if kind in LIST_CHECKS:
-            value = self.words(node)
-            source = ", ".join(item.value for item in entries(node))
-        elif kind == "that":
-            value = self.formulas.tree(node)
-            source = node.value.strip()
-        else:
-            schema = node.value["schema"]
-            source = node.value["file"].value
-            value = {
-                "file": self.formulas.text(node.value["file"]),
-                "schema": to_data(schema) if schema.kind == MAPPING else self.formulas.text(schema),
-            }
-        return Check(kind=kind, value=value, source=source)  # type: ignore[arg-type]  # its shape was checked
 
     def edge(self, on: str, kind: str) -> Edge:
         """Make an edge, and keep it for all that want the same."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planrun.model.plan import Exec, Run
+from planrun.source.checks import checks_of
 from planrun.source.node import SCALAR, SEQUENCE, Node
-from planrun.source.outline import members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def proof_fields(compiler: Compiler, keys: dict[str, Node]) -> dict[str, Any]:
     """Return the fields `expect` and `verify` of a step, as far as it has them."""
     found: dict[str, Any] = {}
     if "expect" in keys:
-        checks = [compiler.check(name, node) for item in keys["expect"].value for name, node in members(item)]
-        found["expect"] = tuple(checks)
+        found["expect"] = checks_of(compiler, keys["expect"])
     if "verify" in keys:
         found["verify"] = tuple([_action(compiler, node) for node in commands(keys["verify"])])
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
@@ -89,7 +88,9 @@ class Steps:
         try:
             self._get_ready(step, scope)
             if isinstance(step.action, Validate):
-                return self._validate(step, state, scope)
+                from planrun.steps.validating import validate  # few steps check things themselves
+
+                return validate(self, step, state, scope)
             if step.kind in ASKING:
                 from planrun.steps.asking import prepare_answer  # only plans with such a step pay for it
 
@@ -144,7 +145,9 @@ class Steps:
         try:
             scope = self.scope(state, step, attempt)
             if isinstance(step.action, Validate):
-                return self._of_checks(step, added_environment(self.layers(step, state, scope)))
+                from planrun.steps.validating import fingerprint_of_checks
+
+                return fingerprint_of_checks(self, step, added_environment(self.layers(step, state, scope)))
             if step.kind in ASKING:
                 from planrun.steps.asking import fingerprint_of
 
@@ -252,7 +255,8 @@ class Steps:
                 f"{' and '.join(missing)} in planrun's environment, and the step lists it as a secret"
             )
 
-    def _secrets(self, step: Step) -> dict[str, str]:
+    def secrets(self, step: Step) -> dict[str, str]:
+        """Return the values of the secrets that a step lists."""
         return {name: self.place.secrets[name] for name in step.secrets}
 
     def veiled(self, step: Step, recipe: Recipe) -> Recipe:
@@ -268,19 +272,12 @@ class Steps:
         argv, env, workdir = mask.mask_value((recipe.argv, recipe.env, recipe.workdir))
         return recipe.but(argv=argv, env=env, workdir=workdir)
 
-    def _of_checks(self, step: Step, env: dict[str, str]) -> str:
-        """The fingerprint of a `validate` step; how its checks are laid out does not show in it."""
-        from planrun.source.canonical import plain  # only plans with such a step pay for it
-
-        recipe = Recipe(argv=(repr(plain(step.action)),), env=env, workdir="")
-        return self.veiled(step, recipe).fingerprint("checks")
-
     def _job(self, step: Step, attempt: int, recipe: Recipe) -> Job:
         place, output = self.place, self._output_file(step, attempt)
         env = {
             **place.env,
             **recipe.env,
-            **self._secrets(step),
+            **self.secrets(step),
             "PLANRUN_RUN": place.run,
             "PLANRUN_STEP": step.id,
             "PLANRUN_ATTEMPT": str(attempt),
@@ -324,26 +321,6 @@ class Steps:
 
     def _private(self, step: Step, attempt: int) -> str:
         return f"{self.place.rundir}/work/{step.folder or step.id}/{attempt}"
-
-    def _validate(self, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
-        from planrun.steps.checks import CheckScope, run_checks  # only plans with such a step pay for it
-
-        assert isinstance(step.action, Validate)
-        began = time.monotonic()
-        added = added_environment(self.layers(step, state, scope))
-        env = {**self.place.env, **added, **self._secrets(step)}
-        where = CheckScope(self.place.workspace, env, scope, self.place.masks)
-        results = run_checks(step.action.checks, where)
-        failed = [result for result in results if not result["ok"]]
-        message = "; ".join(f"{result['name']}: {result['message']}" for result in failed)
-        outcome = Outcome(
-            status="failed" if failed else "completed",
-            reason="verify" if failed else "ran",
-            duration=time.monotonic() - began,
-            message=message,
-            checks=results,
-        )
-        return Prepared(fingerprint=self._of_checks(step, added), outcome=outcome)
 
 
 def _tail(path: str) -> str:
