@@ -155,6 +155,9 @@ def run_told(ledger: dict[str, Any], folder: Path) -> Iterator[str]:
     """Tell a run: its verdict, and each step with what its records say beyond `ledger.json`."""
     notes = events(folder / ".planrun" / "runs" / ledger["run_id"] / "ledger.jsonl")
     yield f"{ledger['status']}, verdict {ledger['verdict']}"
+    if ledger["rollback"]["status"] != "none":
+        yield f"rollback {ledger['rollback']['status']}:"
+        yield from (step_told(step, notes.get(step["id"], [])) for step in ledger["rollback"]["steps"])
     assert ledger["summary"]["total"] == sum(step["kind"] != "group" for step in ledger["steps"])
     section = "steps"
     for step in ledger["steps"]:

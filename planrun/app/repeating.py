@@ -41,18 +41,19 @@ _NAMED = 5  # of many names the first ones
 
 def lost_attempts(state: RunState) -> list[str]:
     """Return the steps whose last attempt has no end."""
-    return [name for name, step in state.steps.items() if step.attempts and step.attempts[-1].ended is None]
+    states = [*state.steps.items(), *state.undoing.items()]
+    return [name for name, step in states if step.attempts and step.attempts[-1].ended is None]
 
 
 def given_up(run: str, name: str, at: str) -> ev.StepMoved:
-    """The failure of a step whose lost attempt may have had its effect, because it must not be repeated unasked."""
-    return ev.StepMoved(
-        at=at,
-        step=name,
-        status="failed",
-        reason="lost",
-        message=f"its last attempt has no end and it is not idempotent; `planrun retry {run} {name}` runs it again",
-    )
+    """The failure of a step whose lost attempt may have had its effect, because it must not be repeated unasked.
+
+    `run`: the one in which somebody may ask for it; empty: nobody can.
+    """
+    message = "its last attempt has no end and it is not idempotent"
+    if run:
+        message += f"; `planrun retry {run} {name}` runs it again"
+    return ev.StepMoved(at=at, step=name, status="failed", reason="lost", message=message)
 
 
 def refusal(found: StepState) -> str:
@@ -209,6 +210,8 @@ class Repetition:
         """Why a step without an end runs again; what is paused goes on with its next attempt instead."""
         if found.step.id in self._lost:
             return "lost"
+        if found.undone:
+            return "it was undone" if found.undone == "completed" else "undoing it was begun"
         return "interrupted" if found.status in ("pending", "running", "waiting") else ""
 
     def _unfinished(self, found: StepState) -> str:

@@ -271,7 +271,7 @@ class Course:
         return failures_to_plan(self._before, self._wish.replan, self._session.settings)
 
     def _admission(self, rundir: str) -> Admission | None:
-        before, settings = _policies(self._before), self._session.settings
+        before, settings = policies_of(self._before), self._session.settings
         if not self.failed:
             return admission_of(self.plan, settings, rundir, before)
         from planrun.app.admission import Admission  # what a model writes is always judged
@@ -372,7 +372,7 @@ class Course:
             yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
 
 
-def _policies(state: RunState) -> list[Mapping[str, Any]]:
+def policies_of(state: RunState) -> list[Mapping[str, Any]]:
     """Return what a run recorded of the policies it was under, from its start to its last resumption."""
     return [known["policy"] for known in _options(state) if known.get("policy")]
 

@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "approve": "answering:approve",
     "reject": "answering:reject",
     "decide": "answering:decide",
+    "finalize": "finalizing:finalize",
     "pause": "stopping:pause",
     "cancel": "stopping:cancel",
     "queue": "queueing:queue",

@@ -86,6 +86,12 @@ def _at_rest(found: Inspected) -> Iterator[str]:
     from planrun.reports import facts
 
     state = found.state
+    if not found.going:
+        from planrun.model.undoing import owes
+        from planrun.reports.undoing import debt
+
+        if owes(state):
+            yield f"\n{debt(state)}"
     asked = progress.waiting(found)
     if asked:
         yield "\nwaiting for"

@@ -65,6 +65,7 @@ Runs:
   approve RUN|PLAN    approve what a run waits for, or write an approval
   reject RUN [STEP]   reject it: the run ends with exit code 3
   decide RUN STEP=X   answer what a run asks
+  finalize RUN        undo and clean up after a run that was killed or cancelled
   pause RUN           have a run start nothing more, until it is resumed
   cancel RUN          end a run from another shell
   queue VERB          plans that wait for their turn in this folder

@@ -25,12 +25,12 @@ def running(words: list[str]) -> int:
     """Run `execute PLAN`, `resume RUN` or `retry RUN STEP…` with its options; `words` is the whole command line."""
     # A run makes few cycles and ends soon: looking for garbage in 10,000 steps costs more than it frees.
     gc.disable()
-    _ignore_pauses()
+    ignore_pauses()
     verb = {"execute": _execute, "resume": _resume, "retry": _retry}[words[0]]
     return verb(words[1:])
 
 
-def _ignore_pauses() -> None:
+def ignore_pauses() -> None:
     """Have SIGUSR1, which pauses a run, do nothing before there is a run and after it: it would end the process."""
     try:
         _signal.signal(_signal.SIGUSR1, _signal.SIG_IGN)
@@ -69,7 +69,7 @@ def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault
         if vault:
             vault.refuse_given(settings.params)
         params = parse_params(plan, settings.params)
-    return _finish(execute(plan, settings, params, vault=vault), settings)
+    return finish(execute(plan, settings, params, vault=vault), settings)
 
 
 def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
@@ -115,7 +115,7 @@ def _retry(words: list[str]) -> int:
 
 def replan(run: str, values: dict[str, Any], steps: tuple[str, ...]) -> int:
     """Have a model plan anew for failed steps of a run, all where none is named, and go on."""
-    _ignore_pauses()
+    ignore_pauses()
     return _go_on(run, values, replan=steps)
 
 
@@ -146,7 +146,7 @@ def _go_on(
     )
     result = go_on(run, settings, wish)
     if result is not None:
-        return _finish(result, settings)
+        return finish(result, settings)
     sys.stderr.write("planrun: the run is finished; nothing to do\n")
     if settings.json:
         from planrun.cli.reporting import print_ledger
@@ -155,7 +155,8 @@ def _go_on(
     return 0
 
 
-def _finish(result: Result, settings: Settings) -> int:
+def finish(result: Result, settings: Settings) -> int:
+    """Print what is asked for and return the exit code of a run; raises RecordsLost."""
     if settings.json:
         from planrun.cli.printing import say_bytes
 

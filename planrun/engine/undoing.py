@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.engine.stopping import cancel_pending
 from planrun.model import events as ev
-from planrun.model.undoing import undoable
+from planrun.model.undoing import is_due, undoable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ def roll_back(run: Scheduler) -> None:
     state = run.state
     if run.lost is not None or not run.options.rollback or state.pausing:
         return
-    is_due = run.options.catches_up or state.verdict("steps") == "failed"
-    if is_due and state.rollback is None and (names := undoable(state)):
+    due = is_due(state) if run.options.catches_up else state.verdict("steps") == "failed"
+    if due and state.rollback is None and (names := undoable(state)):
         run._emit(ev.RollbackStarted(at=run._clock.stamp(), steps=tuple(names)))
     if run._cleanup_until is None:
         run._drive("rollback")
@@ -32,8 +32,13 @@ def close_steps(run: Scheduler) -> None:
     Where nothing had failed when planrun was killed, that is a cancellation.
     """
     state = run.state
-    if state.ending is None and state.verdict("steps") != "failed":
+    steps = state.of_section("steps")
+    left = not all(state.steps[step.id].ended for step in steps)
+    if left and state.ending is None and state.verdict("steps") != "failed":
         run._emit(ev.RunEnding(at=run._clock.stamp(), why="cancel"))
-    run._enter(state.of_section("steps"))
+    run._enter(steps)
     cancel_pending(run, "cancelled")
+    for step in steps:
+        if state.steps[step.id].status == "running" and step.kind != "group":
+            run._move(step.id, "cancelled", "lost")  # nobody knows how far it came
     run._look()  # groups end when their members have

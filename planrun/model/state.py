@@ -44,7 +44,9 @@ class RunState:
         self.status = "draft"
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
-        self.finalized: list[ev.CleanupResumed] = []
+        self.options: Mapping[str, Any] = {}  # what the caller decided when the run began or, later, went on
+        self.began = False  # whether it ever came to start steps
+        self.cut_short = False  # by a signal, since it began or went on
         self.ending: ev.RunEnding | None = None
         self.pausing = False  # asked to pause, or paused
         self.gate: Gate | None = None  # of the plan as a whole
@@ -145,12 +147,6 @@ class RunState:
         return EXIT_OK
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        """What the caller decided when the run began or, later, went on."""
-        begun = self.resumed[-1] if self.resumed else self.started
-        return begun.options if begun else {}
-
-    @property
     def exit_status(self) -> int | None:
         """What planrun ended with: 5 where the run is paused, or waits for the approval of its plan.
 
@@ -178,6 +174,7 @@ class RunState:
 
     def _run_started(self, event: ev.RunStarted) -> None:
         self.started = event
+        self.options = event.options
         self.params = event.params
         self._bind(event.plan)
 
@@ -187,9 +184,9 @@ class RunState:
         # A paused run goes on by a transition of its own, and so does one that waits; every other one starts over.
         self.status = self.status if self.status in ("paused", "awaiting_approval") else "approved"
         self.resumed.append(event)
+        self.options = event.options
         self.params = event.params
-        self.ending = None
-        self.rollback = None
+        self.ending, self.rollback, self.cut_short = None, None, False
         if self.planning:
             self._planned(event)
         self._go_on(event)
@@ -201,7 +198,7 @@ class RunState:
     def _cleanup_resumed(self, event: ev.CleanupResumed) -> None:
         """Start over for what is still owed; what ended the run stays what ended it."""
         self.status = "approved"
-        self.finalized.append(event)
+        self.options = event.options
         self._go_on(event)
         for name in event.rerun:
             self.steps[name].reset()
@@ -285,6 +282,7 @@ class RunState:
 
     def _plan_moved(self, event: ev.PlanMoved) -> None:
         self.status = move_plan(self.status, event.status)
+        self.began = self.began or self.status == "executing"
 
     def _attempt_started(self, event: ev.AttemptStarted) -> None:
         state = self.steps[event.step]
@@ -357,6 +355,7 @@ class RunState:
 
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates", "budget")
+        self.cut_short = self.cut_short or event.why == "cancel"
         if not self.pausing:
             # A second cause (a signal during an abort) does not change why the run ended.
             self.ending = self.ending or event

@@ -122,18 +122,41 @@ def status(state: RunState) -> Status:
     return "completed" if ends == {"completed"} else "failed"
 
 
+def is_due(state: RunState) -> bool:
+    """Whether what a run did is to be undone: a step counts as failed, or was never brought to its end."""
+    left = any(not found.ended for found in state.steps.values() if found.step.section == "steps")
+    return left or state.verdict("steps") == "failed" or _is_broken_off(state)
+
+
+def _is_broken_off(state: RunState) -> bool:
+    """Whether a signal kept a step from its end; one that came when all had ended undoes nothing."""
+    return state.cut_short and any(
+        found.status in ("cancelled", "blocked")
+        or (found.status == "failed" and state.tolerance(name) is None)
+        for name, found in state.steps.items()
+        if found.step.section == "steps"
+    )
+
+
+def owes(state: RunState) -> bool:
+    """Whether a run that nobody works on still has something to do, if only to be given an end."""
+    killed = state.began and state.ended is None and state.status != "paused"
+    return killed or owes_rollback(state) or bool(owed_cleanup(state))
+
+
 def owes_rollback(state: RunState) -> bool:
     """Whether something is left to undo of a run that ended early, and that nobody works on."""
-    if state.rollback is not None:
-        return not all(state.undoing[undo_id(name)].ended for name in state.rollback.steps)
-    return _was_cut_short(state) and not state.options.get("no_rollback") and bool(undoable(state))
-
-
-def _was_cut_short(state: RunState) -> bool:
-    """Whether a run started, and was cancelled or has no end."""
-    if state.status in ("draft", "awaiting_approval", "paused"):
+    if state.options.get("no_rollback"):
         return False
-    return state.ended is None or (state.ending is not None and state.ending.why in ("cancel", "records"))
+    if state.rollback is not None:
+        return bool(owed_undoing(state))
+    return _was_cut_short(state) and is_due(state) and bool(undoable(state))
+
+
+def owed_undoing(state: RunState) -> list[str]:
+    """Return what undoes steps, was meant to, and did not come to its end."""
+    names = [undo_id(name) for name in (state.rollback.steps if state.rollback else ())]
+    return [name for name in names if _is_owed(state.undoing[name])]
 
 
 def owed_cleanup(state: RunState) -> list[str]:
@@ -141,6 +164,21 @@ def owed_cleanup(state: RunState) -> list[str]:
     if not _was_cut_short(state):
         return []
     steps = [found for found in state.steps.values() if found.step.section == "finally"]
-    cut = any(found.status == "cancelled" and found.reason == "cancelled" for found in steps)
-    ends = ("cancelled", "blocked") if cut else ()
-    return [found.step.id for found in steps if not found.ended or found.status in ends]
+    cut = any(_is_owed(found) for found in steps)
+    return [found.step.id for found in steps if _is_owed(found) or (cut and found.status == "blocked")]
+
+
+def _was_cut_short(state: RunState) -> bool:
+    """Whether a run came to start steps, and was then cancelled, lost its records or has no end."""
+    if not state.began or state.status == "paused":
+        return False
+    lost = state.ending is not None and state.ending.why == "records"
+    return state.ended is None or state.cut_short or lost
+
+
+def _is_owed(found: StepState) -> bool:
+    """Whether a step has no end, or a signal ended it; where it must not be repeated, only if it never started."""
+    if not found.ended:
+        return True
+    cut = found.status == "cancelled" and found.reason == "cancelled"
+    return cut and (found.step.idempotent or not found.tries)

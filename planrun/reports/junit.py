@@ -149,6 +149,7 @@ class _Writer:
             "planrun.status": state.status,
             "planrun.verdict": state.ended.verdict if state.ended else "",
             "planrun.step_seconds": f"{spent:.3f}",  # the suite's time is wall clock: steps overlap
+            "planrun.rollback": _of_undoing(state),
             **_of_models(state),
             **_of_versions(state),
         }
@@ -256,6 +257,15 @@ def _of_versions(state: RunState) -> dict[str, str]:
     from planrun.reports.versions import properties  # few plans are revised
 
     return properties(state)
+
+
+def _of_undoing(state: RunState) -> str:
+    """What was undone, or is owed; what undoes a step is no test, and no case of its own."""
+    if not state.undoing and not state.cut_short:
+        return ""
+    from planrun.reports.undoing import summary  # few runs undo anything
+
+    return summary(state)
 
 
 def _of_models(state: RunState) -> dict[str, str]:

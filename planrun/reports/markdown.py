@@ -45,6 +45,7 @@ def write_markdown(
             if not page.add(section):
                 page.missing += 1
     _failures(state, rundir, page)
+    _undone(state, page)
     chart = _chart(state)
     if chart:
         page.add(f"\n## Graph\n\n```mermaid\n{chart}```\n")
@@ -65,6 +66,12 @@ def write_markdown(
         if not page.add(page_section(state)):
             page.missing += 1
     page.close()
+
+
+def _undone(state: RunState, page: _Page) -> None:
+    rows = "".join([f"- {inline(row)}\n" for row in facts.undone(state)])
+    if rows and not page.add(f"\n## Undone\n\n{rows}"):
+        page.missing += 1
 
 
 def _chart(state: RunState) -> str:

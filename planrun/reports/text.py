@@ -33,6 +33,8 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     for step in facts.told(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
+    if rows := [f"  {row}\n" for row in facts.undone(state)]:
+        out.write("".join(["\nUndone\n", *rows]).encode())
 
 
 def step_line(

@@ -245,7 +245,8 @@ class References:
             return "E213", f'step "{reader.id}" reads {field} of "{draft.id}"', rule
         if available.is_behind(reader.id, draft.id):
             return None
-        message = f'step "{reader.id}" reads {field} of "{draft.id}" and does not depend on it'
+        who = f'the rollback of step "{reader.undoes.id}"' if reader.undoes else f'step "{reader.id}"'
+        message = f'{who} reads {field} of "{draft.id}" and does not depend on it'
         return "E213", message, f"add `depends_on: [{draft.id}]`"
 
     def _absent(
