@@ -8,7 +8,7 @@ from planrun.reports.units import epoch, period, seconds, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from planrun.model.events import AttemptEnded, RunEnding
     from planrun.model.progress import AttemptState, StepState
@@ -160,14 +160,6 @@ def unended(state: RunState) -> str:
         run = line(state.started.run) if state.started else "RUN"
         return _with_more(state) or f"planrun resume {run} goes on"
     return "the records have no end" if state.started else ""
-
-
-def undone(state: RunState) -> Iterator[str]:
-    """What was undone of a run, and what it still owes, a line each."""
-    if state.undoing or state.cut_short:
-        from planrun.reports.undoing import told  # few runs undo anything
-
-        yield from told(state)
 
 
 def _but_denied(state: RunState) -> str:

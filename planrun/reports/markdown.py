@@ -69,7 +69,7 @@ def write_markdown(
 
 
 def _undone(state: RunState, page: _Page) -> None:
-    rows = "".join([f"- {inline(row)}\n" for row in facts.undone(state)])
+    rows = "".join([f"- {inline(row)}\n" for row in undoing.told(state)])
     if rows and not page.add(f"\n## Undone\n\n{rows}"):
         page.missing += 1
 
