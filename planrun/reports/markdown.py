@@ -69,7 +69,11 @@ def write_markdown(
 
 
 def _undone(state: RunState, page: _Page) -> None:
-    rows = "".join([f"- {inline(row)}\n" for row in undoing.told(state)])
+    if not state.undoing and not state.cut_short:
+        return
+    from planrun.reports.undoing import told  # few runs undo anything
+
+    rows = "".join([f"- {inline(row)}\n" for row in told(state)])
     if rows and not page.add(f"\n## Undone\n\n{rows}"):
         page.missing += 1
 

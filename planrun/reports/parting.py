@@ -26,6 +26,10 @@ def words(state: RunState, look: Look, paths: Mapping[str, str], head: str) -> I
         yield from [f"{row}\n" for row in waiting.told(state)]
         if look.sections:
             yield from waiting.notices(state, look.sections, file_of(state))
+    if state.undoing or state.cut_short:
+        from planrun.reports.undoing import told  # few runs undo anything
+
+        yield from [f"  {row}\n" for row in told(state)]
     if not look.quiet:
         files = ", ".join([os.path.basename(path) for path in paths.values()])
         reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"

@@ -33,8 +33,11 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     for step in facts.told(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
-    if rows := [f"  {row}\n" for row in facts.undone(state)]:
-        out.write("".join(["\nUndone\n", *rows]).encode())
+    if state.undoing or state.cut_short:
+        from planrun.reports.undoing import told as undone  # few runs undo anything
+
+        rows = [f"  {row}\n" for row in undone(state)]
+        out.write("".join(["\nUndone\n", *rows] if rows else []).encode())
 
 
 def step_line(
