@@ -6,6 +6,7 @@ from planrun.app.describing import action, duration, retry_text, step_data
 from planrun.app.running import vault_of
 from planrun.errors import InvalidInput
 from planrun.model.lifecycle import judge
+from planrun.model.plan import Group
 from planrun.model.record import Record
 from planrun.reports import gates, logs
 from planrun.reports.facts import sentence, status_of
@@ -81,7 +82,7 @@ def explain_planned(plan: Plan, step: Step, outlook: Outlook) -> dict[str, Any]:
 def _described(plan: Plan, step: Step) -> dict[str, Any]:
     """Return what the plan says of a step, with the keys of all that can be explained."""
     return {
-        "plan": plan.file,
+        "plan": plan.file_of(step),
         "run": None,
         "step": step_data(step),
         "status": None,
@@ -260,8 +261,9 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
         "retries": retry_text(step.retries) or "none",
         "on_failure": step.on_failure,
     }
-    root, _ = parse(plan.source, plan.file)
-    draft = Outline(root, plan.file, plan.source).by_id.get(step.group or step.id) if root else None
+    data, file = plan.files.get(step.file, plan.source), plan.file_of(step)
+    root, _ = parse(data, file)
+    draft = Outline(root, file, data).by_id.get(_written(plan, step)) if root else None
     defaults = root.get("defaults") if root else None
     found = []
     for key, value in values.items():
@@ -352,3 +354,12 @@ def _attempt(found: Inspected, attempt: Any) -> dict[str, Any]:
         "log": f"{found.rundir}/{attempt.started.log}" if attempt.started.log else None,
         "log_end": logs.tail(found.rundir, attempt.started.log, LOG_BYTES),
     }
+
+
+def _written(plan: Plan, step: Step) -> str:
+    """Return what a step is called in its own file."""
+    by_id = {each.id: each for each in plan.steps} if step.group else {}
+    around = by_id.get(step.group)
+    if around and isinstance(around.action, Group) and around.action.form != "uses":
+        return _written(plan, around)  # of an instance, the step as it is written
+    return step.id.removeprefix(f"{around.id}/") if around else step.id
