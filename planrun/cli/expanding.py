@@ -11,7 +11,7 @@ from planrun.cli.arguments import APPROVING, MODEL_OPTIONS, Option, parse
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_bytes, say_json
 from planrun.cli.tabled import tabled
-from planrun.cli.written import DRY_RUN, FORCE, JSON, tell, told_why_not
+from planrun.cli.written import DRY_RUN, FORCE, JSON, replace_file, tell, told_why_not
 from planrun.errors import EXIT_OK, InvalidInput
 
 TYPE_CHECKING = False
@@ -139,23 +139,8 @@ def _target(file: str, own: dict[str, Any]) -> str:
 
 
 def _write(target: str, found: Finished) -> None:
-    """Put the finished text in the place of a file at once or not at all; raises InvalidInput."""
     assert found.after is not None
-    path = os.path.realpath(target)
-    part = f"{path}.part"
-    try:
-        if target == found.before.file:
-            with open(path, "rb") as file:
-                if file.read() != found.before.source:
-                    raise InvalidInput(f"{target} was changed meanwhile; it is left as it is")
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(part, "xb") as out:
-            out.write(found.after.source)
-            if os.path.exists(path):
-                os.fchmod(out.fileno(), os.stat(path).st_mode & 0o7777)
-        os.replace(part, path)
-    except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror}") from None
+    replace_file(target, found.after.source, found.before.source if target == found.before.file else None)
 
 
 def _show_requests(order: Order) -> int:

@@ -15,6 +15,7 @@ from planrun.cli.printing import say
 VERBS: dict[str, str] = {
     "init": "beginning:init",
     "validate": "checking:validate",
+    "lint": "linting:lint",
     "show": "showing:show",
     "diff": "differing:diff",
     "review": "reviewing:review",

@@ -44,6 +44,7 @@ A plan is one YAML file:
 Plans:
   init [FILE]         write an example plan to begin with
   validate PLAN...    report every problem, with its line and column
+  lint PLAN...        advice: what a reviewer would ask, about valid plans
   show PLAN           table of the steps; graph, levels and order
   diff OLD NEW        what changed in the meaning of a plan
   review PLAN         what a change comes to: for pull requests

@@ -90,3 +90,25 @@ def write_file(target: str, data: bytes, *, forced: bool) -> None:
             file.write(data)
     except OSError as error:
         raise InvalidInput(f"cannot write {target}: {error.strerror}") from None
+
+
+def replace_file(target: str, data: bytes, was: bytes | None = None) -> None:
+    """Put bytes in the place of a file at once or not at all, its mode kept; raises InvalidInput.
+
+    `was`: what the file must still hold, so that nobody else's change is lost.
+    """
+    path = os.path.realpath(target)
+    part = f"{path}.part"
+    try:
+        if was is not None:
+            with open(path, "rb") as file:
+                if file.read() != was:
+                    raise InvalidInput(f"{target} was changed meanwhile; it is left as it is")
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(part, "xb") as out:
+            out.write(data)
+            if os.path.exists(path):
+                os.fchmod(out.fileno(), os.stat(path).st_mode & 0o7777)
+        os.replace(part, path)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror}") from None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Change = tuple[int, int, str]  # from one offset to another, and the text that is to stand there
 
-__all__ = ["EditError", "append_steps", "replace_step"]
+__all__ = ["EditError", "Page", "append_steps", "replace_step", "with_comments"]
 
 _BOM = b"\xef\xbb\xbf"
 _COMMENT = re.compile(r"(?:(?<=\s)|^)#[^\r\n]*", re.MULTILINE)
@@ -76,7 +76,7 @@ class _Fragment:
             told = f": {problems[0].text}" if problems else ""
             raise EditError(f"the text of the new steps is no list of steps{told}")
         self.nodes: list[Node] = root.value["steps"].value
-        starts = [_with_comments(whole, entry.dash) for entry in listing.entries]
+        starts = [with_comments(whole, entry.dash) for entry in listing.entries]
         starts[0] = len("steps:\n")
         self.parts = [whole[a:b].rstrip("\n") for a, b in zip(starts, [*starts[1:], len(whole)], strict=True)]
         self.kept = [entry.is_kept for entry in listing.entries]
@@ -147,6 +147,11 @@ class Page:
                 if draft.id == step:
                     return section, at
         raise EditError(f'{self.file}: no step "{step}" is written under `steps:` or `finally:`')
+
+    def end_of_steps(self) -> int:
+        """Return the offset of the line behind the last step under `steps:`."""
+        last = self.listing("steps").entries[-1]
+        return self._content_end(last, _column(self.text, last.dash))
 
     # --- changes ------------------------------------------------------------------------------------------------
 
@@ -290,7 +295,7 @@ class Page:
         """Say whether an empty line stands between the last two steps."""
         if len(listing.entries) < 2:
             return False
-        before = _with_comments(self.text, listing.entries[-1].dash)
+        before = with_comments(self.text, listing.entries[-1].dash)
         above = line_start(self.text, max(before - 1, 0))
         return not self.text[above:before].strip()
 
@@ -321,7 +326,7 @@ def _column(text: str, at: int) -> int:
     return at - line_start(text, at)
 
 
-def _with_comments(text: str, at: int) -> int:
+def with_comments(text: str, at: int) -> int:
     """Return the offset of the first of the comment lines directly above the line that holds `at`."""
     start = line_start(text, at)
     while start > 0:

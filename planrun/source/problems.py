@@ -126,7 +126,7 @@ class Problem(Record):
     col: int = 1
     end_col: int = 0
     hint: str = ""
-    severity: Literal["error", "warning"] = "error"
+    severity: Literal["error", "warning", "advice"] = "error"
     related: tuple[tuple[int, int, str], ...] = ()
 
     @property

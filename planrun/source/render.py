@@ -169,7 +169,7 @@ def _sarif_result(problem: Problem, rule: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": problem.code,
         "ruleIndex": rule,
-        "level": problem.severity,
+        "level": "note" if problem.severity == "advice" else problem.severity,
         "message": {"text": visible(problem.text)},
         "locations": [_sarif_location(problem.file, region)],
     }
@@ -206,7 +206,8 @@ def _command(problem: Problem) -> str:
         properties["endColumn"] = str(problem.end_col - 1)
     properties["title"] = f"planrun {problem.code}"
     written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{problem.severity} {written}::{_data(problem.text)}"
+    level = "notice" if problem.severity == "advice" else problem.severity
+    return f"::{level} {written}::{_data(problem.text)}"
 
 
 def _data(value: str) -> str:

@@ -1,0 +1,132 @@
+"""Advice about plan files: every rule over one plan, what is left out, and the order of the steps put right."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.app.linting.catalogue import ADVICE
+from planrun.app.linting.danger import not_undone, unasked
+from planrun.app.linting.remains import (
+    background,
+    constant_conditions,
+    nameless,
+    uncached_files,
+    unstopped,
+    unused_params,
+    unused_secrets,
+)
+from planrun.app.linting.sidebyside import hidden_path, needless_waits
+from planrun.app.linting.subject import Subject
+from planrun.app.linting.trying import (
+    close_timeouts,
+    empty_proofs,
+    hidden_failures,
+    repeated,
+    risky_proofs,
+    thrown_away,
+    untried,
+)
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.model.record import Record
+from planrun.records import history
+from planrun.records.rundir import HOME
+from planrun.source.file import read_source
+from planrun.source.load import load_bytes
+from planrun.source.node import SEQUENCE
+from planrun.source.ordering import by_longest_path
+from planrun.source.problems import did_you_mean, in_order
+from planrun.source.reordering import reorder_steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from planrun.source.problems import Problem
+
+    Rule = Callable[[Subject], Iterator[Problem]]
+
+RULES: tuple[Rule, ...] = (
+    unasked,
+    not_undone,
+    untried,
+    repeated,
+    nameless,
+    empty_proofs,
+    risky_proofs,
+    unused_secrets,
+    unused_params,
+    constant_conditions,
+    needless_waits,
+    hidden_path,
+    unstopped,
+    background,
+    uncached_files,
+    close_timeouts,
+    hidden_failures,
+    thrown_away,
+)
+
+
+class Advised(Record):
+    """What there is to say about one file: findings in file order, with the bytes they point into by file name.
+
+    `is_plan`: it is valid; what there is to say of another one are its errors.
+    """
+
+    file: str
+    is_plan: bool = True
+    problems: tuple[Problem, ...] = ()
+    sources: Mapping[str, bytes] = {}
+
+
+def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
+    """Read a plan file and say what a reviewer would; `ignored` are codes that nobody wants to hear.
+
+    Raises InvalidInput for a code that there is none of.
+    """
+    leave_out = _known(ignored)
+    warnings: list[Problem] = []
+    try:
+        data = read_source(file)
+        plan = load_bytes(data, file, cache=False, warnings=warnings)
+    except InvalidPlan as error:
+        return Advised(file=file, is_plan=False, problems=error.problems, sources=error.sources)
+    seconds = history.estimates(history.path_of(os.path.join(os.getcwd(), HOME), plan))
+    subject = Subject(plan, seconds)
+    leave_out |= _left_out(subject)
+    found = [*warnings, *[problem for rule in RULES for problem in rule(subject)]]
+    kept = in_order([problem for problem in found if problem.code not in leave_out])
+    return Advised(file=file, problems=tuple(kept), sources={file: data})
+
+
+def reordered(file: str) -> tuple[bytes, bytes, list[str]] | None:
+    """Return a plan's bytes, the same with its longest path first, and that order; None where nothing would be gained.
+
+    Raises InvalidPlan, and EditError where the text does not lend itself to it.
+    """
+    data = read_source(file)
+    plan = load_bytes(data, file, cache=False)
+    seconds = history.estimates(history.path_of(os.path.join(os.getcwd(), HOME), plan))
+    subject = Subject(plan, seconds)
+    if not list(hidden_path(subject)):
+        return None
+    order = by_longest_path(subject.before, [step.id for step in plan.main()], seconds)
+    return data, reorder_steps(data, file, order), order
+
+
+def _known(codes: Iterable[str]) -> set[str]:
+    found = set(codes)
+    for code in sorted(found):
+        if code not in ADVICE and not code.startswith("W"):
+            hint = did_you_mean(code, ADVICE)
+            raise InvalidInput(f'there is no advice "{code}"' + (f"; {hint}" if hint else ""))
+    return found
+
+
+def _left_out(subject: Subject) -> set[str]:
+    """Return the codes that the plan itself does not want to hear: `x-lint: {ignore: [L403]}`."""
+    node = subject.root.get("x-lint")
+    listed = node.get("ignore") if node is not None else None
+    if listed is None or listed.kind != SEQUENCE:
+        return set()
+    return _known([str(each.value) for each in listed.value])

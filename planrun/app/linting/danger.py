@@ -1,0 +1,99 @@
+"""Advice about what a step may do: who is asked before it, and who takes it back."""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.model.plan import Ask, Decide
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.app.linting.subject import Subject
+    from planrun.model.plan import Step
+    from planrun.source.problems import Problem
+
+_DONE = {
+    "destroys": "destroys something",
+    "publishes": "publishes something",
+    "privilege": "acts as another user",
+    "secrets": "reaches for credentials",
+}
+# Words of programs that planrun takes for dangerous as a whole, and that only look: `kubectl get`, `terraform plan`.
+_LOOKING = frozenset(
+    (
+        *(
+            "check",
+            "describe",
+            "diff",
+            "explain",
+            "fmt",
+            "get",
+            "help",
+            "history",
+            "init",
+            "lint",
+            "list",
+            "logs",
+        ),
+        *(
+            "ls",
+            "plan",
+            "preview",
+            "search",
+            "show",
+            "status",
+            "template",
+            "validate",
+            "version",
+            "view",
+            "whoami",
+        ),
+        *("--dry-run", "--help", "--version"),
+    )
+)
+
+
+def unasked(subject: Subject) -> Iterator[Problem]:
+    """L401: a command of class high, known to be dangerous, in a plan without policy and behind no question."""
+    if subject.plan.policy is not None:
+        return
+    gates = {step.id for step in subject.plan.steps if isinstance(step.action, Ask | Decide)}
+    for step in subject.steps():
+        effect = _danger(subject, step)
+        if not effect or step.section != "steps" or gates & graph.ancestors(subject.before, [step.id]):
+            continue
+        yield subject.advice(
+            "L401",
+            f'step "{step.id}" {_DONE[effect]}, and starts without anybody being asked: the plan has no policy',
+            step,
+            hint="`policy: {auto_approve: medium}` has it wait for an approval",
+        )
+
+
+def not_undone(subject: Subject) -> Iterator[Problem]:
+    """L402: a command of class high that publishes or destroys, in a step that says nothing of taking it back."""
+    for step in subject.steps():
+        effect = _danger(subject, step)
+        if (
+            effect in ("destroys", "publishes")
+            and step.section == "steps"
+            and step.rollback is None
+            and step.reversible is None
+        ):
+            yield subject.advice(
+                "L402",
+                f'step "{step.id}" {_DONE[effect]}, and does not say how that is undone',
+                step,
+                hint="give it a `rollback`, or say `reversible: false`",
+            )
+
+
+def _danger(subject: Subject, step: Step) -> str:
+    """Return the first effect of a step's commands that makes one of them high, where there is one."""
+    for command in subject.commands(step):
+        if command.level == "high" and _LOOKING.isdisjoint(command.words[1:]):
+            for effect in _DONE:
+                if effect in command.effects:
+                    return effect
+    return ""

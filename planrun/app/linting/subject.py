@@ -1,0 +1,104 @@
+"""What the rules of lint look at: a plan with its places in the file, its risks, and how long its steps took."""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.model.plan import Exec, Run
+from planrun.source.document import parse
+from planrun.source.problems import Problem
+from planrun.source.risks import commands_of
+from planrun.source.shelf import Shelf
+from planrun.source.validate import validate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan, Step
+    from planrun.risk.classify import Command, Risk
+    from planrun.source.outline import Draft
+
+
+# What passes, prints or waits, and looks at nothing.
+IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "exit"))
+
+
+class Subject:
+    """A valid plan; `seconds` are the medians of its steps in earlier runs, empty where none is on record."""
+
+    def __init__(self, plan: Plan, seconds: Mapping[str, float]) -> None:
+        self.plan = plan
+        self.seconds = seconds
+        self.text = plan.source.decode("utf-8", "replace")
+        root, _ = parse(plan.source, plan.file)
+        assert root is not None
+        self.root = root
+        self.checked = validate(root, plan.file, plan.source, Shelf(plan.file))
+        self.drafts: dict[str, Draft] = self.checked.outline.by_id
+        self.by_id = {step.id: step for step in plan.steps}
+        self.before = graph.waits(plan.main())
+        self._risks: dict[str, Risk | None] = {}
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps that start something and are written in this file; of several instances, the first."""
+        seen: set[tuple[int, int]] = set()
+        for step in self.plan.steps:
+            place = (step.line, step.col)
+            if self.draft(step) is None or step.kind == "group" or place in seen:
+                continue
+            seen.add(place)
+            yield step
+
+    def draft(self, step: Step) -> Draft | None:
+        """Return a step as it is written; None for one that another file brought along."""
+        if step.file:
+            return None
+        return self.drafts.get(step.group or step.id)
+
+    def says(self, step: Step, key: str) -> bool:
+        """Say whether a step, or `defaults` for all of them, has a key."""
+        draft, defaults = self.draft(step), self.root.get("defaults")
+        return bool(draft and key in draft.keys) or bool(defaults and defaults.get(key))
+
+    def risk(self, step: Step) -> Risk | None:
+        """Return the class of a step's action with its commands; None for one that starts no process."""
+        if step.id not in self._risks:
+            self._risks[step.id] = commands_of(step)
+        return self._risks[step.id]
+
+    def commands(self, step: Step) -> tuple[Command, ...]:
+        """Return the simple commands of a step's action, as far as they are understood."""
+        risk = self.risk(step)
+        return risk.commands if risk else ()
+
+    def works(self, step: Step) -> bool:
+        """Say whether some command of a step is known to do more than pass, print or wait."""
+        return any(command.words and command.words[0] not in IDLE for command in self.commands(step))
+
+    def script(self, step: Step) -> str:
+        """Return a step's script as written where it is one text without interpolations, else ""."""
+        action = step.action
+        return action.script if isinstance(action, Run) and isinstance(action.script, str) else ""
+
+    def advice(
+        self, code: str, message: str, step: Step | None = None, key: str = "", hint: str = ""
+    ) -> Problem:
+        """Return a finding about a key of a step, or about the step; without a step, about a key of the plan."""
+        place: dict[str, Any] = {}
+        if step is None:
+            node = self.root.key(key)
+            place = {"line": node.line, "col": node.col, "end_col": node.end_col}
+        else:
+            draft = self.draft(step)
+            node_of = draft.node.key(key) if draft is not None and key in draft.keys else None
+            found = node_of or (draft.at if draft is not None else None)
+            place = {"line": step.line, "col": step.col}
+            if found is not None:
+                place = {"line": found.line, "col": found.col, "end_col": found.end_col}
+        return Problem(code=code, message=message, file=self.plan.file, hint=hint, severity="advice", **place)
+
+    @property
+    def actions(self) -> Iterator[Step]:
+        """The steps that run a script or a program."""
+        return (step for step in self.steps() if isinstance(step.action, Run | Exec))

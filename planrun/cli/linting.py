@@ -1,0 +1,112 @@
+"""`planrun lint`: advice about valid plans, and the order of their steps put right."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from planrun.cli.failure import located, printable
+from planrun.cli.printing import say
+from planrun.errors import EXIT_FAILED, EXIT_INVALID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planrun.app.linting.advising import Advised
+    from planrun.source.problems import Problem
+
+FORMATS = ("text", "json", "sarif", "github")
+
+
+@click.command(short_help="Say what a reviewer would ask about a valid plan.")
+@click.argument("plans", metavar="PLAN...", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="text for people; json; sarif for code scanning; github for annotations.",
+)
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="The same as --format json.")
+@click.option("--ignore", metavar="CODE", multiple=True, help="Leave out advice of this code; repeatable.")
+@click.option("--strict", is_flag=True, help="End with exit code 1 when there is anything to say.")
+@click.option(
+    "--fix", is_flag=True, help="Put the longest path first in the file (L412); nothing else is changed."
+)
+def lint(  # noqa: PLR0913 - one for each option
+    plans: tuple[str, ...], form: str, ignore: tuple[str, ...], *, as_json: bool, strict: bool, fix: bool
+) -> int:
+    """Give advice about valid plans: dangers, attempts, waits, leftovers. Nothing runs.
+
+    Exit code 0, whatever there is to say (--strict: 1). 2: a plan is not valid. What a plan does not want to hear, it
+    says itself: `x-lint: {ignore: [L403]}`.
+
+    \b
+    Examples:
+      planrun lint plan.yml
+      planrun lint plans/*.yml --strict --ignore L411
+      planrun lint plan.yml --format sarif > planrun.sarif
+      planrun lint plan.yml --fix
+    """
+    from planrun.app.linting.advising import advise
+
+    if fix:
+        for file in dict.fromkeys(plans):
+            _fix(file)
+    advised = [advise(file, ignore) for file in dict.fromkeys(plans)]
+    problems = [problem for one in advised for problem in one.problems]
+    form = "json" if as_json else form
+    if form == "text":
+        _write_text(advised, problems)
+    else:
+        _write(form, problems)
+    if not all(one.is_plan for one in advised):
+        return EXIT_INVALID
+    return EXIT_FAILED if strict and problems else 0
+
+
+def _fix(file: str) -> None:
+    from planrun.app.linting.advising import reordered
+    from planrun.cli.written import replace_file, tell
+    from planrun.errors import InvalidPlan
+
+    try:
+        found = reordered(file)
+    except InvalidPlan:
+        return  # which is told as any other plan's problems are
+    if found is not None:
+        before, after, order = found
+        replace_file(file, after, before)
+        tell(f"{file}: the steps stand in this order now: {', '.join(order)}")
+
+
+def _write_text(advised: Sequence[Advised], problems: Sequence[Problem]) -> None:
+    from planrun.source.problems import render_github, render_text
+
+    for one in advised:
+        if not one.problems:
+            say(f"{printable(one.file)}: nothing to say")
+    if problems:
+        sources = {file: data for one in advised for file, data in one.sources.items()}
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            say(render_github(located(problems)).rstrip("\n"))
+        say(render_text(problems, sources).rstrip("\n"))
+
+
+def _write(form: str, problems: Sequence[Problem]) -> None:
+    from planrun.app.linting.catalogue import ADVICE
+    from planrun.source import render
+
+    if form == "json":
+        text = render.as_json(problems)
+    elif form == "sarif":
+        from planrun.source.problems import CODES
+
+        text = render.sarif(located(problems), {**CODES, **ADVICE})
+    else:
+        text = render.github(located(problems))
+    if text.strip() or form != "github":
+        say(text.rstrip("\n"))

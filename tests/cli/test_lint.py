@@ -1,0 +1,67 @@
+"""`planrun lint` on the command line: forms, exit codes, what is left out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+PLAN = "version: 1\nsteps:\n  - id: lint\n    run: ruff check . || true\n"
+CLEAN = "version: 1\nsteps:\n  - {id: a, run: ruff check .}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write a plan with one piece of advice, one without, and one that is none."""
+    (tmp_path / "plan.yml").write_text(PLAN)
+    (tmp_path / "clean.yml").write_text(CLEAN)
+    (tmp_path / "bad.yml").write_text("version: 1\nsteps: []\n")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.shows("X-08", "N-70")
+def test_advice_is_never_an_error(say: Callable[..., Said]) -> None:
+    """Advice is told with its line and ends with 0, under --strict with 1; a plan that is none ends with 2."""
+    said = say("lint", "plan.yml", "clean.yml")
+    assert (said.code, said.err) == (0, "")
+    assert "plan.yml:4:5: advice[L417]:" in said.out
+    assert "clean.yml: nothing to say\n" in said.out
+    assert say("lint", "plan.yml", "--strict").code == 1
+    assert say("lint", "clean.yml", "--strict").code == 0
+    assert say("validate", "plan.yml").out == "plan.yml: ok, 1 step\n"
+    bad = say("lint", "plan.yml", "bad.yml", "--fix")
+    assert bad.code == 2
+    assert "bad.yml:2:8: error[" in bad.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_forms_for_programs(say: Callable[..., Said]) -> None:
+    """JSON, SARIF (a note) and GitHub (a notice) carry the same advice."""
+    found = json.loads(say("lint", "plan.yml", "--json").out)
+    assert found["valid"]
+    assert [(each["code"], each["severity"], each["line"]) for each in found["problems"]] == [
+        ("L417", "advice", 4)
+    ]
+    (run,) = json.loads(say("lint", "plan.yml", "--format", "sarif").out)["runs"]
+    assert [each["level"] for each in run["results"]] == ["note"]
+    assert run["tool"]["driver"]["rules"] == [
+        {"id": "L417", "shortDescription": {"text": "a failure that is hidden"}}
+    ]
+    assert say("lint", "plan.yml", "--format", "github").out.startswith("::notice file=plan.yml,line=4,")
+
+
+@pytest.mark.usefixtures("folder")
+def test_advice_is_left_out_by_its_code(say: Callable[..., Said]) -> None:
+    """`--ignore` leaves a code out; one that there is not is a usage error with the nearest."""
+    assert say("lint", "plan.yml", "--ignore", "L417", "--strict").out == "plan.yml: nothing to say\n"
+    said = say("lint", "plan.yml", "--ignore", "L471")
+    assert said.code == 2
+    assert 'there is no advice "L471"' in said.err
