@@ -17,6 +17,8 @@ DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"<!-- ([a-z]+)(?:: (.*?))? -->\n?\Z")
 TABLE = re.compile(r"^<!-- keys: (.+?) -->\n((?:\|.*\n)+)", re.MULTILINE)
+NOTHING = "\N{EN DASH}"
+"""What stands in a cell of a table that has nothing to say."""
 CODE = re.compile(r"`([^`]+)`")
 
 
