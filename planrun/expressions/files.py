@@ -1,7 +1,8 @@
 """`hash_files`: one digest over the files that match globs, inside one folder and nowhere else.
 
 Globs know `*`, `?` and `**`. Folders are entered by their own name, never through a link; `.git` and `.planrun`
-are entered only when they are named, since both change while nothing that matters does.
+are entered only when they are named, since both change while nothing that matters does, and so do the copies of scripts
+that planrun runs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import stat
 
 from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.values import called, type_of
+from planrun.model.globs import is_hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ _MAX_ENTRIES = 200_000  # names looked at
 _MAX_BYTES = 1 << 30  # read in all
 _MAX_PARTS = 64
 _BLOCK = 1 << 20
-_PRIVATE = (".git", ".planrun")
 
 
 def hash_files(root: Any, patterns: Sequence[Any]) -> str:
@@ -106,8 +107,10 @@ class _Search:
                 yield name + "/", at + 1
             return
         for entry in self._entries(folder):
+            if is_hidden(entry.name):
+                continue
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _PRIVATE and not (part != "**" and last) and _fits(entry.name, part):
+                if not (part != "**" and last) and _fits(entry.name, part):
                     yield f"{folder}{entry.name}/", at if part == "**" else at + 1
             elif last and part != "**" and _fits(entry.name, part) and entry.is_file():
                 yield folder + entry.name, at + 1

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 1000  # of one pattern
 MAX_WAYS = 256  # that the braces of one pattern may mean
-NEVER = frozenset((".planrun", ".git"))
-"""Names of files and folders that no pattern matches: records and version control are nobody's data."""
+_NEVER = frozenset((".planrun", ".git"))  # records and version control are nobody's data
+_COPY = ".planrun-"  # how copies of reviewed scripts begin, which lie beside the scripts while these run
 _SETS = ("in", "out")
 _ANY: Token = ("any",)
 _STAR: Token = ("star",)
@@ -28,6 +28,11 @@ _STAR: Token = ("star",)
 
 class BadGlob(ValueError):
     """A text that is no pattern; the message is a clause about it."""
+
+
+def is_hidden(name: str) -> bool:
+    """Say whether no pattern matches a file or folder of this name, since it is planrun's or git's own."""
+    return name in _NEVER or name.startswith(_COPY)
 
 
 def is_literal(text: str) -> bool:

@@ -11,7 +11,7 @@ from errno import EACCES, ELOOP, ENOENT, ENOTDIR
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG  # os has loaded it already
 
 from planrun.errors import EvaluationError
-from planrun.model.globs import NEVER, BadGlob, fits, matches, parse
+from planrun.model.globs import BadGlob, fits, is_hidden, matches, parse
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -209,9 +209,9 @@ def _names(folder: int, glob: Glob, at: frozenset[int]) -> Iterator[tuple[str, b
                 mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
             except (OSError, ValueError):
                 return
-            if name not in NEVER:
+            if not is_hidden(name):
                 yield name, S_ISDIR(mode)
             return
     with os.scandir(folder) as listed:
         rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed]
-    yield from [row for row in sorted(rows) if row[0] not in NEVER]
+    yield from [row for row in sorted(rows) if not is_hidden(row[0])]

@@ -138,6 +138,13 @@ def test_instances_keep_their_own_way_beside_services(made: Make) -> None:
     assert "matrix-chain" not in codes(made(SERVED), "differs")
 
 
+def test_services_shared_by_instances_are_told(made: Make) -> None:
+    """There each instance has services of its own; without a matrix nothing differs."""
+    assert "shared-services" in codes(made(SERVED), "differs")
+    alone = SERVED.replace("        strategy: {matrix: {size: [1, 2]}}\n", "")
+    assert "shared-services" not in codes(made(alone), "differs")
+
+
 @pytest.mark.parametrize(
     "path", ["job.services.cache.id", "job.services.other.ports[1]", "job.services.cache.ports[0]"]
 )

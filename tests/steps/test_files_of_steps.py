@@ -111,6 +111,24 @@ def test_steps_that_change_the_same_files_take_turns(among: str, tmp_path: Path)
     assert {step["status"] for step in found.values()} == {"completed"}
 
 
+def test_copies_of_scripts_are_nobodys_files(tmp_path: Path) -> None:
+    """While a reviewed script runs from a copy beside it, no pattern of another step and no `hash_files` sees that copy."""
+    (tmp_path / "hold.py").write_text("import os, time\nwhile not os.path.exists('seen'): time.sleep(0.05)\n")
+    found = run(
+        tmp_path,
+        "  - {id: hold, run: python3 hold.py}\n"
+        "  - {id: wait, run: 'until ls .planrun-*-hold.py; do sleep 0.05; done'}\n"
+        "  - {id: look, depends_on: [wait], run: 'touch seen; echo $H', inputs: '**/*.py',"
+        " env: {H: \"${{ hash_files('*.py') }}\"}, cache: true}\n"
+        "  - {id: again, depends_on: [hold, look], run: 'echo $H', env: {H: \"${{ hash_files('*.py') }}\"}}\n",
+        jobs=4,
+    )
+    assert [file["path"] for file in found["look"]["attempts"][0]["files"]] == ["hold.py"]
+    assert found["look"]["cache"]["kept"] is True
+    logs = [next(tmp_path.glob(f".planrun/runs/*/logs/{name}/1.log")) for name in ("look", "again")]
+    assert len({log.read_text("utf-8") for log in logs}) == 1
+
+
 def test_of_many_files_the_record_holds_the_first() -> None:
     """More than 1,000 files stand as one entry with their number, and no file can change behind it unseen."""
     rows = [

@@ -73,7 +73,11 @@ def told_of(workflow: Workflow, node: Node, what: str) -> list[str]:
 def services_of(workflow: Workflow, job: Job, names: PlaceNames) -> list[DraftStep]:
     """Return a step for each service of a job."""
     found = []
-    for name, node in workflow.reader.mapping(job.node.get("services"), "`services`").items():
+    told = workflow.reader.mapping(job.node.get("services"), "`services`")
+    if told and job.matrix is not None:
+        message = f"all instances of {job.name} use the same services at the same time; see `lock:` of steps"
+        workflow.found.differs("shared-services", message, job.node.key("services"))
+    for name, node in told.items():
         step = DraftStep(workflow.plan.name(f"{job.name}.{slug(name) or 'service'}"))
         found.append(step)
         try:
