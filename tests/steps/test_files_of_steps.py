@@ -112,7 +112,7 @@ def test_steps_that_change_the_same_files_take_turns(among: str, tmp_path: Path)
 
 
 def test_copies_of_scripts_are_nobodys_files(tmp_path: Path) -> None:
-    """While a reviewed script runs from a copy beside it, no pattern of another step and no `hash_files` sees that copy."""
+    """While a script runs from a copy beside it, no pattern of another step and no `hash_files` sees that copy."""
     (tmp_path / "hold.py").write_text("import os, time\nwhile not os.path.exists('seen'): time.sleep(0.05)\n")
     found = run(
         tmp_path,
