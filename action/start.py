@@ -7,10 +7,11 @@ than one word of the command. Exit code 2 for an input that cannot be used, 3 fo
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
 
 if __name__ == "__main__":
@@ -20,6 +21,9 @@ if __name__ == "__main__":
 from action import commits
 from action.origin import Origin, UnusableInputError, origin_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PREFIX = "PLANRUN_INPUT_"
 YES = frozenset({"true", "True", "TRUE"})
 NO = frozenset({"", "false", "False", "FALSE"})
@@ -27,6 +31,8 @@ NO = frozenset({"", "false", "False", "FALSE"})
 
 
 MODES = ("execute", "review")
+RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+NO_RUN = "-"  # sorts before every run
 
 
 class RefusedError(Exception):
@@ -87,11 +93,11 @@ def command(inputs: Inputs, origin: Origin) -> list[str]:
             f"this pull request comes from {origin.fork}, and plans of other repositories are not run; "
             "`mode: review` works"
         )
-    words = [mode, *_shared(inputs, origin), *(_running if mode == "execute" else _reviewing)(inputs, origin)]
+    words = [mode, *shared(inputs, origin), *(_running if mode == "execute" else _reviewing)(inputs, origin)]
     return [*words, "--", plan]
 
 
-def _shared(inputs: Inputs, origin: Origin) -> list[str]:
+def shared(inputs: Inputs, origin: Origin) -> list[str]:
     """Return the words of all modes; policy and approvals of a change that is not merged are those of its base."""
     words = [f"--{name}={value}" for name in ("report-dir", "auto-approve") if (value := inputs.text(name))]
     words += [f"--param={value}" for value in inputs.values("params")]
@@ -165,16 +171,42 @@ def tell_upload(environment: dict[str, str], folder: Path, reports: str) -> None
         output.write(f"upload-paths<<{end}\n{paths}\n{end}\n")
 
 
-def become_planrun(environment: dict[str, str]) -> NoReturn:
-    """Replace this process, so that the runner's signals reach planrun itself."""
-    inputs = Inputs(environment)
+def tell_newest(environment: dict[str, str], folder: Path) -> None:
+    """Write to $GITHUB_OUTPUT which run is the newest before this one, so that another step knows this one by that."""
+    newest = max(known_runs(folder), default=NO_RUN)
+    with open(environment["GITHUB_OUTPUT"], "a", encoding="utf-8") as output:
+        output.write(f"newest-run={newest}\n")
+
+
+def known_runs(folder: Path) -> list[str]:
+    """Return the ids of the runs in a folder; names that are none are left out."""
+    runs = folder / ".planrun" / "runs"
+    return [path.name for path in runs.iterdir() if RUN.fullmatch(path.name)] if runs.is_dir() else []
+
+
+def enter(environment: dict[str, str], inputs: Inputs) -> Path:
+    """Go to the folder where planrun is to work and return it; raises UnusableInputError."""
     folder = Path(environment.get("GITHUB_WORKSPACE", "."), inputs.text("working-directory")).resolve()
     if not folder.is_dir():
         raise UnusableInputError(f"input working-directory: {folder} is no folder")
     os.chdir(folder)
+    return folder
+
+
+def become_planrun(environment: dict[str, str]) -> NoReturn:
+    """Replace this process, so that the runner's signals reach planrun itself."""
+    inputs = Inputs(environment)
+    folder = enter(environment, inputs)
     words = command(inputs, origin_of(environment))
     if "GITHUB_OUTPUT" in environment:
         tell_upload(environment, folder, inputs.text("report-dir") or "planrun-out")
+        if words[0] == "execute":
+            tell_newest(environment, folder)
+    become(environment, words)
+
+
+def become(environment: dict[str, str], words: list[str]) -> NoReturn:
+    """Replace this process by planrun with these arguments; it sees no input of the action."""
     program = str(Path(sys.executable).with_name("planrun"))
     passed_on = {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
     os.execve(program, [program, *words], passed_on)
@@ -182,12 +214,18 @@ def become_planrun(environment: dict[str, str]) -> NoReturn:
 
 def main() -> int:
     """Become planrun, or say what stands in the way."""
+    return run(become_planrun)
+
+
+def run(act: Callable[[dict[str, str]], object]) -> int:
+    """Do something with the environment of this process; returns an exit code and says why where it cannot be done."""
     try:
-        become_planrun(dict(os.environ))
+        act(dict(os.environ))
     except (UnusableInputError, RefusedError) as error:
         text = str(error).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         sys.stdout.write(f"::error title=planrun::{text}\n")
         return 3 if isinstance(error, RefusedError) else 2
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,43 @@
+"""Do what the run that this action started still owes, when it was killed or cancelled: `planrun finalize`.
+
+It is a step of its own, which runs in any case. It touches no run but the one that the step before it started: what
+else lies in the workspace may have been put there by somebody else.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True  # where this file lies may be the checkout
+    sys.path.append(str(Path(__file__).resolve().parents[1]))  # -I leaves it out
+
+from action.origin import Origin, origin_of
+from action.start import Inputs, become, enter, known_runs, run, shared
+
+OPTIONS = ("--report-dir=", "--policy=")
+"""What of the words of a run holds for its end, too."""
+
+
+def command(inputs: Inputs, origin: Origin, runs: list[str]) -> list[str]:
+    """Return the arguments of planrun; empty when no run was started. `runs`: those that are there now."""
+    newest = inputs.text("newest-run")
+    mine = [name for name in runs if name > newest] if newest else []
+    if not mine:
+        return []
+    words = [word for word in shared(inputs, origin) if word.startswith(OPTIONS)]
+    return ["finalize", *words, "--", max(mine)]
+
+
+def finish(environment: dict[str, str]) -> None:
+    """Become planrun where there is a run; return where there is none."""
+    inputs = Inputs(environment)
+    folder = enter(environment, inputs)
+    words = command(inputs, origin_of(environment), known_runs(folder))
+    if words:
+        become(environment, words)
+
+
+if __name__ == "__main__":
+    sys.exit(run(finish))
