@@ -70,6 +70,12 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "risk": (None, "high"),
     "expect": (None, [{"files_exist": ["a"]}]),
     "verify": ("ls", ["ls", ["ls", "a"]]),
+    "inputs": (["a"], ["a", "b"]),
+    "produces": (["a"], ["b"]),
+    "writes": (None, ["a"]),
+    "cache": (None, {"inputs": ["a"], "key": "1"}),
+    "rollback": ({"run": "ls"}, {"run": "ls -l"}),
+    "reversible": (None, False),
 }
 ACTIONS: dict[str, tuple[Any, Any]] = {
     "run": ("echo subject", "echo another"),
@@ -103,6 +109,7 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
     "on_failure": ("block", "abort"),
     "workdir": ("a", "b"),
     "inherit_env": ("safe", "none"),
+    "rollback": (True, False),
 }
 
 

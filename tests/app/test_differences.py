@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from planrun.app.comparing import plans, wording
@@ -146,6 +146,17 @@ _PAIRS = [("step", key) for key in sorted(live("Step") & set(OF_STEP))]
 _PAIRS += [("plan", key) for key in sorted(live("Plan") & set(OF_PLAN) - {"decisions", "secrets"})]
 
 
+# Keys whose values in these tables contradict each other in one step: such a plan is an error.
+_APART = (
+    {"cache", "idempotent"},
+    {"cache", "writes"},
+    {"depends_on", "recovers"},
+    {"depends_on", "replaces"},
+    {"recovers", "replaces"},
+    {"reversible", "rollback"},
+)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(_PAIRS), unique=True, min_size=1, max_size=6), st.randoms(use_true_random=False)
@@ -154,6 +165,7 @@ def test_mutations_of_several_keys_are_all_found(
     chosen: list[tuple[str, str]], chance: random.Random
 ) -> None:
     """Whatever keys change at once, in whatever direction, each of them is told."""
+    assume(not any(apart <= {key for where, key in chosen if where == "step"} for apart in _APART))
     sides: list[dict[str, Any]] = [{**BASE}, {**BASE}]
     subjects: list[dict[str, Any]] = [{"run": "echo subject"}, {"run": "echo subject"}]
     for where, key in chosen:
