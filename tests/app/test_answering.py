@@ -120,7 +120,7 @@ def folder(planrun: Command) -> Iterator[Folder]:
         process.communicate()
 
 
-@pytest.mark.shows("V-07", "V-20", "V-45", "GP-53")
+@pytest.mark.shows("V-07", "V-20", "V-45", "GP-53", "V-04", "D-28")
 def test_a_run_waits_is_answered_and_goes_on(folder: Folder) -> None:
     """It comes to rest with exit code 5 as often as it is resumed; each answer is recorded with who gave it."""
     assert folder.execute(ASKING).returncode == 5
@@ -142,7 +142,7 @@ def test_a_run_waits_is_answered_and_goes_on(folder: Folder) -> None:
     folder.says(0, "verify", "last")
 
 
-@pytest.mark.shows("N-17", "N-18", "V-46")
+@pytest.mark.shows("N-17", "N-18", "V-46", "D-56")
 @pytest.mark.parametrize("way", ["option", "variable", "file", "policy"])
 def test_what_is_answered_before_is_not_asked(folder: Folder, way: str) -> None:
     """By options, by a variable, by a file, by the plan's policy: the run does not wait."""

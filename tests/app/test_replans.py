@@ -184,6 +184,7 @@ def test_above_a_ceiling_nothing_runs(shop: Shop) -> None:
     assert shop.ran == ["1", "2", "3", "6"]
 
 
+@pytest.mark.shows("V-56")
 @pytest.mark.parametrize(
     ("old", "new"),
     [

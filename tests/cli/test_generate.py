@@ -73,7 +73,7 @@ def unanswered(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMessages]:
         assert api.journal.entries == []
 
 
-@pytest.mark.shows("V-01", "GP-74", "D-04", "D-05", "D-06", "D-07", "D-08")
+@pytest.mark.shows("V-01", "GP-74", "D-04", "D-05", "D-06", "D-07", "D-08", "D-30")
 def test_a_goal_becomes_a_plan_that_can_be_reviewed(ask: Callable[..., Said], repository: Path) -> None:
     """The file is valid, tells who wrote it and what to look at, and the table is that of `show`."""
     with FakeMessages([GOOD]) as api:
@@ -144,7 +144,7 @@ def _plain(content: Any) -> Any:
     return content if isinstance(content, str) else content[0]["text"]
 
 
-@pytest.mark.shows("D-48")
+@pytest.mark.shows("D-48", "X-12")
 def test_what_is_never_valid_fails_or_falls_back_loudly(ask: Callable[..., Said], repository: Path) -> None:
     """After two repairs there is no file and exit code 1; with --fallback template there is one that says so."""
     with FakeMessages([BAD] * 3) as api:
@@ -276,7 +276,7 @@ def test_what_is_wrong_with_an_answer_is_said_once_and_in_words(ask: Callable[..
     assert "$:" not in said.err
 
 
-@pytest.mark.shows("V-06", "D-10")
+@pytest.mark.shows("V-06", "D-10", "V-57")
 def test_a_plan_may_be_kept_or_run_at_once(
     ask: Callable[..., Said], say: Callable[..., Said], repository: Path
 ) -> None:

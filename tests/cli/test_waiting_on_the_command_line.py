@@ -70,7 +70,7 @@ def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path:
     }
 
 
-@pytest.mark.shows("V-20")
+@pytest.mark.shows("V-20", "V-02", "V-48")
 def test_status_tells_what_a_run_waits_for(say: Say, waiting: str) -> None:
     """The run and its steps are waiting, each with its reason; the commands stand below."""
     said = say("status")

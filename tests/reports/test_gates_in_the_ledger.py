@@ -82,7 +82,7 @@ def test_what_ran_has_its_own_class(tmp_path: Path) -> None:
     assert (value["risk"]["overall"], value["risk"]["unknown"]) == ("high", ["a"])
 
 
-@pytest.mark.shows("GP-02", "V-20", "V-45")
+@pytest.mark.shows("GP-02", "V-20", "V-45", "V-10")
 def test_open_gates_of_a_run_that_waits(tmp_path: Path) -> None:
     """Status and exit code say that it waits, and each gate what for."""
     value = ledger(waiting_run(tmp_path).rest())
