@@ -87,7 +87,17 @@ def test_every_key_of_a_plan_is_told(key: str) -> None:
     assert keys_of(old, new) == ({"decide"} if key == "decisions" else {key})
 
 
-@pytest.mark.parametrize("key", sorted(DEFAULTS))
+def test_turning_undoing_off_is_told_of_the_steps_that_say_how() -> None:
+    """`defaults.rollback: false` is a change of each step that is not undone any more, and of no other."""
+    sides = [with_step(run="ls", rollback={"run": "ls -l"}) for _ in range(2)]
+    old, new = ({**side, "defaults": {"rollback": on}} for side, on in zip(sides, (True, False), strict=True))
+    found = difference(old, new)
+    assert {(step.step.id, change.path[0]) for step in found.steps for change in step.changes} == {
+        ("subject", "rollback")
+    }
+
+
+@pytest.mark.parametrize("key", sorted(set(DEFAULTS) - {"rollback"}))
 def test_a_default_is_told_once_with_the_steps_it_touches(key: str) -> None:
     """A change of `defaults` is one change for all steps, and the steps are named beside it."""
     old, new = ({**BASE, "defaults": with_key(key, value, {})} for value in DEFAULTS[key])
