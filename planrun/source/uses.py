@@ -33,6 +33,8 @@ _MEANINGLESS = {
     "outputs": "that plan has its own `outputs:`",
     "risk": "each step of that plan has its own",
     "parallel": "say it of the steps of that plan",
+    "lock": "name it at the steps of that plan that need it",
+    "rollback": "give one to each step of that plan that can be undone",
 }
 # Keys at the top of a plan that count for the plan that is run, and not for those that it uses.
 _INEFFECTIVE = ("policy", "llm", "schedule", "concurrency")

@@ -81,7 +81,7 @@ def type_of(spec: dict[str, Any]) -> str:
     if "enum" in spec or "const" in spec:
         words = spec["enum"] if "enum" in spec else [spec["const"]]
         return ", ".join("null" if word is None else f"`{word}`" for word in words)
-    if spec.get("x-form") in FORMS:
+    if spec.get("x-form") in FORMS and spec.get("type") != "object":
         return FORMS[spec["x-form"]]
     if "anyOf" in spec:
         return " or ".join(dict.fromkeys(type_of(each) for each in spec["anyOf"] if each != {"type": "null"}))

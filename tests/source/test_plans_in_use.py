@@ -208,6 +208,14 @@ def test_instances_of_a_plan_in_use_are_refused() -> None:
     assert [each for each in found if "E284" in each]
 
 
+@pytest.mark.parametrize("key", ["lock: db", "rollback: {run: echo back}", "retries: 2", "env: {A: b}"])
+def test_what_belongs_to_a_process_is_refused(key: str) -> None:
+    """A key that would do nothing for a plan in use is an error, and never ignored."""
+    write("sub.yml", SUB)
+    found = refused(f"version: 1\nsteps: [{{id: s, uses: sub.yml, {key}}}]\n")
+    assert [each for each in found if "E292" in each]
+
+
 def test_the_environment_around_counts_for_the_risk_inside() -> None:
     """What the plan around sets decides about the commands of the plan in use, too."""
     write("sub.yml", "version: 1\nsteps: [{id: x, run: git status}]\n")
