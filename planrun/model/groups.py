@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from planrun.model.lifecycle import Tolerance
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
 
@@ -142,6 +143,16 @@ def gather(state: RunState, group: Step) -> tuple[str, str, str]:
     if len(of["skipped"]) == len(members):
         return "skipped", _reason(of["skipped"], "upstream"), ""
     return "completed", "ran", ""
+
+
+def answered(state: RunState, group: Step) -> Tolerance:
+    """Say how the failure of a group is tolerated whose instances ask: as it was answered for all that failed."""
+    assert isinstance(group.action, Group)
+    failed = [name for name in group.action.members if state.steps[name].status == "failed"]
+    found = {state.tolerated_within(name) for name in failed}
+    if not found or None in found:
+        return None
+    return "skip" if "skip" in found else "continue"
 
 
 def _reason(members: Sequence[Any], otherwise: str) -> str:

@@ -95,10 +95,12 @@ class RunState:
         state = self.steps[step_id]
         if state.status != "failed" or state.reason == "denied":
             return None
-        if any(map(self._is_done, self.handlers.get(step_id, ()))):
+        if state.on_failure == "continue" or any(map(self._is_done, self.handlers.get(step_id, ()))):
             return "continue"
-        if state.on_failure == "continue":
-            return "continue"
+        if state.reason == "members" and state.step.on_failure == "ask":
+            from planrun.model.groups import answered  # few plans have any
+
+            return answered(self, state.step)
         return "skip" if state.on_failure == "skip" else None
 
     def _is_done(self, name: str) -> bool:
@@ -133,16 +135,14 @@ class RunState:
 
     def exit_code(self, verdict: str, *, strict: bool, fail_on_flaky: bool) -> int:
         """The exit code that belongs to a verdict and to what ended the run early."""
-        if any(step.reason == "denied" for step in self.steps.values()):
-            return EXIT_DENIED
-        if self.planning and self.planning.denies(self):
+        denies = self.planning.denies(self) if self.planning else False
+        if denies or any(step.reason == "denied" for step in self.steps.values()):
             return EXIT_DENIED
         if self.ending is not None:
             why = self.ending.why
             return 128 + (self.ending.signal or _SIGTERM) if why == "cancel" else _END_CODES[why]
-        if verdict == "failed" or (verdict == "partial" and strict):
-            return EXIT_FAILED
-        if fail_on_flaky and any(step.flaky for step in self.steps.values()):
+        flaky = fail_on_flaky and any(step.flaky for step in self.steps.values())
+        if verdict == "failed" or (verdict == "partial" and strict) or flaky:
             return EXIT_FAILED
         return EXIT_OK
 
