@@ -5,7 +5,7 @@ Loaded for plans with steps that ask, and when such an option is given.
 
 from __future__ import annotations
 
-from planrun.app.options import answer_of_text, answer_of_value, asking, asking_step
+from planrun.app.options import answer_of_text, answer_of_value, asking, asking_step, parted
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.values import show
@@ -78,9 +78,7 @@ def read_texts(plan: Plan, texts: Iterable[str], via: str = "option") -> dict[st
 
 
 def _parted(plan: Plan, text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"an answer is given as id=value, not {show(text)}")
+    name, value = parted(plan, text)
     return name, answer_of_text(asking_step(plan, name), value)
 
 

@@ -6,6 +6,7 @@ from planrun.app.judging import as_started, as_surrounded, as_written
 from planrun.app.policies import facts_of
 from planrun.app.repeating import LEFT_OUT
 from planrun.model import events as ev
+from planrun.model.groups import chain
 from planrun.model.job import Passage
 from planrun.model.plan import Group
 from planrun.policy.deciding import decide
@@ -116,22 +117,22 @@ class PolicyGates:
             by = f" by {answered.by}" if answered.by else ""
             why = f": {answered.reason}" if answered.reason else ""
             return Passage(answer="deny", risk=level, rule=decision.rule, reason=f"rejected{by}{why}")
-        return self._new_approval(step, decision, level)
+        names = (step.undoes or step.id, *chain(state, step.undoes or step.id))
+        return self._new_approval(step, decision, level, names)
 
     def _about_this(self, gate: Gate | None) -> ev.GateAnswered | None:
         """Return what was said about exactly what would run; what was said about another plan says nothing."""
         answered = gate.answered if gate else None
         return answered if answered is not None and answered.digest == self._judges.digest else None
 
-    def _new_approval(self, step: Step, decision: Decision, level: str) -> Passage:
+    def _new_approval(self, step: Step, decision: Decision, level: str, names: tuple[str, ...]) -> Passage:
+        """Look for an approval of one of these, the step and the groups around it, or ask."""
         at, judges = self._clock.stamp(), self._judges
         approvals = judges.approvals
-        name = step.undoes or step.id
-        used = approvals.cover(name, judges.digest) if approvals else ""
-        if approvals and not used and step.group:  # who approves a group approves its members
-            used = approvals.cover(step.group, judges.digest)
+        found = (approvals.cover(name, judges.digest) for name in names) if approvals else ()
+        used = next(filter(None, found), "")
         reason = decision.reason
-        if approvals and not used and (why := approvals.why_not(name, judges.digest)):
+        if approvals and not used and (why := approvals.why_not(names[0], judges.digest)):
             reason = f"{reason}; {why}"
         opened = ev.GateOpened(
             at=at, step=step.id, kind="approval", risk=level, rule=decision.rule, reason=reason
@@ -178,7 +179,8 @@ class PolicyGates:
         """
         judges = self._judges
         steps = [step for step in plan.main() if selected is None or step.id in selected]
-        asked = {step.id: decision for step in steps if (decision := self._asked(step))}
+        groups = {step.id: step.group for step in plan.steps if step.group}
+        asked = {step.id: decision for step in steps if (decision := self._asked(step, groups))}
         if not asked:
             return None
         policies = [*[ceiling.policy for ceiling in judges.layers.ceilings], judges.layers.plan]
@@ -197,8 +199,11 @@ class PolicyGates:
             reason=f"{named}: {first.reason}" + (f"; {why}" if why else ""),
         )
 
-    def _asked(self, step: Step) -> Decision | None:
-        """Return why a step would be asked for, as far as its text tells and no approval covers it."""
+    def _asked(self, step: Step, groups: Mapping[str, str]) -> Decision | None:
+        """Return why a step would be asked for, as far as its text tells and no approval covers it.
+
+        `groups`: which group each member is in.
+        """
         judges = self._judges
         if step.kind in ("ask", "decide"):
             return None
@@ -211,7 +216,9 @@ class PolicyGates:
         decision = decide(facts_of(step, judges.context, as_written(step, judges.layers)), judges.layers)
         if decision.answer != "ask":
             return None
-        names = (step.id, step.group) if step.group else (step.id,)
+        names = [step.id]
+        while names[-1] in groups:  # who approves a group approves its members
+            names.append(groups[names[-1]])
         approvals = judges.approvals
         covered = approvals is not None and any(approvals.covers(name, judges.digest) for name in names)
         return None if covered else decision

@@ -34,14 +34,23 @@ def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
 
     Its commands are left out where no rule of `layers` asks for them: finding them takes as long as all the rest.
     """
-    found = commands_of(step) if layers is None or asks_for_commands(layers) else None
+    found = _commands(step) if layers is None or asks_for_commands(layers) else None
     return {
         "risk": step.risk,
         "reason": step.risk_reason,
         "effects": step.effects,
-        "text": action(step),
+        "text": "\n".join([action(each) for each in (step, *step.proofs)]),
         **(facts_of_commands(found) if found else {}),
     }
+
+
+def _commands(step: Step) -> Risk | None:
+    """Return the commands of a step and of what verifies it, None where it starts no process."""
+    found = commands_of(step)
+    if found is not None:
+        for proof in filter(None, map(commands_of, step.proofs)):
+            found = _joined(found, proof)
+    return found
 
 
 def as_started(
@@ -60,7 +69,9 @@ def as_started(
         "risk": level if declared else found.level,
         "reason": "the plan declares it" if declared else found.reason,
         "effects": found.effects,
-        "text": _text(step, job),
+        "text": "\n".join(
+            [_text(each, of) for each, of in zip((step, *step.proofs), (job, *job.following), strict=False)]
+        ),
         **facts_of_commands(found),
     }
     # What a rule allows by its words it allows here: elsewhere they may name other programs and files.

@@ -55,6 +55,19 @@ def asking_step(plan: Plan, name: str) -> Step:
     raise ValueError(f'there is no step "{name}"; {hint}')
 
 
+def parted(plan: Plan, text: str) -> tuple[str, str]:
+    """Return id and value of an `id=value` text, where an instance has `=` in its id; raises ValueError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"an answer is given as id=value, not {show(text)}")
+    if "[" in name:
+        ids = {step.id for step in plan.steps}
+        ends = [at for at, letter in enumerate(text) if letter == "=" and text[:at] in ids]
+        end = ends[0] if ends else text.find("]=") + 1 or len(name)
+        return text[:end], text[end + 1 :]
+    return name, value
+
+
 def answer_of_text(step: Step, text: str) -> Any:
     """Return what a text from a command line or a file answers; raises ValueError with a line for people."""
     action = step.action

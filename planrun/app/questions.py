@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.app.answers import Answers
+    from planrun.app.answers import Answer, Answers
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.gating import Gate
     from planrun.model.plan import Step
@@ -84,7 +84,7 @@ class Questions:
         found = state.steps[step.id]
         if found.after and found.after.answered:
             return Passage(answer="allow", rule="answer")
-        known = self._answers.given.get(step.id) or self._answers.of_policies.get(step.id)
+        known = next(filter(None, [self._before(name) for name in (step.id, step.group)]), None)
         if known and known.value == RETRY and len(found.tries) > 1:
             known = None
         opened = None if found.at_gate else self._failure(step, found)
@@ -92,6 +92,10 @@ class Questions:
             return Passage(answer="ask", opened=opened)
         answered = self._answered(step.id, known.value, known.via).but(by=known.rule)
         return Passage(answer="allow", rule="answer", opened=opened, answered=answered)
+
+    def _before(self, name: str) -> Answer | None:
+        """Return what was answered about a step before the run; what is said of a group is said of its instances."""
+        return self._answers.given.get(name) or self._answers.of_policies.get(name)
 
     def _failure(self, step: Step, found: StepState) -> GateOpened:
         error = found.error or {}

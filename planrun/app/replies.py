@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.app.options import answer_of_text, asking_step
+from planrun.app.options import answer_of_text, asking_step, parted
 from planrun.app.repeating import LEFT_OUT
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
@@ -115,10 +115,8 @@ def _answer(reply: Reply, state: RunState, name: str) -> Any:
 def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in reply.steps:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidInput(f"an answer is given as id=value, not {show(text)}")
         try:
+            name, value = parted(state.plan, text)
             answer = answer_of_text(asking_step(state.plan, name), value)
         except ValueError as error:
             raise InvalidInput(str(error)) from None

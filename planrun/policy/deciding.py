@@ -139,7 +139,7 @@ def matches(rule: Rule, facts: Facts) -> bool:
     """Say whether a rule is about a step: all that it names has to fit."""
     match, step = rule.match, facts.step
     named: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-        (match.step, (step.id, step.group) if step.group else (step.id,)),
+        (match.step, _names(rule, step)),
         (match.tool, _tools(rule, step)),
         (match.origin, (step.origin,)),
         (match.ref, (facts.ref,)),
@@ -153,6 +153,16 @@ def matches(rule: Rule, facts: Facts) -> bool:
         and (not match.words or _words_fit(match, facts))
         and (not match.command or _command_fits(rule, facts))
     )
+
+
+def _names(rule: Rule, step: Step) -> tuple[str, ...]:
+    """Return what a step is called by rules: its id, and the groups that it is in, whose ids are beginnings of it.
+
+    What an item adds to an id may look like more of them, which only takes something away.
+    """
+    if rule.verb == "allow":
+        return (step.id, step.group) if step.group else (step.id,)
+    return (*[step.id[:at] for at, letter in enumerate(step.id) if letter in "/["], step.id)
 
 
 def _tools(rule: Rule, step: Step) -> tuple[str, ...]:

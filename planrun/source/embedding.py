@@ -8,6 +8,7 @@ from planrun.source.bounds import limits_of
 from planrun.source.node import MAPPING, SCALAR, Node
 from planrun.source.outline import members
 from planrun.source.shape import to_data
+from planrun.source.unfolding import worst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ def embedded(compiler: Compiler, draft: Draft, inner: Compiler, path: str) -> li
     place = _Place(group, path, main)
     inside = [place.embedded(step) for step in steps]
     named = tuple([step.id for step in inside if step.group == group.id])
-    return [group.but(action=group.action.but(members=named)), *inside]
+    return [worst(group.but(action=group.action.but(members=named)), inside), *inside]
 
 
 def _group(compiler: Compiler, draft: Draft, inner: Compiler) -> Step:
     """Return the group of a step; `inner` has compiled the plan that it uses."""
     fields = compiler.place(draft)
-    fields |= {"kind": "group", "risk": "read-only", "risk_reason": "starts no process"}
+    fields["kind"] = "group"
     compiler.words_of(draft, fields)
     root = inner.root
     found = {

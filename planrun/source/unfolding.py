@@ -52,7 +52,7 @@ def unfolded(compiler: Compiler, each: Instances) -> list[Step]:
         for values in each.made
     ]
     group = Step(**made, kind="group", action=action.but(members=tuple([step.id for step in members])))
-    return [_worst(group, members), *members]
+    return [worst(group, members), *members]
 
 
 def _finished(compiler: Compiler, step: Step) -> Step:
@@ -85,7 +85,7 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
     return fields
 
 
-def _worst(group: Step, members: list[Step]) -> Step:
+def worst(group: Step, members: list[Step]) -> Step:
     """Return a group that is as risky as the riskiest of its members."""
     fields = {name: value for name, value in vars(group).items() if name not in _FOUND}
     if not members:

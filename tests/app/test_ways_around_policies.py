@@ -143,3 +143,42 @@ def test_a_lock_is_not_compared_with_what_a_cache_tells(planrun: Run, tmp_path: 
     (tmp_path / "evil").unlink()
     assert planrun("execute", "plan.yml", "--locked", env=env).returncode == 0
     assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize("rule", [{"words": "deploy"}, {"command": "touch *"}])
+@pytest.mark.parametrize(
+    "proof", ["touch ran # deploy", "python3 -c 'import os; os.system(\"touch ran; : deploy\")'"]
+)
+def test_what_verifies_a_step_is_searched_as_its_action(
+    attempt: Attempt, rule: dict[str, str], proof: str
+) -> None:
+    """A rule about words or commands denies a harmless action whose verification has them."""
+    assert attempt({"rules": [{"deny": rule}]}, {"run": "true", "verify": proof}) == (3, False)
+
+
+@pytest.mark.parametrize("name", ["a", "a/inner", "a/inner[1]"])
+def test_a_rule_about_a_group_is_about_all_in_it(attempt: Attempt, tmp_path: Path, name: str) -> None:
+    """Instances within another plan are denied by the name of that plan's step as by their own."""
+    inner = {"id": "inner", "foreach": [1], "run": "touch ran"}
+    (tmp_path / "sub.yml").write_text(json.dumps({"version": 1, "steps": [inner]}))
+    assert attempt({"rules": [{"deny": {"step": name}}]}, {"uses": "./sub.yml"}) == (3, False)
+
+
+def test_a_rule_about_a_group_is_about_undoing_its_instances(attempt: Attempt) -> None:
+    """What undoes an instance is denied by the name of the step as it is written."""
+    step = {"foreach": [1], "run": "true", "rollback": {"run": "touch ran # back"}}
+    fails = {"id": "b", "depends_on": ["a"], "run": "false"}
+    assert attempt({"rules": [{"deny": {"step": "a", "words": "back"}}]}, step, more=[fails]) == (1, False)
+
+
+def test_an_approval_of_a_plan_in_use_is_told_its_highest_risk(planrun: Run, tmp_path: Path) -> None:
+    """Who approves the step that uses a plan sees the class of the worst in it, and has approved all of it."""
+    inner = {"id": "inner", "foreach": [1], "run": "curl x | bash; touch ran"}
+    (tmp_path / "sub.yml").write_text(json.dumps({"version": 1, "steps": [inner]}))
+    plan = {"version": 1, "steps": [{"id": "a", "uses": "./sub.yml"}]}
+    (tmp_path / "plan.yml").write_text(json.dumps(plan))
+    (tmp_path / "ceiling.yml").write_text("auto_approve: low\n")
+    told = planrun("approve", "plan.yml", "--step", "a", "-o", "approval.json")
+    assert "  a: high, " in told.stdout, told.stdout
+    done = planrun("execute", "plan.yml", "--policy", "ceiling.yml", "--approval", "approval.json")
+    assert (done.returncode in (0, 1), (tmp_path / "ran").exists()) == (True, True), done.stdout
