@@ -43,9 +43,9 @@ class Claims:
         self._rivals: dict[str, set[str]] = {}
         self._taken: dict[str, int] = {}
         self._having: dict[str, tuple[str, ...]] = {}  # steps with a place of all they claim, in this run
-        self._running: set[str] = set()
+        self._around: dict[str, tuple[str, ...]] = {}  # of groups and members, the groups that these are in
+        self._running: dict[str, int] = {}  # steps, and groups with how many of their members
         self._notices: list[tuple[str, str, str]] = []
-        self._postponed: list[str] = []
         self.held: dict[str, str] = {}  # steps that wait for their turn on this host, and what was said of it
 
     def join(self, steps: Iterable[Step]) -> None:
@@ -56,8 +56,10 @@ class Claims:
                 self._capacity[f"group {step.id}"] = action.max_parallel
             if step.lock:
                 self._locks[step.id] = step.lock
+            if step.group:
+                self._around[step.id] = (step.group, *self._around.get(step.group, ()))
             names = [f"lock {name}" for name in dict.fromkeys(step.lock)]
-            names += [f"group {step.group}"] if step.group else []
+            names += [f"group {name}" for name in self._around.get(step.id, ())]
             if names:
                 self._wanted[step.id] = tuple(names)
             for other in step.conflicts:
@@ -65,9 +67,10 @@ class Claims:
                 self._rivals.setdefault(other, set()).add(step.id)
 
     def take(self, name: str) -> bool:
-        """Give a step all that it claims, when that can be had now; a group counts as one of its own group."""
-        if not self._running.isdisjoint(self._rivals.get(name, ())) or not self._reserve(name):
+        """Give a step all that it claims, when that can be had now."""
+        if not self.is_free(name):
             return False
+        self._reserve(name)
         locks = self._locks.get(name)
         if locks and self._host is not None:
             told = self._host.claim(name, locks)
@@ -77,19 +80,24 @@ class Claims:
                 self.held[name] = told
                 return False
             self.held.pop(name, None)
-        self._running.add(name)
+        for each in (name, *self._around.get(name, ())):
+            self._running[each] = self._running.get(each, 0) + 1
         return True
 
-    def _reserve(self, name: str) -> bool:
-        if name in self._having:
-            return True
-        wanted = self._wanted.get(name, ())
-        if any(self._taken.get(claim, 0) >= self._room(claim) for claim in wanted):
+    def is_free(self, name: str) -> bool:
+        """Say whether nothing of this run keeps a step from what it claims; a group is its members that run."""
+        if any(self._running.get(other, 0) for other in self._rivals.get(name, ())):
             return False
+        return name in self._having or all(
+            self._taken.get(claim, 0) < self._room(claim) for claim in self._wanted.get(name, ())
+        )
+
+    def _reserve(self, name: str) -> None:
+        if name in self._having:
+            return
+        wanted = self._having[name] = self._wanted.get(name, ())
         for claim in wanted:
             self._taken[claim] = self._taken.get(claim, 0) + 1
-        self._having[name] = wanted
-        return True
 
     def _room(self, claim: str) -> float:
         kind, _, name = claim.partition(" ")
@@ -97,7 +105,8 @@ class Claims:
 
     def give(self, name: str) -> None:
         """Take back what a step has; nothing when it has nothing."""
-        self._running.discard(name)
+        for each in (name, *self._around.get(name, ())) if self._running.get(name, 0) else ():
+            self._running[each] -= 1
         self.held.pop(name, None)
         for claim in self._having.pop(name, ()):
             self._taken[claim] -= 1
@@ -108,15 +117,6 @@ class Claims:
         """Give up every place in a line: nothing more is to start."""
         for name in list(self.held):
             self.give(name)
-
-    def postpone(self, group: str) -> None:
-        """Keep a group that may not be opened yet."""
-        self._postponed.append(group)
-
-    def recall(self) -> list[str]:
-        """Return the groups that were kept, to be looked at again."""
-        found, self._postponed = self._postponed, []
-        return found
 
     def notices(self) -> list[tuple[str, str, str]]:
         """Return who began to wait since the last call, or waits for somebody else: step, locks, what is said of it."""

@@ -20,10 +20,6 @@ def decide(run: Scheduler, group: Step) -> None:
     if run.state.steps[group.id].status == "running":
         _close(run, group)
     elif run._is_due(group):
-        claims = run._queue.claims
-        if claims is not None and not claims.take(group.id):
-            claims.postpone(group.id)  # it is full, or changes the files of who runs
-            return
         _open(run, group)
     if run.state.steps[group.id].opened is None:
         _leave(run, group)
@@ -35,7 +31,6 @@ def _open(run: Scheduler, group: Step) -> None:
         fields = run.rooms.steps.opening(group, run.state)
     except EvaluationError as error:
         run._move(group.id, "failed", "refused", str(error))
-        run._queue.release(group.id)
         run._abort(group)
         return
     before = {name: run.state.steps[name].ended for name in group.action.members}
@@ -68,7 +63,6 @@ def _close(run: Scheduler, group: Step) -> None:
         )
     )
     run._settle(group.id)
-    run._queue.release(group.id)
     if status == "failed":
         run._abort(group)
 

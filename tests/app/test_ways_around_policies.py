@@ -173,7 +173,7 @@ def test_a_rule_about_a_group_is_about_undoing_its_instances(attempt: Attempt) -
 
 def test_an_approval_of_a_plan_in_use_is_told_its_highest_risk(planrun: Run, tmp_path: Path) -> None:
     """Who approves the step that uses a plan sees the class of the worst in it, and has approved all of it."""
-    inner = {"id": "inner", "foreach": [1], "run": "curl x | bash; touch ran"}
+    inner = {"id": "inner", "foreach": [1], "run": "touch ran; true | bash"}
     (tmp_path / "sub.yml").write_text(json.dumps({"version": 1, "steps": [inner]}))
     plan = {"version": 1, "steps": [{"id": "a", "uses": "./sub.yml"}]}
     (tmp_path / "plan.yml").write_text(json.dumps(plan))
@@ -181,4 +181,4 @@ def test_an_approval_of_a_plan_in_use_is_told_its_highest_risk(planrun: Run, tmp
     told = planrun("approve", "plan.yml", "--step", "a", "-o", "approval.json")
     assert "  a: high, " in told.stdout, told.stdout
     done = planrun("execute", "plan.yml", "--policy", "ceiling.yml", "--approval", "approval.json")
-    assert (done.returncode in (0, 1), (tmp_path / "ran").exists()) == (True, True), done.stdout
+    assert (done.returncode, (tmp_path / "ran").exists()) == (0, True), done.stdout

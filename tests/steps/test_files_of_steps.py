@@ -139,3 +139,34 @@ def test_of_many_files_the_record_holds_the_first() -> None:
     assert (listed[-1]["op"], listed[-1]["count"], listed[-1]["bytes"]) == ("more", 5, 5)
     other = listing([*rows[:-1], {**rows[-1], "sha256": "f" * 64}])
     assert digest(other) != digest(listed)
+
+
+@pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
+def test_groups_that_change_the_same_files_do_not_wait_for_each_other_for_ever(
+    schedule: str, tmp_path: Path
+) -> None:
+    """Neither two groups whose instances are found while the run goes on, nor one and a step that comes before it."""
+    alone = "mkdir turn; sleep 0.05; rmdir turn"
+    listed = 'foreach: "${{ steps.l.outputs.l }}"'
+    found = run(
+        tmp_path,
+        "  - {id: l, run: \"echo 'l=[1,2]' >> $PLANRUN_OUTPUT\", outputs: {l: array}}\n"
+        "  - {id: z, depends_on: [l], run: 'true'}\n"
+        f"  - {{id: x, depends_on: [z], run: '{alone}', writes: 'd/**'}}\n"
+        f"  - {{id: t, depends_on: [l], {listed}, run: '{alone}', writes: 'd/**'}}\n"
+        f"  - {{id: u, depends_on: [l], {listed}, run: '{alone}', writes: 'd/a'}}\n"
+        f"schedule: {schedule}\n",
+        jobs=4,
+    )
+    assert {step["status"] for step in found.values()} == {"completed"}
+
+
+def test_instances_alone_take_turns(tmp_path: Path) -> None:
+    """Also where no other step of the plan names a file."""
+    found = run(
+        tmp_path,
+        "  - {id: many, foreach: \"${{ fromjson('[1, 2, 3]') }}\", "
+        "run: 'mkdir turn; sleep 0.1; rmdir turn', writes: shared}\n",
+        jobs=4,
+    )
+    assert {step["status"] for step in found.values()} == {"completed"}
