@@ -46,6 +46,8 @@ class Claims:
         self._around: dict[str, tuple[str, ...]] = {}  # of groups and members, the groups that these are in
         self._running: dict[str, int] = {}  # steps, and groups with how many of their members
         self._notices: list[tuple[str, str, str]] = []
+        self._postponed: list[str] = []
+        self._plans: set[str] = set()  # groups that are other plans, within which every process counts
         self.held: dict[str, str] = {}  # steps that wait for their turn on this host, and what was said of it
 
     def join(self, steps: Iterable[Step]) -> None:
@@ -56,15 +58,39 @@ class Claims:
                 self._capacity[f"group {step.id}"] = action.max_parallel
             if step.lock:
                 self._locks[step.id] = step.lock
+            if isinstance(action, Group) and action.form == "uses":
+                self._plans.add(step.id)
+            names = [f"lock {name}" for name in dict.fromkeys(step.lock)]
             if step.group:
                 self._around[step.id] = (step.group, *self._around.get(step.group, ()))
-            names = [f"lock {name}" for name in dict.fromkeys(step.lock)]
-            names += [f"group {name}" for name in self._around.get(step.id, ())]
+                names += [f"group {name}" for name in self._places(step)]
             if names:
                 self._wanted[step.id] = tuple(names)
             for other in step.conflicts:
                 self._rivals.setdefault(step.id, set()).add(other)
                 self._rivals.setdefault(other, set()).add(step.id)
+
+    def _places(self, step: Step) -> list[str]:
+        """Return the groups in which a step takes a place: each instance takes one, and in a plan each process."""
+        is_group = isinstance(step.action, Group)
+        return [
+            name
+            for number, name in enumerate(self._around[step.id])
+            if (not is_group if name in self._plans else number == 0)
+        ]
+
+    def open(self, group: str) -> bool:
+        """Give a group its place in the one around it, when there is one; otherwise keep it for `recall`."""
+        if any(self._taken.get(claim, 0) >= self._room(claim) for claim in self._wanted.get(group, ())):
+            self._postponed.append(group)
+            return False
+        self._reserve(group)
+        return True
+
+    def recall(self) -> list[str]:
+        """Return the groups that were kept, to be looked at again."""
+        found, self._postponed = self._postponed, []
+        return found
 
     def take(self, name: str) -> bool:
         """Give a step all that it claims, when that can be had now."""

@@ -20,6 +20,9 @@ def decide(run: Scheduler, group: Step) -> None:
     if run.state.steps[group.id].status == "running":
         _close(run, group)
     elif run._is_due(group):
+        claims = run._queue.claims
+        if claims is not None and not claims.open(group.id):
+            return  # its place comes when another instance has ended
         _open(run, group)
     if run.state.steps[group.id].opened is None:
         _leave(run, group)
@@ -31,6 +34,7 @@ def _open(run: Scheduler, group: Step) -> None:
         fields = run.rooms.steps.opening(group, run.state)
     except EvaluationError as error:
         run._move(group.id, "failed", "refused", str(error))
+        run._queue.release(group.id)
         run._abort(group)
         return
     before = {name: run.state.steps[name].ended for name in group.action.members}
@@ -63,6 +67,7 @@ def _close(run: Scheduler, group: Step) -> None:
         )
     )
     run._settle(group.id)
+    run._queue.release(group.id)
     if status == "failed":
         run._abort(group)
 

@@ -81,6 +81,10 @@ class Queue:
         """Seconds after which to try again for a step that is held."""
         return self.claims.patience if self.claims is not None else 0.0
 
+    def postponed(self) -> Sequence[str]:
+        """Return the groups that could not be opened yet, to be looked at again."""
+        return self.claims.recall() if self.claims is not None else ()
+
     def notices(self) -> Sequence[tuple[str, str, str]]:
         """Return which steps are held since the last call, or by somebody else: step, locks, and who has them."""
         return self.claims.notices() if self.claims is not None else ()

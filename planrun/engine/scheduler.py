@@ -239,6 +239,7 @@ class Scheduler:
     def _look(self) -> None:
         """Decide about every step whose edges are settled."""
         loose = self._frontier.loose
+        loose += self._queue.postponed()
         while loose and self.lost is None:
             names, loose[:] = list(loose), []
             for name in names:
