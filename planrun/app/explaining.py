@@ -32,7 +32,7 @@ WANTS = {
     "completed": "completes",
     "failed": "fails",
     "done": "ends",
-    "open": "lets its instances start",
+    "open": "is ready, or lets its members start",
 }
 FAILURE_MEANS = {
     "block": "what waits for it is blocked; independent steps go on",

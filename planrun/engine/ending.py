@@ -1,14 +1,48 @@
-"""The end of a run, and of one that cannot be recorded any more; every run loads it, so that no disk is needed then."""
+"""The end of an attempt, of a run, and of one that cannot be recorded any more; every run loads it, so that no disk is needed then."""
 
 from __future__ import annotations
 
+from planrun.engine.queue import push
 from planrun.errors import EXIT_RECORDS
 from planrun.model import events as ev
+from planrun.model.job import as_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.engine.scheduler import Scheduler
     from planrun.errors import RecordsLost
+    from planrun.model.job import Outcome
+    from planrun.model.plan import Step
+
+
+def conclude(run: Scheduler, step: Step, attempt: int, outcome: Outcome) -> None:
+    """Record the end of an attempt and what it makes of its step."""
+    ending = run.state.ending
+    why = ending.why if ending and run._section == "steps" else ""
+    if outcome.status == "cancelled" and why in ("abort", "records"):
+        outcome = outcome.but(reason=why)  # as for the steps that had not started
+    run._queue.release(step.id)
+    found = run.state.steps[step.id]
+    tries, fresh = len(found.tries), ending is None and found.opened is None
+    failure, seconds = None, None
+    if outcome.status == "failed":
+        from planrun.engine.recovery import react
+
+        failure, seconds = react(step, tries, outcome, repeat=fresh, draw=run.rooms.chance)
+    fields = as_fields(outcome, failure)
+    if seconds is not None:
+        fields |= {"step_status": "waiting", "delay": round(seconds, 3)}
+    else:
+        fields["step_status"] = outcome.status
+        if outcome.status == "completed":
+            fields["step_reason"] = "flaky" if tries > 1 and outcome.reason == "ran" else outcome.reason
+    run._emit(ev.AttemptEnded(at=run._clock.stamp(), step=step.id, n=attempt, **fields))
+    if seconds is not None:
+        push(run._waiting, (run._clock.monotonic() + seconds, step.id))
+        return
+    run._settle(step.id)
+    if outcome.status == "failed":
+        run._abort(step)
 
 
 def give_up(run: Scheduler, lost: RecordsLost) -> None:

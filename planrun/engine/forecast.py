@@ -26,12 +26,13 @@ def remaining(
     for section in ("steps", "finally"):
         steps = [step for step in state.plan.steps if step.section == section]
         if any(not state.steps[step.id].ended for step in steps):
-            now = _Course(state, steps, {**_of_groups(steps), **left}, usual).end(now, jobs, schedule)
+            now = _Course(state, steps, {**left, **_timeless(steps)}, usual).end(now, jobs, schedule)
     return now
 
 
-def _of_groups(steps: Sequence[Step]) -> dict[str, float]:
-    return {step.id: 0.0 for step in steps if step.kind == "group"}
+def _timeless(steps: Sequence[Step]) -> dict[str, float]:
+    """Groups and services take no time of their own: they go on as long as others do."""
+    return {step.id: 0.0 for step in steps if step.kind == "group" or step.service is not None}
 
 
 class _Course:

@@ -18,7 +18,8 @@ class Frontier:
 
     A `failed` or `done` edge waits for the end of a step. An `ok` or `completed` edge waits until the step is
     resolved: it ended and, if it failed and nothing else tolerates that, every step that recovers it ended too.
-    An `open` edge waits until the step was opened or ended. A group that is open becomes loose once more when all its
+    An `open` edge waits until the step was opened, or
+    resolved. A group that is open becomes loose once more when all its
     members have ended. `held` are steps that ended, and whose end nobody is to look at yet.
     """
 
@@ -84,13 +85,14 @@ class Frontier:
             self._members[group] -= 1
             if not self._members[group] and self._state.steps[group].opened:
                 self.loose.append(group)
-        self._release(self._on_open.pop(name, ()))
         self._release(self._on_end.pop(name, ()))
         if not self._held(name):
+            self._release(self._on_open.pop(name, ()))
             self._release(self._on_resolved.pop(name, ()))
         for failed in self._state.steps[name].step.recovers:
             self._handlers[failed] -= 1
             if self._state.steps[failed].ended and not self._held(failed):
+                self._release(self._on_open.pop(failed, ()))
                 self._release(self._on_resolved.pop(failed, ()))
 
     def judge(self, step: Step) -> Judgement:

@@ -95,7 +95,9 @@ class GatedScheduler(Scheduler):
     def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
         """Record the end of an attempt; when it is the last one that failed, somebody may be asked what to do."""
         failed = outcome.status == "failed" and outcome.reason != "denied"
-        if failed and step.on_failure == "ask" and self.state.ending is None:
+        # The end of a service that others relied on is what it is.
+        asks = step.on_failure == "ask" and self.state.steps[step.id].opened is None
+        if failed and asks and self.state.ending is None:
             from planrun.engine.recovery import classify, react
 
             tries = len(self.state.steps[step.id].tries)

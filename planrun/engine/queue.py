@@ -119,9 +119,9 @@ class Queue:
         push(self._returning, (0.0, self._place[name], name))
 
     def settle(self, name: str) -> None:
-        """Take note that a step ended."""
-        if self._level:
-            self._unsettled[self._level[name]] -= 1
+        """Take note that a step ended, or that a service is ready; only the first time counts."""
+        if name in self._level:
+            self._unsettled[self._level.pop(name)] -= 1
 
     def release(self, name: str) -> None:
         """Take note that an attempt of a step ended."""

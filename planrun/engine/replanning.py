@@ -79,7 +79,7 @@ class ReplanningScheduler(GatedScheduler):
     @property
     def _is_draining(self) -> bool:
         """Whether something has to end before there is a planning."""
-        while not self.rooms.executor.running and not any(map(self._is_between_attempts, self.state.steps)):
+        while not self._working and not any(map(self._is_between_attempts, self.state.steps)):
             ended = self.rooms.executor.wait(0)  # what could not be started
             if not ended:
                 return False

@@ -5,18 +5,19 @@ from __future__ import annotations
 # `_signal` and not `signal`, whose enums take 4 ms to import.
 from _signal import SIGUSR1 as PAUSE
 
-from planrun.engine.ending import end, give_up
+from planrun.engine.ending import conclude, end, give_up
 from planrun.engine.frontier import Frontier
-from planrun.engine.queue import Options, Queue, pop, push
+from planrun.engine.queue import Options, Queue, pop
 from planrun.errors import EvaluationError, InternalError
 from planrun.model import events as ev
-from planrun.model.job import Outcome, as_fields
+from planrun.model.job import Outcome
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from planrun.engine.services import Services
     from planrun.errors import RecordsLost
     from planrun.model.job import Job, Prepared
     from planrun.model.plan import Step
@@ -62,6 +63,7 @@ class Scheduler:
         self._cleanup_until: float | None = None
         self._given_up = False  # because of what is lost
         self._section = "steps"
+        self.services: Services | None = None  # None: none has come up yet
         self._synced = -1  # how many records survive a power cut
         self._synced_at = self._began
         self._frontier = Frontier((), state)
@@ -122,6 +124,8 @@ class Scheduler:
             self._heed()
             self._look()
             self._start()
+            if self.services:
+                self.services.look()
             if self._over():
                 return  # what comes next in any case, cleanup or the end, is synced together with this
             idle = self._is_idle
@@ -159,7 +163,20 @@ class Scheduler:
     @property
     def _is_idle(self) -> bool:
         """Whether nothing goes on that could have a step start or end."""
-        return not self.rooms.executor.running and not self._waiting and not self._queue.held
+        return not self._working and not self._waiting and not self._queue.held
+
+    @property
+    def _working(self) -> int:
+        """How many processes run that take a place; a service takes none once it is ready."""
+        running = len(self.rooms.executor.running)
+        return running - self.services.resting if self.services else running
+
+    def _serving(self) -> Services:
+        if self.services is None:
+            from planrun.engine.services import Services  # few plans have any
+
+            self.services = Services(self)
+        return self.services
 
     def _over(self) -> bool:
         """Whether this section has come to its end or, when the run is to pause, to rest."""
@@ -194,6 +211,8 @@ class Scheduler:
         moments = [self._waiting[0][0]] if self._waiting else []
         if self._queue.held:
             moments.append(now + self._queue.patience)
+        if self.services and (moment := self.services.moment) is not None:
+            moments.append(moment)
         if self._deadline is not None:
             moments.append(self._deadline)
         if self._cleanup_until is not None and self._cleanup_until > now:
@@ -279,13 +298,15 @@ class Scheduler:
 
     def _start(self) -> None:
         while self.lost is None and not self.state.pausing:
-            name = self._queue.take(len(self.rooms.executor.running), len(self._waiting))
+            name = self._queue.take(self._working, len(self._waiting))
             for held, locks, told in self._queue.notices():
                 self._emit(ev.StepHeld(at=self._clock.stamp(), step=held, lock=locks, message=told))
             if name is None:
                 return
             step = self.state.steps[name].step
-            if step.cache is None or self.rooms.cache is None or not self._is_restored(step):
+            if (self.services or step.service) and self._serving().withholds(step):
+                pass
+            elif step.cache is None or self.rooms.cache is None or not self._is_restored(step):
                 self._launch(step)
             self._look()
 
@@ -317,10 +338,14 @@ class Scheduler:
             self._conclude(step, attempt, Outcome(status="cancelled", reason="records"))
         elif job is not None:
             self.rooms.executor.start(job)
+            if step.service:
+                self._serving().begin(step, job)
         elif prepared.outcome is not None:
             self._conclude(step, attempt, prepared.outcome)
 
     def _finish(self, job: Job, outcome: Outcome) -> None:
+        if self.services and self.services.finish(job, outcome):
+            return
         step = self.state.steps[job.step].step
         concluded = self.rooms.steps.conclude(step, job, outcome)
         if job.following and concluded.status == "completed" and self._is_open:
@@ -336,31 +361,7 @@ class Scheduler:
 
     def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
         """Record the end of an attempt and what it makes of its step."""
-        ending = self.state.ending
-        why = ending.why if ending and self._section == "steps" else ""
-        if outcome.status == "cancelled" and why in ("abort", "records"):
-            outcome = outcome.but(reason=why)  # as for the steps that had not started
-        self._queue.release(step.id)
-        tries = len(self.state.steps[step.id].tries)
-        failure, seconds = None, None
-        if outcome.status == "failed":
-            from planrun.engine.recovery import react
-
-            failure, seconds = react(step, tries, outcome, repeat=ending is None, draw=self.rooms.chance)
-        fields = as_fields(outcome, failure)
-        if seconds is not None:
-            fields |= {"step_status": "waiting", "delay": round(seconds, 3)}
-        else:
-            fields["step_status"] = outcome.status
-            if outcome.status == "completed":
-                fields["step_reason"] = "flaky" if tries > 1 else "ran"
-        self._emit(ev.AttemptEnded(at=self._clock.stamp(), step=step.id, n=attempt, **fields))
-        if seconds is not None:
-            push(self._waiting, (self._clock.monotonic() + seconds, step.id))
-            return
-        self._settle(step.id)
-        if outcome.status == "failed":
-            self._abort(step)
+        conclude(self, step, attempt, outcome)
 
     def _abort(self, step: Step) -> None:
         """End the run, or the other members of its group, when that is what the failure of a step means."""

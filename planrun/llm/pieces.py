@@ -186,7 +186,7 @@ def _edges(step: DraftStep, whole: Whole, *, is_last: bool) -> dict[str, str] | 
 
     Edges that tell by the end of a step whether something is to run at all are those of every piece.
     """
-    edges = {edge.on: str(edge.kind) for edge in whole.edges}
+    edges = {edge.on: "ok" if edge.kind == "open" else str(edge.kind) for edge in whole.edges}
     found = {name: edges.get(name, "ok") for name in step.depends_on}
     if not step.depends_on:
         found = dict(edges)

@@ -180,6 +180,13 @@ class Rollback(Record):
     on_failed: bool = False
 
 
+class Service(Record):
+    """That a step goes on while others need it, and how its command `verify` tells that it is ready; in seconds."""
+
+    interval: float = 1.0  # from the end of a probe to the next one
+    timeout: float = 60.0  # from the start of an attempt
+
+
 class Step(Record):
     """One step with everything the engine needs to know."""
 
@@ -220,7 +227,9 @@ class Step(Record):
         str, ...
     ] = ()  # steps and groups that it may not run beside, since they change the same files
     expect: tuple[Check, ...] = ()  # that must hold when its action has completed
-    verify: tuple[Run | Exec, ...] = ()  # commands that must pass after that, one after the other
+    # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
+    verify: tuple[Run | Exec, ...] = ()
+    service: Service | None = None
     needs_dir: bool = False  # it refers to `step.dir`
     origin: Origin = "file"  # who wrote it
     declared_risk: str = ""  # what the plan says, at least as high as what was found
@@ -251,11 +260,15 @@ class Step(Record):
 
     @property
     def proofs(self) -> tuple[Step, ...]:
-        """Each command that verifies it, as a step with the same surroundings."""
+        """Each command that verifies it, or tells that it is ready, as a step with the same surroundings."""
         return tuple(
             [
                 self.but(
-                    action=action, kind="run" if isinstance(action, Run) else "exec", verify=(), expect=()
+                    action=action,
+                    kind="run" if isinstance(action, Run) else "exec",
+                    verify=(),
+                    expect=(),
+                    service=None,
                 )
                 for action in self.verify
             ]

@@ -297,6 +297,7 @@ class RunState:
         state.status = move_step(event.step, state.status, event.step_status)
         state.reason = event.step_reason or event.reason
         state.attempts[-1].ended = event
+        state.opened = None
         if state.status in ENDED:
             state.ended_at = event.at
             state.outputs = event.outputs

@@ -136,11 +136,11 @@ def record(path: str, run: str, state: RunState) -> None:
 
 
 def pasts_of(state: RunState) -> dict[str, Past]:
-    """Return what became of the steps of a run that ran to an end of their own."""
+    """Return what became of the steps of a run that ran to an end of their own; services never do."""
     found: dict[str, Past] = {}
     for name, step in state.steps.items():
         tries = step.tries
-        if not tries or step.status not in ("completed", "failed"):
+        if not tries or step.status not in ("completed", "failed") or step.step.service is not None:
             continue
         seconds = sum([attempt.ended.duration for attempt in tries if attempt.ended])
         found[name] = Past(ending="flaky" if step.reason == "flaky" else step.status, seconds=seconds)

@@ -18,6 +18,7 @@ from planrun.model.plan import (
 )
 from planrun.source.bounds import limits_of, params_of
 from planrun.source.canonical import digest
+from planrun.source.failing import meaning_of_failure
 from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
@@ -60,6 +61,7 @@ class Compiler:
         self.outputs = checked.outputs
         self.gates = checked.gates
         self.groups = checked.groups
+        self.services = checked.services
         policy, llm = self.root.get("policy"), self.root.get("llm")
         self.policy = None if policy is None or around else self._policy(policy)
         self.llm = None if llm is None or around else self._llm(llm)
@@ -174,7 +176,7 @@ class Compiler:
             from planrun.source.undoing import finished
 
             fields["rollback"] = finished(self, fields["rollback"])
-        self.meaning_of_failure(fields)
+        meaning_of_failure(self, fields)
         return self.names.given(Step(**fields))
 
     def place(self, draft: Draft) -> dict[str, Any]:
@@ -192,33 +194,16 @@ class Compiler:
         """Fill in what the step wants of others, and what it means for them."""
         if draft.links:
             known = self.edges
-            fields["edges"] = tuple(
-                [known.get((link.on, link.kind)) or self.edge(link.on, link.kind) for link in draft.links]
-            )
+            wanted = [(link.on, link.kind) for link in draft.links]
+            if self.services:
+                from planrun.source.services import edges_of  # few plans have any
+
+                wanted = edges_of(self, draft)
+            fields["edges"] = tuple([known.get(pair) or self.edge(*pair) for pair in wanted])
         if draft.recovers:
             fields["recovers"] = tuple([link.on for link in draft.recovers])
         if draft.replaces:
             fields["replaces"] = tuple([link.on for link in draft.replaces])
-
-    def meaning_of_failure(self, fields: dict[str, Any]) -> None:
-        """Fill in what policy and model make of its failures, where neither the step nor `defaults` say it."""
-        if self.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
-            from planrun.source.rules import failure_word
-
-            reversible = fields.get("reversible", True if "rollback" in fields else None)
-            word = failure_word(
-                self.policy, fields.get("risk", "high"), fields.get("effects", ()), reversible=reversible
-            )
-            if word:
-                fields["on_failure"] = word
-        if self.around is not None and fields.get("on_failure") == "replan":
-            fields["on_failure"] = "block"
-        if fields.get("section") == "finally" or fields["kind"] in GATES or self.around is not None:
-            return
-        if fields.get("on_failure") == "replan":
-            fields["replan"] = "any"
-        elif self.llm is not None and "on_failure" not in fields and self.llm.replan_on_failure != "never":
-            fields["replan"] = self.llm.replan_on_failure
 
     def surface(self, draft: Draft) -> dict[str, Any]:
         """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""
@@ -226,7 +211,7 @@ class Compiler:
         fields: dict[str, Any] = {"id": draft.id, "kind": "validate", "action": Abstract()}
         if "validate" not in keys:
             self.action(keys, fields)
-        fields.update(self.proofs(keys))
+        fields.update(self.proofs(keys, draft.id))
         for key in ("shell", "workdir"):
             node = keys.get(key) or self.defaults.get(key)
             if node is not None:
@@ -263,7 +248,7 @@ class Compiler:
             fields["env_file"] = self.words(keys["env_file"])
         if "outputs" in keys:
             fields["outputs"] = self.outputs[draft.id]
-        fields.update(self.proofs(keys))
+        fields.update(self.proofs(keys, draft.id))
         if "risk" in keys:
             fields["declared_risk"] = keys["risk"].value
         if not NAMING_FILES.isdisjoint(keys):
@@ -272,8 +257,12 @@ class Compiler:
             fields.update(file_fields(self, keys))
         fields.update(self.settings(keys, {} if draft.is_gate else self.defaults))
 
-    def proofs(self, keys: dict[str, Node]) -> dict[str, Any]:
-        """Return the fields about what has to hold when its action has completed."""
+    def proofs(self, keys: dict[str, Node], name: str) -> dict[str, Any]:
+        """Return the fields about what has to hold when its action has completed, or when a service is ready."""
+        if name in self.services:
+            from planrun.source.services import service_fields
+
+            return service_fields(self, keys)
         if "expect" not in keys and "verify" not in keys:
             return {}
         from planrun.source.proofs import proof_fields  # most plans have none

@@ -22,6 +22,7 @@ from planrun.model.plan import (
     Retry,
     Rollback,
     Run,
+    Service,
     Shell,
     Step,
     Tool,
@@ -87,6 +88,8 @@ def _pack_step(step: Step) -> dict[str, Any]:
         fields["cache"] = vars(step.cache)
     if "expect" in fields:
         fields["expect"] = [vars(check) for check in step.expect]
+    if step.service is not None:
+        fields["service"] = vars(step.service)
     if "verify" in fields:
         fields["verify"] = [(isinstance(action, Run), vars(action)) for action in step.verify]
     if step.rollback is not None:
@@ -132,6 +135,8 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
         fields["cache"] = Cache(**fields["cache"])
     if "expect" in fields:
         fields["expect"] = tuple([Check(**check) for check in fields["expect"]])
+    if "service" in fields:
+        fields["service"] = Service(**fields["service"])
     if "verify" in fields:
         fields["verify"] = tuple([(Run if runs else Exec)(**action) for runs, action in fields["verify"]])
     if "rollback" in fields:

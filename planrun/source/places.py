@@ -121,6 +121,12 @@ def _of_commands(node: Node) -> Places:
             yield from ((word, "text") for word in entries(command))
 
 
+def _ready(node: Node) -> Places:
+    run = node.get("run")
+    if run is not None and run.kind == SCALAR:
+        yield run, "script"
+
+
 def _of_check(item: Node, kind: str) -> Places:
     """Yield what a check reads; `kind`: of its expression."""
     for name, node in members(item):
@@ -154,6 +160,7 @@ _PLACES: dict[str, Callable[[Node], Places]] = {
     "validate": _checks,
     "expect": _proofs,
     "verify": _of_commands,
+    "ready": _ready,
     "ask": _of_gate,
     "decide": _of_gate,
     "with": _given,

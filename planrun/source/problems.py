@@ -101,12 +101,15 @@ CODES: dict[str, str] = {
     "E290": "a plan that cannot be used",
     "E291": "a value that a used plan does not take",
     "E292": "a key that means nothing for a used plan",
+    "E295": "a key that means nothing for a service",
+    "E296": "waiting for what a service does not do",
     "W301": "nothing is filled in here",
     "W302": "quoting that may not protect",
     "W303": "a rule that changes nothing",
     "W304": "does not count where another plan uses this one",
     "W310": "reading what another step makes without waiting for it",
     "W311": "cached without anything that it depends on",
+    "W320": "a service that nothing needs",
 }
 
 MAX_PROBLEMS = 1000  # what one pass keeps; a file with more is not a plan with typos

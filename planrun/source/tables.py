@@ -349,7 +349,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 LATER: dict[str, tuple[str, ...]] = {
     "Plan": ("agents",),
-    "Step": ("agent", "reports", "service", "ready", "container", "sandbox"),
+    "Step": ("agent", "reports", "container", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

@@ -30,7 +30,9 @@ LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 class Checked:
     """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
 
-    __slots__ = ("formulas", "gates", "gives", "groups", "outline", "outputs", "params", "problems")
+    __slots__ = (
+        "formulas", "gates", "gives", "groups", "outline", "outputs", "params", "problems", "services",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Checked:
         self.gates: dict[str, Gate] = {}
         self.groups: dict[str, Instances] = {}
         self.gives: dict[str, Type] = {}  # the types of the plan's own outputs, as far as they are known
+        self.services: frozenset[str] = frozenset()
         self.problems: list[Problem] = []
 
     @property
@@ -100,6 +103,7 @@ def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool 
         from planrun.source.proofs import check_proofs  # most plans have none
 
         check_proofs(outline)
+    checked.services = _services(checked)
     check_secrets(outline)
     if any([not _FILES.isdisjoint(draft.keys) for draft in outline.drafts]):  # noqa: C419 - half the time
         from planrun.source.filing import check_files  # most plans say nothing of files
@@ -130,6 +134,16 @@ def _groups(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
     from planrun.source.instances import instances_of  # few plans have any
 
     return instances_of(outline, formulas)
+
+
+def _services(checked: Checked) -> frozenset[str]:
+    outline = checked.outline
+    if not any(["service" in draft.keys or "ready" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
+        return frozenset()
+    from planrun.source.services import check_services, services_of  # few plans have any
+
+    check_services(outline, checked.groups)
+    return services_of(outline)
 
 
 def _check_used(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> None:

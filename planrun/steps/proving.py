@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Proof = tuple[Recipe, Copying | None]
 
+PROBE = ":ready"
+"""What follows the id of a service in the name of the job that tells whether it is ready; no id has a colon."""
 SHOWN = 200
 """Characters of a command, and of its last line of output, that a result shows."""
 
@@ -51,7 +53,7 @@ class Proofs:
         self._scopes[step.id] = scope
         return Prepared(
             fingerprint=prepared.fingerprint + self._part(step, found),
-            job=prepared.job.but(following=following(prepared.job, found)),
+            job=prepared.job.but(following=following(prepared.job, found, service=step.service is not None)),
         )
 
     def part(self, step: Step, state: RunState, scope: dict[str, Any]) -> str:
@@ -138,18 +140,24 @@ def _told(action: Run | Exec, job: Job) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
-def following(main: Job, proofs: Sequence[Proof]) -> tuple[Job, ...]:
-    """Return the jobs that verify a step, in order; each has a log of its own beside that of the action."""
+def following(main: Job, proofs: Sequence[Proof], *, service: bool = False) -> tuple[Job, ...]:
+    """Return the jobs that verify a step, in order; each has a log of its own beside that of the action.
+
+    Of a service it is the one that tells that it is ready, under a name of its own: it runs while the service does.
+    """
     jobs = []
+    # By this its processes are told from those of the service.
+    mark = {"PLANRUN_STEP": f"{main.step}{PROBE}"} if service else {}
     for number, (recipe, copying) in enumerate(proofs, 1):
+        own = {"step": f"{main.step}{PROBE}"} if service else {"part": number}
         job = main.but(
             argv=recipe.argv,
-            env={**main.env, "PLANRUN_OUTPUT": os.devnull},
-            log=f"{main.log.removesuffix('.log')}.verify{number}.log",
-            part=number,
+            env={**main.env, **mark, "PLANRUN_OUTPUT": os.devnull},
+            log=f"{main.log.removesuffix('.log')}.{'ready' if service else f'verify{number}'}.log",
             scripts=copying.scripts if copying else (),
             call={},
             following=(),
+            **own,
         )
         jobs.append(job)
     return tuple(jobs)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from planrun.steps.proving import Proofs
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
+NEVER = float("inf")  # a service goes on as long as others need it
 ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
 
 
@@ -205,7 +206,7 @@ class Steps:
             concluded = concluded.but(tools=(record_of(job, concluded, self.place.masks),))
         if self._filing and not job.part:
             concluded = self._filing.ended(step, concluded)
-        if step.expect or step.verify:
+        if step.expect or (step.verify and step.service is None):
             concluded = self.proofs().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
             concluded = self._filing.settled(step, concluded)
@@ -303,7 +304,7 @@ class Steps:
             env=env,
             cwd=os.path.join(place.workspace, recipe.workdir) if recipe.workdir else place.workspace,
             log=f"{self._logs}/{step.folder or step.id}/{attempt}.log",
-            timeout=step.timeout,
+            timeout=step.timeout if step.service is None else NEVER,
             idle_timeout=step.idle_timeout,
             **fields,
         )

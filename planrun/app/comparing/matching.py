@@ -42,7 +42,8 @@ def edges_of(step: Step, names: Mapping[str, str]) -> list[str]:
     found = []
     for edge in step.edges:
         on = names.get(edge.on, edge.on) or f"new {edge.on}"  # no id has a space
-        found.append(f"{edge.kind} {on}")
+        kind = "ok" if edge.kind == "open" else edge.kind  # as it is written
+        found.append(f"{kind} {on}")
     return sorted(found)
 
 

@@ -159,7 +159,7 @@ def _option(option: Any) -> dict[str, Any]:
 def _edges(edges: Any) -> dict[str, str]:
     kinds: dict[str, list[str]] = {}
     for edge in edges:
-        kinds.setdefault(edge.on, []).append(edge.kind)
+        kinds.setdefault(edge.on, []).append("ok" if edge.kind == "open" else edge.kind)
     return {on: " and ".join(sorted(found)) for on, found in sorted(kinds.items())}
 
 

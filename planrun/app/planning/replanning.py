@@ -236,7 +236,9 @@ def _row(step: Step, state: RunState) -> dict[str, Any]:
     if found.reason and found.status != "completed":
         row["reason"] = found.reason
     if step.edges:
-        row["depends_on"] = [edge.on if edge.kind == "ok" else {edge.on: edge.kind} for edge in step.edges]
+        row["depends_on"] = [
+            edge.on if edge.kind in ("ok", "open") else {edge.on: edge.kind} for edge in step.edges
+        ]
     if step.condition_text:
         row["condition"] = step.condition_text
     if step.outputs:

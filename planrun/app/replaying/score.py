@@ -14,6 +14,7 @@ from planrun.errors import EvaluationError, InternalError, RecordsLost
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Passage, Prepared
 from planrun.model.record import Record
+from planrun.steps.proving import PROBE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,6 +194,8 @@ class Player:
             self._score.stick()
         assert event is not None
         self._move(event)
+        if isinstance(event, ev.StepOpened) and (probe := self._live.pop(f"{event.step}{PROBE}", None)):
+            return [(probe, Outcome(status="completed", reason="ran"))]
         found = []
         last = ""
         for ended in self._score.events[self._score.place :]:
@@ -246,6 +249,8 @@ class Player:
         ):  # it is to come to a gate, or the score will say that it never started
             return Prepared(fingerprint="", job=job)
         if event.log:
+            if step.service is not None and step.verify:
+                job = job.but(following=(job.but(step=f"{step.id}{PROBE}"),))
             return Prepared(fingerprint=event.fingerprint, job=job.but(log=event.log))
         ended = self._about(step.id, ev.AttemptEnded)
         if ended is None:

@@ -134,6 +134,8 @@ class Supposition:
         why = self._foreign(step)
         ended = [] if why or found is None else _results(found)
         taken = self._taken.get(step.id, 0)
+        if step.service is not None and not (taken < len(ended) and ended[taken][0].status == "failed"):
+            return _ASSUMED.but(duration=float("inf"))  # until nobody needs it any more
         if taken < len(ended):
             self._taken[step.id] = taken + 1
             event, log = ended[taken]
@@ -318,7 +320,11 @@ def _recipe(step: Step) -> dict[str, Any]:
 
 def _in_time(step: Step, outcome: Outcome) -> Outcome:
     """Return how an attempt ends under the timeout that a step has in this plan."""
-    if outcome.duration <= step.timeout or outcome.reason in ("timeout", "idle_timeout"):
+    if (
+        step.service is not None
+        or outcome.duration <= step.timeout
+        or outcome.reason in ("timeout", "idle_timeout")
+    ):
         return outcome
     return Outcome(
         status="failed",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.source.schema.words import (
-    Duration,
     Env,
     FullText,
     Line,
@@ -53,14 +52,6 @@ class Reports(Written):
     """Reports that the step writes itself."""
 
     junit: Texts | None = key("JUnit files, merged into the run's.", "build/junit.xml")
-
-
-class Ready(Written):
-    """How to tell that a service is ready."""
-
-    run: FullText = key("A command that passes when it is.", "curl -f localhost:8000", required=True)
-    interval: Duration | None = key("How long to wait between two tries.", "1s")
-    timeout: Duration | None = key("When to give up.", "1m")
 
 
 class Container(Written):

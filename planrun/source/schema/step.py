@@ -12,11 +12,11 @@ from planrun.source.schema.groups import ForEach, Matrix
 from planrun.source.schema.later import (
     Agent,
     Container,
-    Ready,
     Reports,
     Sandbox,
 )
 from planrun.source.schema.locks import Locks
+from planrun.source.schema.services import Ready
 from planrun.source.schema.undoing import Rollback
 from planrun.source.schema.values import Outputs
 from planrun.source.schema.words import (
@@ -195,8 +195,8 @@ class Step(Written):
     lock: Locks | None = key(
         "Steps with the same lock never run at the same time, in this run and in others on this host.", "pypi"
     )
-    service: bool | None = later("It keeps running for the steps that depend on it.", example=True)
-    ready: Ready | None = later("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
+    service: bool | None = key("true: it keeps running for the steps that depend on it.", example=True)
+    ready: Ready | None = key("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
     container: Container | None = later("The image it runs in.", {"image": "python:3.12"})
     rollback: Rollback | None = key(
         "What undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
