@@ -95,6 +95,7 @@ class Repetition:
         self._lists: dict[str, dict[str, Any] | None] = {}  # of groups whose members were found in the run
         self._lost = frozenset(lost_attempts(before))
         self._again: dict[str, str] = {}
+        self._restarted: set[str] = set()  # services that run again for others, and have nobody run again
         self._before_each = graph.waits(after.plan.main())
         self._links = _links(after.plan.main())
 
@@ -140,8 +141,11 @@ class Repetition:
                 reason = self._renewal(found)
             else:
                 reason = self._pardon(found) if refusal(found) else why(found)
+            if reason and found.step.service is not None and self._is_same(found, reason):
+                self._restarted.add(name)
             if reason:
                 self._again[name] = reason
+        self._again |= self._needed()
         self._again.update((step.id, CLEANUP) for step in after.plan.cleanup())
         return {
             name: self._again[name]
@@ -228,8 +232,33 @@ class Repetition:
         cut_short = ending is not None and ending.why == "deadline" and found.reason == "timeout"
         return "failed" if cut_short or self._after.tolerance(found.step.id) is None else ""
 
+    def _is_same(self, found: StepState, reason: str) -> bool:
+        """Whether a service runs again as it was, so that what it was there for does not have to."""
+        if reason == ASKED or self._dependence(found.step):
+            return False
+        return not found.attempts or not self._change(found)
+
+    def _needed(self) -> dict[str, str]:
+        """Return the services that others need which have yet to run, or run again: a service is never finished."""
+        services = [step for step in self._after.plan.main() if step.service is not None]
+        if not services:
+            return {}
+        from planrun.engine.services import users  # few plans have any
+
+        found = {}
+        for step in services:
+            if step.id in self._again or self._after.steps[step.id].status not in ("completed", "failed"):
+                continue
+            for name in users(self._after.plan.main(), step.id):
+                if name in self._again or not self._after.steps[name].ended:
+                    found[step.id] = f"{name} needs it"
+                    break
+        return found
+
     def _dependence(self, step: Step) -> str:
-        on = next((name for name in self._links[step.id] if name in self._again), "")
+        on = next(
+            (name for name in self._links[step.id] if name in self._again and name not in self._restarted), ""
+        )
         if not on:
             return ""
         verb = "has yet to run" if self._after.steps[on].status == "pending" else "runs again"

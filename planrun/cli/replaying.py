@@ -85,7 +85,7 @@ def _again(found: Inspected, again: Again) -> Iterator[str]:
 
 
 def _event(event: Any) -> str:
-    from planrun.app.replaying.score import told
+    from planrun.app.replaying.results import told
     from planrun.model.events import NAMES
     from planrun.model.jsontext import dumps
 
@@ -93,7 +93,7 @@ def _event(event: Any) -> str:
 
 
 def _again_data(found: Inspected, again: Again) -> dict[str, Any]:
-    from planrun.app.replaying.score import told
+    from planrun.app.replaying.results import told
     from planrun.model.events import NAMES
 
     def data(event: Any) -> dict[str, Any] | None:

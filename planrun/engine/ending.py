@@ -1,4 +1,7 @@
-"""The end of an attempt, of a run, and of one that cannot be recorded any more; every run loads it, so that no disk is needed then."""
+"""The end of an attempt, of a run, and of one that cannot be recorded any more.
+
+Every run loads it, so that no disk is needed then.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ _REASONS: dict[str, ErrorClass] = {
     "timeout": "transient",
     "idle_timeout": "transient",
     "lost": "transient",
+    "not_ready": "transient",
     "refused": "logic",
     "verify": "logic",
     "outputs": "logic",

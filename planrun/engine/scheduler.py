@@ -146,6 +146,8 @@ class Scheduler:
                 self._queue.settle(step.id)
             elif self._goes_on(found) and step.id not in self.state.replaced:
                 self._queue.put_back(step.id)
+        if self.state.resumed and any([step.service for step in steps]):  # noqa: C419 - half the time
+            self._serving()  # what is left of a run may need one that has to come back first
         if self.state.replaced or self.options.selected is not None:
             from planrun.engine.stopping import leave_out  # few runs are about a part of their plan
 
@@ -384,6 +386,8 @@ class Scheduler:
     def _settle(self, name: str) -> None:
         self._queue.settle(name)
         self._frontier.settle(name)
+        if self.services:
+            self.services.recall(name)
 
     def _give_up(self, lost: RecordsLost) -> None:
         give_up(self, lost)

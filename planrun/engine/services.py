@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Why = Literal["", "stopped", "not_ready", "paused"]
 
+_BY_ITSELF = "it ended by itself"
+
 
 class Living:
     """A service whose process runs; times are monotonic seconds.
@@ -46,6 +48,7 @@ class Services:
         self._run = run
         self._live: dict[str, Living] = {}
         self._probed: dict[str, str] = {}  # the service of each probe that runs
+        self._kept: dict[str, list[str]] = {}  # steps that wait for a service to come back
         self._plan = run.state.plan
         self._queue = run._queue
 
@@ -72,6 +75,9 @@ class Services:
             run._queue.release(step.id)
             run._move(step.id, "completed", "stopped", "nothing is left that needs it")
             return True
+        if found.status == "pending" and run.state.resumed and self._misses(step):
+            run._queue.release(step.id)
+            return True
         ended = any([edge.kind == "open" and run.state.steps[edge.on].ended for edge in step.edges])  # noqa: C419 - half the time
         if not ended or not (found.status == "pending" or found.at_gate):
             return False
@@ -83,6 +89,24 @@ class Services:
         else:
             run._is_due(step)
         return True
+
+    def _misses(self, step: Step) -> bool:
+        """Whether a step needs a service that others needed before it, in an earlier process of the run."""
+        run = self._run
+        for name, service in run.state.steps.items():
+            if service.step.service is None or service.opened or step.id not in self._users(service.step):
+                continue
+            if not service.ended:
+                self._kept.setdefault(name, []).append(step.id)
+                return True
+            if service.status == "failed" and run.state.tolerance(name) is None:
+                run._move(step.id, "blocked", "upstream", f"{name} failed ({service.reason})")
+                return True
+        return False
+
+    def recall(self, name: str) -> None:
+        """Have what waited for a service to come back looked at again."""
+        self._run._frontier.loose.extend(self._kept.pop(name, ()))
 
     def _is_left_over(self, step: Step) -> bool:
         """Whether all that needed a service ended in an earlier process of the run."""
@@ -133,6 +157,8 @@ class Services:
         living = self._live.pop(job.step, None)
         for name in [name for name, of in self._probed.items() if of == job.step]:
             self._kill(name)
+        if living and living.is_open and not living.why and self._is_unneeded(living):
+            living.why = "stopped"  # it ended together with the last that needed it
         self._conclude(step, job, outcome, living)
         return True
 
@@ -160,6 +186,7 @@ class Services:
         run._emit(ev.StepOpened(at=run._clock.stamp(), step=name))
         run._frontier.release(name)
         run._queue.settle(name)
+        self.recall(name)
 
     def _stop(self, name: str, why: Why) -> None:
         self._live[name].why = why
@@ -200,7 +227,7 @@ class Services:
         return not living.needed
 
     def _needed(self, step: Step) -> list[str]:
-        """Return the steps that keep a service going: its users or, where it has none, all that does not wait for it."""
+        """Return what keeps a service going: its users or, where it has none, all that does not wait for it."""
         users = self._users(step)
         if users:
             return list(users)
@@ -261,6 +288,8 @@ def _meaning(step: Step, outcome: Outcome, living: Living | None) -> Outcome:
         return outcome.but(status="failed", reason="not_ready", message=told)
     if outcome.status == "completed" or (outcome.status == "failed" and outcome.reason == "exit"):
         when = "while others needed it" if living and living.is_open else "before it was ready"
+        if outcome.message.startswith(_BY_ITSELF):  # of a record that is played again
+            return outcome
         said = outcome.message or "exit code 0"
-        return outcome.but(status="failed", reason="exit", message=f"it ended by itself {when}: {said}")
+        return outcome.but(status="failed", reason="exit", message=f"{_BY_ITSELF} {when}: {said}")
     return outcome

@@ -99,7 +99,7 @@ class Console:
         if not self._broken:
             try:
                 if isinstance(event, ev.StepOpened):
-                    self._grown(state)
+                    self._opened(event, state)
                 self._note(event, state)
             except Exception as error:  # noqa: BLE001 - what is shown of a run must not decide about it
                 self._give_up(error)
@@ -206,6 +206,11 @@ class Console:
         icon, told = planning.told(event, state)
         if icon == "partial" or not self.look.quiet:
             self._say(f"{self._icon(icon)} {told}\n")
+
+    def _opened(self, event: ev.StepOpened, state: RunState) -> None:
+        self._grown(state)
+        if state.steps[event.step].step.service and not self.look.quiet:
+            self._say(f"{self._icon('running')} {line(event.step)} is ready\n")
 
     def _grown(self, state: RunState) -> None:
         """Take note of steps that the run did not have before."""

@@ -46,6 +46,9 @@ _ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract 
     "group": Group,
 }
 
+# Fields of a step that are records of plain data.
+_RECORDS: dict[str, type[Retry | Cache | Service]] = {"retries": Retry, "cache": Cache, "service": Service}
+
 
 def pack(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data."""
@@ -82,14 +85,11 @@ def _pack_step(step: Step) -> dict[str, Any]:
     fields["action"] = action
     if "edges" in fields:
         fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
-    if "retries" in fields:
-        fields["retries"] = vars(step.retries)
-    if step.cache is not None:
-        fields["cache"] = vars(step.cache)
+    for name in _RECORDS:
+        if fields.get(name) is not None:
+            fields[name] = vars(fields[name])
     if "expect" in fields:
         fields["expect"] = [vars(check) for check in step.expect]
-    if step.service is not None:
-        fields["service"] = vars(step.service)
     if "verify" in fields:
         fields["verify"] = [(isinstance(action, Run), vars(action)) for action in step.verify]
     if step.rollback is not None:
@@ -129,14 +129,11 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
     fields["action"] = kind(**action)
     if "edges" in fields:
         fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
-    if "retries" in fields:
-        fields["retries"] = Retry(**fields["retries"])
-    if "cache" in fields:
-        fields["cache"] = Cache(**fields["cache"])
+    for name, record in _RECORDS.items():
+        if name in fields:
+            fields[name] = record(**fields[name])
     if "expect" in fields:
         fields["expect"] = tuple([Check(**check) for check in fields["expect"]])
-    if "service" in fields:
-        fields["service"] = Service(**fields["service"])
     if "verify" in fields:
         fields["verify"] = tuple([(Run if runs else Exec)(**action) for runs, action in fields["verify"]])
     if "rollback" in fields:

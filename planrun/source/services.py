@@ -22,7 +22,6 @@ MAX_SERVICES = 100
 _ACTS = ("run", "exec", "tool")
 # Keys that mean nothing for a step that others end, and why.
 _FOREIGN = {
-    "cache": "it has no result that could be used again",
     "produces": "it hands on nothing: it is stopped when nobody needs it any more",
     "outputs": "nobody could read them: it ends after all that need it",
     "idle_timeout": "it may be silent as long as it likes",
@@ -47,7 +46,7 @@ def check_services(outline: Outline, groups: Mapping[str, Instances]) -> None:
     """Report what a service cannot be, and steps that would wait for ever because of one."""
     found = [draft for draft in outline.unique if is_service(draft)]
     for draft in outline.drafts:
-        if "ready" in draft.keys and not is_service(draft):
+        if "ready" in draft.keys and "service" in draft.keys and not is_service(draft):
             message = f'"ready" in step "{draft.id}", which is no service'
             outline.report("E295", message, draft.node.key("ready"), "write `service: true` beside it")
     for number, draft in enumerate(found, 1):
@@ -86,6 +85,7 @@ def _check_dependents(outline: Outline, services: Mapping[str, Draft]) -> None:
             if link.on not in services:
                 continue
             if link.kind == "completed":
+                needed.add(link.on)
                 message = f'step "{draft.id}" waits for the service "{link.on}" to complete'
                 hint = "`ok` waits until it is ready, `done` and `failed` for its end"
                 outline.report("E296", message, link.node, hint)

@@ -134,6 +134,12 @@ def _last(outcome: Outcome) -> str:
     return f": {lines[-1][:SHOWN]}" if lines else ""
 
 
+def not_ready(outcome: Outcome, tail: str) -> Outcome:
+    """Return the end of a service that never was ready; `tail`: what the last probe said that said anything."""
+    outcome = outcome.but(tail=tail)
+    return outcome.but(message=f"{outcome.message}{_last(outcome)}")
+
+
 def _told(action: Run | Exec, job: Job) -> str:
     words = job.argv[-1] if isinstance(action, Run) else " ".join(job.argv)
     line = " ".join(words.split())

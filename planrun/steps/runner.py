@@ -237,6 +237,10 @@ class Steps:
             except OutputError as error:
                 return outcome.but(status="failed", reason="outputs", message=str(error))
             return outcome.but(outputs=outputs) if outputs else outcome
+        if outcome.reason == "not_ready" and job.following:
+            from planrun.steps.proving import not_ready  # few services never are
+
+            return not_ready(outcome, _tail(job.following[0].log))
         return outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
 
     def _get_ready(self, step: Step, scope: dict[str, Any]) -> None:

@@ -69,6 +69,7 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "outputs": ({"a": "string"}, {"a": "integer"}),
     "risk": (None, "high"),
     "expect": (None, [{"files_exist": ["a"]}]),
+    "service": (None, True),
     "verify": ("ls", ["ls", ["ls", "a"]]),
     "inputs": (["a"], ["a", "b"]),
     "produces": (["a"], ["b"]),

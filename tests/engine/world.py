@@ -93,6 +93,8 @@ class World:
         job = Job(
             step=step.id, attempt=attempt, argv=("true",), env={}, cwd="/", log="", timeout=step.timeout
         )
+        if step.service is not None and step.verify:
+            job = job.but(following=(job.but(step=f"{step.id}:ready"),))
         return Prepared(fingerprint="f", job=job)
 
     def conclude(self, _step: Step, _job: Job, outcome: Outcome) -> Outcome:

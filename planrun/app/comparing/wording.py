@@ -31,6 +31,10 @@ def of_step(step: Step) -> dict[str, Any]:
             found[key(name)] = _FORMS[name](getattr(step, name)) if name in _FORMS else fields.get(name)
     if isinstance(step.action, Tool):  # they are the tool's
         found.pop("outputs", None)
+    if step.service is not None:
+        ready = {"run": found.pop("verify")[0]} if step.verify else {}
+        found["service"] = True
+        found["ready"] = {**ready, **{name: duration(value) for name, value in vars(step.service).items()}}
     found["on_failure"] = _on_failure(step)
     if step.condition is not None:
         found["condition"] = step.condition_text.strip()

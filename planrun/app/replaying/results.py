@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from planrun.model.plan import Retry
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
+# What is another one each time, or made from what is: moments and lengths of time.
+_PASSING = frozenset({"at", "duration", "delay", "until"})
 _SAME = (
     "reason",
     "exit_code",
@@ -27,6 +29,20 @@ _SAME = (
     "tools",
     "resources",
 )
+
+
+def same(one: ev.Event, other: ev.Event) -> bool:
+    """Whether two events say the same but for moments and lengths of time."""
+    return type(one) is type(other) and told(one) == told(other)
+
+
+def told(event: ev.Event) -> dict[str, Any]:
+    """Return what an event says besides moments and lengths of time; what is left out is what it is by default."""
+    return {
+        name: value
+        for name, value in vars(event).items()
+        if name not in _PASSING and value != getattr(type(event), name, None)
+    }
 
 
 def outcome_of(ended: ev.AttemptEnded, rundir: str, log: str) -> Outcome:

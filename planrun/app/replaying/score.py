@@ -8,7 +8,7 @@ the score says, the replay ends, and both are told.
 from __future__ import annotations
 
 from planrun.app.replaying.conditions import holds, is_told
-from planrun.app.replaying.results import chance_of, outcome_of
+from planrun.app.replaying.results import chance_of, outcome_of, same
 from planrun.clock import between
 from planrun.errors import EvaluationError, InternalError, RecordsLost
 from planrun.model import events as ev
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _PLANNING = (ev.PlanningStarted, ev.ModelAsked, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
 _SIGNALS = {"cancel": 15, "pause": 10}  # what ends or pauses a run when the signal is not on record
-# What is another one each time, or made from what is: moments and lengths of time.
-_PASSING = frozenset({"at", "duration", "delay", "until"})
 _STUCK = 1000
 """Waits in a row in which nothing of the score is played: more than any run has, which looks around at most."""
 
@@ -84,20 +82,6 @@ class Score:
             if getattr(event, "step", None) == step:
                 return event
         return None
-
-
-def same(one: ev.Event, other: ev.Event) -> bool:
-    """Whether two events say the same but for moments and lengths of time."""
-    return type(one) is type(other) and told(one) == told(other)
-
-
-def told(event: ev.Event) -> dict[str, Any]:
-    """Return what an event says besides moments and lengths of time; what is left out is what it is by default."""
-    return {
-        name: value
-        for name, value in vars(event).items()
-        if name not in _PASSING and value != getattr(type(event), name, None)
-    }
 
 
 class Player:
@@ -194,13 +178,14 @@ class Player:
             self._score.stick()
         assert event is not None
         self._move(event)
-        if isinstance(event, ev.StepOpened) and (probe := self._live.pop(f"{event.step}{PROBE}", None)):
-            return [(probe, Outcome(status="completed", reason="ran"))]
         found = []
         last = ""
         for ended in self._score.events[self._score.place :]:
             if isinstance(ended, ev.GateOpened | ev.GateAnswered | ev.StepMoved) and ended.step == last:
                 continue  # what became at once of a failure
+            if isinstance(ended, ev.StepOpened) and (probe := self._live.pop(f"{ended.step}{PROBE}", None)):
+                found.append((probe, Outcome(status="completed", reason="ran")))
+                continue
             if not isinstance(ended, ev.AttemptEnded) or ended.step not in self._live:
                 break  # what comes then is the loop's
             last = ended.step
