@@ -75,7 +75,11 @@ def _tree(steps: tuple[Step, ...]) -> Iterator[str]:
             kind = kinds.get((parent, name), "ok")
             cut = bool(after[name]) and (name in opened or len(lead) > WIDEST)
             yield (
-                lead + branch + labels[name] + ("" if kind in ("ok", "open") else f" ({kind})") + (" …" if cut else "")
+                lead
+                + branch
+                + labels[name]
+                + ("" if kind in ("ok", "open") else f" ({kind})")
+                + (" …" if cut else "")
             )
             if cut:
                 roots += [name] if name not in opened else []

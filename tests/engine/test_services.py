@@ -120,16 +120,18 @@ def test_a_service_that_depends_on_another_ends_before_it() -> None:
         plan([service("db"), service("web", ("db", "open")), step("use", ("web", "open"))])
     )
     assert code == 0
-    assert [event.step for event in world.events if isinstance(event, ev.AttemptEnded)] == ["use", "web", "db"]
+    assert [event.step for event in world.events if isinstance(event, ev.AttemptEnded)] == [
+        "use",
+        "web",
+        "db",
+    ]
     assert state.steps["web"].reason == "stopped"
 
 
 def test_edges_on_its_end_wait_for_it() -> None:
     """`done` is satisfied by its end, and keeps nothing going."""
     world = World({"db": [LONG], "use": [1.0]})
-    state, code = world.run(
-        plan([service("db"), step("use", ("db", "open")), step("after", ("db", "done"))])
-    )
+    state, code = world.run(plan([service("db"), step("use", ("db", "open")), step("after", ("db", "done"))]))
     assert code == 0
     assert world.started[-1] == "after"
     assert ends(state)["after"] == "completed/ran"
@@ -142,7 +144,7 @@ def test_a_cancelled_run_cancels_its_services(signum: int) -> None:
     world.signals = [(1010.0, signum)]
     state, code = world.run(plan([service("db"), service("slow"), step("use", ("db", "open"))]))
     assert code == 128 + signum
-    assert ends(state) == {name: "cancelled/cancelled" for name in ("db", "slow", "use")}
+    assert ends(state) == dict.fromkeys(("db", "slow", "use"), "cancelled/cancelled")
 
 
 def test_a_paused_run_stops_its_services_and_starts_them_again() -> None:
@@ -154,7 +156,15 @@ def test_a_paused_run_stops_its_services_and_starts_them_again() -> None:
     assert (code, state.status) == (5, "paused")
     assert ends(state) == {"db": "paused/paused", "use": "completed/ran", "more": "pending/"}
     before = len(world.started)
-    named: Any = {"planrun": "1", "plan": {}, "params": {}, "context": {}, "options": {}, "pid": 1, "host": "h"}
+    named: Any = {
+        "planrun": "1",
+        "plan": {},
+        "params": {},
+        "context": {},
+        "options": {},
+        "pid": 1,
+        "host": "h",
+    }
     event = ev.RunResumed(at=world.clock.stamp(), rerun=(), lost=(), **named)
     state.apply(event)
     world.append(event)
