@@ -180,7 +180,7 @@ class Rollback(Record):
     on_failed: bool = False
 
 
-class Service(Record):
+class Serving(Record):
     """That a step goes on while others need it, and how its command `verify` tells that it is ready; in seconds."""
 
     interval: float = 1.0  # from the end of a probe to the next one
@@ -229,7 +229,7 @@ class Step(Record):
     expect: tuple[Check, ...] = ()  # that must hold when its action has completed
     # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
     verify: tuple[Run | Exec, ...] = ()
-    service: Service | None = None
+    service: Serving | None = None
     needs_dir: bool = False  # it refers to `step.dir`
     origin: Origin = "file"  # who wrote it
     declared_risk: str = ""  # what the plan says, at least as high as what was found

@@ -22,7 +22,7 @@ from planrun.model.plan import (
     Retry,
     Rollback,
     Run,
-    Service,
+    Serving,
     Shell,
     Step,
     Tool,
@@ -47,7 +47,7 @@ _ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract 
 }
 
 # Fields of a step that are records of plain data.
-_RECORDS: dict[str, type[Retry | Cache | Service]] = {"retries": Retry, "cache": Cache, "service": Service}
+_RECORDS: dict[str, type[Retry | Cache | Serving]] = {"retries": Retry, "cache": Cache, "service": Serving}
 
 
 def pack(plan: Plan) -> dict[str, Any]:

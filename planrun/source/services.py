@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.graph import find_cycles
-from planrun.model.plan import Run, Service
+from planrun.model.plan import Run, Serving
 from planrun.source.node import MAPPING, Node
 from planrun.source.outline import members, scalar
 from planrun.source.shape import as_duration
@@ -159,7 +159,7 @@ def service_fields(compiler: Compiler, keys: Mapping[str, Node]) -> dict[str, An
             found["verify"] = (Run(script=compiler.formulas.text(node, script=True)),)
         else:
             fields[key] = as_duration(node.value)
-    return {**found, "service": Service(**fields)}
+    return {**found, "service": Serving(**fields)}
 
 
 def edges_of(compiler: Compiler, draft: Draft) -> list[tuple[str, str]]:

@@ -52,7 +52,9 @@ def test_there_is_a_pair_for_every_key() -> None:
     """The tables of these tests have each key of a step, of `defaults` and of a plan that can be used, no key less."""
     # `args` stand beside a tool alone: see tests/tools/test_steps_of_tools.py.
     # `matrix`, `foreach` and `uses` become steps of their own: see below.
-    assert live("Step", "id", "args", "uses", "with", "matrix", "foreach", "ready") <= set(OF_STEP) | set(ACTIONS)
+    assert live("Step", "id", "args", "uses", "with", "matrix", "foreach", "ready") <= set(OF_STEP) | set(
+        ACTIONS
+    )
     assert live("Defaults") <= set(DEFAULTS)
     assert live("Plan", "$schema", "version", "steps", "finally", "defaults") <= set(OF_PLAN)
 

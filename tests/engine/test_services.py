@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planrun.model import events as ev
-from planrun.model.plan import Edge, Group, Run, Service, Step
+from planrun.model.plan import Edge, Group, Run, Serving, Step
 from planrun.model.state import RunState
 from tests.engine.world import FAIL, PASS, World, plan, step
 
@@ -17,7 +17,7 @@ LONG = 1e6  # seconds of a process that somebody has to stop
 
 def service(name: str, *edges: tuple[str, str], probed: bool = True, **fields: Any) -> Step:
     """Make a service with a probe or without."""
-    known: dict[str, Any] = {"service": Service(), **fields}
+    known: dict[str, Any] = {"service": Serving(), **fields}
     if probed:
         known["verify"] = (Run(script="true"),)
     return step(name, *edges, **known)
@@ -72,7 +72,7 @@ def test_without_a_probe_it_is_ready_once_it_has_started() -> None:
 def test_one_that_is_never_ready_fails() -> None:
     """After its own time, and with it what waits for it is blocked."""
     world = World({"db": [LONG], "db:ready": [FAIL]})
-    state, code = world.run(plan([service("db", service=Service(timeout=5.0)), step("use", ("db", "open"))]))
+    state, code = world.run(plan([service("db", service=Serving(timeout=5.0)), step("use", ("db", "open"))]))
     assert code == 1
     assert ends(state) == {"db": "failed/not_ready", "use": "blocked/upstream"}
 
