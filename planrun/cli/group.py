@@ -41,6 +41,7 @@ VERBS: dict[str, str] = {
     "queue": "queueing:queue",
     "status": "looking:status",
     "runs": "looking:runs",
+    "prune": "pruning:prune",
     "stats": "counting:stats",
     "report": "reporting:report",
     "replay": "replaying:replay",

@@ -72,6 +72,7 @@ Runs:
   queue VERB          plans that wait for their turn in this folder
   status [RUN]        how far a run is, and what holds it up
   runs                the runs in this folder
+  prune               remove old runs, and none that somebody still needs
   stats               what many runs add up to: durations, failures
   report RUN          JUnit, markdown, JSON or text, at any time
   explain RUN STEP    why a step ran, failed or did not run
