@@ -11,7 +11,7 @@ from benchmarks.measure import Contender
 
 @dataclass(frozen=True)
 class Figure:
-    """One number that a goal limits from above; `unit` is a peer ("x C loop"), MiB or bytes a second."""
+    """One number that a goal limits from above; `unit` is a peer ("x C loop"), MiB, ms a step or bytes a second."""
 
     work: str
     value: float
@@ -52,6 +52,10 @@ class Row:
     def memory(self, work: str, mine: Contender, target: float) -> None:
         """Add the median of the largest process's resident set."""
         self.figures.append(Figure(work, mine.median().rss, "MiB", target))
+
+    def each(self, work: str, mine: Contender, count: int, target: float) -> None:
+        """Add the wall time of a run for each of its `count` steps, in milliseconds, start and reports included."""
+        self.figures.append(Figure(work, 1000 * mine.median().wall / count, "ms a step", target))
 
     def keep(self, work: str, contenders: Iterable[Contender], base: Contender) -> None:
         """Keep the medians of everything that ran, as multiples of one of them."""

@@ -17,6 +17,7 @@ from benchmarks.schedules import planned, share, sleeping, works
 
 SEEN, NEW = "planrun", "planrun, new plan"
 PEERS = (peers.C_LOOP, "make", "ninja", "task", "doit")
+MS_A_STEP = 20.0  # milliseconds that a step may cost which does nothing of its own
 SECRET = "c1f5be2d0a7741e09b38"
 FASTEST = 150e6  # bytes a second that masks have to let through
 SLEPT_SEED = 90
@@ -106,6 +107,8 @@ def _graph(bench: Bench, row: Row, dag: dags.Dag, work: str, limit: float | None
     loop = ran[peers.C_LOOP]
     row.ratio(f"{work}, seen before", ran[SEEN], loop, limit)
     row.ratio(f"{work}, never seen", ran[NEW], loop, limit)
+    if limit:  # steps that do nothing of their own: all of it is what a step costs
+        row.each(f"{work}, never seen", ran[NEW], len(dag.steps), MS_A_STEP)
     row.ratio(f"{work}, never seen", ran[NEW], ran.get("task"), 0.5 if limit else None)
     row.ratio(f"{work}, never seen", ran[NEW], ran.get("doit"), 0.6 if limit else None)
     row.memory(f"{work}, seen before", ran[SEEN], 24)

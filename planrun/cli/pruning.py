@@ -45,7 +45,10 @@ def prune(keep: int, older_than: str, *, dry_run: bool, as_json: bool) -> int:
     for each in found.stays:
         say(f"{each.run} stays: {each.why}")
     verb = "would be removed" if dry_run else "removed"
-    say(f"{len(found.removed)} runs {verb}, {found.size:,} bytes; {found.kept + len(found.stays)} are kept")
+    count = len(found.removed)
+    say(
+        f"{count} run{'' if count == 1 else 's'} {verb}, {found.size:,} bytes; {found.kept + len(found.stays)} are kept"
+    )
     return 0
 
 

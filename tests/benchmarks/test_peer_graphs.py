@@ -10,7 +10,7 @@ import pytest
 from benchmarks import dags, peers
 from benchmarks.bench import QUICK, Bench
 from benchmarks.dags import MARKS
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, Row
 from benchmarks.measure import MeasureError, Usage, run_once
 from benchmarks.verify import faults, unrecorded
 
@@ -107,3 +107,17 @@ def test_a_new_plan_meets_an_empty_cache(bench: Bench) -> None:
     )
     contender.before = bench.fresh_cache
     assert [run_once(bench.launcher, contender).status for _ in range(3)] == [0, 0, 0]
+
+
+@pytest.mark.shows("D-45")
+def test_what_a_step_costs_is_told_in_milliseconds(bench: Bench) -> None:
+    """A run of steps that do nothing comes to milliseconds a step, of its wall time, beside the target."""
+    dag = dags.fan(20, dags.silent)
+    contender = bench.new_plan(dag)
+    bench.compare([contender], 2)
+    row = Row("P4")
+    row.each("fan silent", contender, len(dag.steps), 20.0)
+    (figure,) = row.figures
+    assert (figure.unit, figure.target) == ("ms a step", 20.0)
+    assert figure.value * len(dag.steps) == pytest.approx(1000 * contender.median().wall)
+    print(f"{figure.value:.1f} {figure.unit}: {figure.verdict}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from planrun.app.durations import weights
 from planrun.app.linting.catalogue import ADVICE
 from planrun.app.linting.danger import not_undone, unasked
 from planrun.app.linting.remains import (
@@ -41,6 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from planrun.model.plan import Plan
     from planrun.source.problems import Problem
 
     Rule = Callable[[Subject], Iterator[Problem]]
@@ -91,7 +93,7 @@ def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
         plan = load_bytes(data, file, cache=False, warnings=warnings)
     except InvalidPlan as error:
         return Advised(file=file, is_plan=False, problems=error.problems, sources=error.sources)
-    seconds = history.estimates(history.path_of(os.path.join(os.getcwd(), HOME), plan))
+    seconds = _seconds(plan)
     subject = Subject(plan, seconds)
     leave_out |= _left_out(subject)
     found = [*warnings, *[problem for rule in RULES for problem in rule(subject)]]
@@ -106,12 +108,17 @@ def reordered(file: str) -> tuple[bytes, bytes, list[str]] | None:
     """
     data = read_source(file)
     plan = load_bytes(data, file, cache=False)
-    seconds = history.estimates(history.path_of(os.path.join(os.getcwd(), HOME), plan))
+    seconds = _seconds(plan)
     subject = Subject(plan, seconds)
     if not list(hidden_path(subject)):
         return None
     order = by_longest_path(subject.before, [step.id for step in plan.main()], seconds)
     return data, reorder_steps(data, file, order), order
+
+
+def _seconds(plan: Plan) -> dict[str, float]:
+    """Return how long steps took in earlier runs, in tenths of a second: what differs by less must not order them."""
+    return weights(history.estimates(history.path_of(os.path.join(os.getcwd(), HOME), plan)))
 
 
 def _known(codes: Iterable[str]) -> set[str]:
