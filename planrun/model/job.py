@@ -67,6 +67,7 @@ class Outcome(Record):
     tools: tuple[dict[str, Any], ...] = ()  # that were called: id, name, args (shortened), ok, duration
     files: tuple[dict[str, Any], ...] = ()  # what it read, made and changed: path, op, sha256, bytes
     cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why no earlier result was used, whether it is kept
+    reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote itself: `junit`, see planrun.steps.reported
     tail: str = ""  # the last output of a failed attempt: what its error is classified by
 
 
@@ -115,7 +116,17 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "reason": outcome.reason,
         "duration": round(outcome.duration, 4),
     }
-    for name in ("exit_code", "log_bytes", "outputs", "checks", "tools", "notes", "files", "cache"):
+    for name in (
+        "exit_code",
+        "log_bytes",
+        "outputs",
+        "checks",
+        "tools",
+        "notes",
+        "files",
+        "cache",
+        "reports",
+    ):
         if name in known:
             fields[name] = known[name]
     if failure:

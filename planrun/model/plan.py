@@ -170,6 +170,12 @@ class Cache(Record):
     key: Text = ""
 
 
+class Reports(Record):
+    """The reports that a step writes itself."""
+
+    junit: tuple[Text, ...] = ()  # patterns of JUnit files
+
+
 class Rollback(Record):
     """What undoes a step that completed; with `on_failed` also one that failed or was cut short once it had started.
 
@@ -223,6 +229,7 @@ class Step(Record):
     produces: tuple[Text, ...] = ()  # of those that it makes
     writes: tuple[Text, ...] = ()  # of others' files that it changes
     cache: Cache | None = None  # None: it always runs
+    reports: Reports | None = None  # that it writes itself, to be read when an attempt ended
     conflicts: tuple[
         str, ...
     ] = ()  # steps and groups that it may not run beside, since they change the same files

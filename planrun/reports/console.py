@@ -259,6 +259,10 @@ class Console:
                     parting.file_of(state, step), step.step.line, title, facts.sentence(step)
                 )
             )
+            if step.step.reports:
+                from planrun.reports.merged import places  # few steps report test cases
+
+                self._say("".join([self.look.sections.problem(*each) for each in places(step)]))
 
     def _body(self, step: StepState, *, failed: bool) -> str:
         """What the last attempt printed, as far as it is to be shown; ends with a newline or is empty."""

@@ -27,7 +27,7 @@ _USAGE = (
     "usd",
 )
 _FACTS = ("checks", "tools", "files", "resources")
-_NO_FACTS = ",".join([f'"{name}":[]' for name in _FACTS])
+_NO_FACTS = ",".join([f'"{name}":[]' for name in _FACTS]) + ',"reports":{}'
 _NO_USAGE = "{" + ",".join([f'"{name}":0' for name in _USAGE]) + "}"
 _ALONE = '"members":[],"group":null,"matrix":{},"item":null'
 _LET_RUN = f'{{"answer":"allow","rule":"{LET_RUN}"}}'
@@ -247,8 +247,9 @@ def _attempt(attempt: AttemptState) -> str:
         times = f'"ended_at":"{ended.at}","duration_s":{number(ended.duration)}'
         error = dumps(ended.error) if ended.error else "null"
         usage = _NO_USAGE if not ended.usage else dumps({name: ended.usage.get(name, 0) for name in _USAGE})
-        has = ended.checks or ended.tools or ended.files or ended.resources
-        facts = _NO_FACTS if not has else dumps({name: getattr(ended, name) for name in _FACTS})[1:-1]
+        has = ended.checks or ended.tools or ended.files or ended.resources or ended.reports
+        names = (*_FACTS, "reports")
+        facts = _NO_FACTS if not has else dumps({name: getattr(ended, name) for name in names})[1:-1]
     return (
         f'{{"n":{attempt.n},"status":"{attempt.status}",{body},"started_at":"{started.at}",{times},'
         f'"log":{log},"error":{error},"usage":{usage},{facts}}}'

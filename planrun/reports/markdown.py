@@ -51,7 +51,7 @@ def write_markdown(
         page.add(f"\n## Graph\n\n```mermaid\n{chart}```\n")
     page.add("\n## Steps\n\n")
     labels = facts.labels(state)
-    _rows(state, page, lambda step: f"- {step_line(step, labels)}\n")
+    _rows(state, page, lambda step: f"- {step_line(step, labels)}\n{_tests(step)}")
     if page.add(_TABLE):
         spans = {name: code(name) for name in state.steps}
         _rows(state, page, lambda step: _table_row(step, spans))
@@ -94,6 +94,16 @@ def step_line(step: StepState, labels: Mapping[str, str]) -> str:
     title = f": {inline(step.step.title)}" if step.step.title else ""
     called, added = facts.named(step, labels)
     return f"{ICONS[step.status]} Step {inline(called)}{title} ({inline(added) if added else ''}{details})"
+
+
+def _tests(step: StepState) -> str:
+    """A line about the test cases that a step reported; empty where it reported none."""
+    if step.step.reports is None:
+        return ""
+    from planrun.reports.merged import reported, sentence  # few steps report any
+
+    summary = reported(step)
+    return f"  - tests: {inline(sentence(summary), 1000)}\n" if summary else ""
 
 
 class _Page:

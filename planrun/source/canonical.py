@@ -154,6 +154,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "inputs": _texts,
     "produces": _texts,
     "writes": _texts,
+    "junit": _texts,
     "key": _text,
     "env": _named,
     "outputs": _named,

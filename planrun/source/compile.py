@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text
     from planrun.model.policy import Policy
 
-NAMING_FILES = frozenset(("inputs", "produces", "writes", "cache"))
+NAMING_FILES = frozenset(("inputs", "produces", "writes", "cache", "reports"))
 _LINES = ("title", "description", "owner", "notes")
 # All that most steps say.
 _SIMPLE = frozenset(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.globs import Glob
     from planrun.source.outline import Draft, Outline
 
-KEYS = ("inputs", "produces", "writes", "cache")
+KEYS = ("inputs", "produces", "writes", "cache", "reports")
 MAX_MET = 100_000
 """Pairs of patterns that are held against each other: half a second. Only those with `*` and its like count."""
 # What a step does of which planrun knows no files, and why.
@@ -59,6 +59,9 @@ def check_files(outline: Outline) -> None:
         cache = draft.keys.get("cache")
         for node in entries(cache.get("inputs") if cache is not None else None):
             named += _read(outline, draft, "inputs", node)
+        reports = draft.keys.get("reports")
+        for node in entries(reports.get("junit") if reports is not None else None):
+            _read(outline, draft, "reports", node)
     _check_amount(outline, named)
     if any(each.kind == "produces" for each in named):
         _check_makers(outline, [each for each in named if each.kind == "produces"])

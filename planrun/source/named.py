@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.plan import Cache
+from planrun.model.plan import Cache, Reports
 from planrun.source.node import MAPPING, Node
 from planrun.source.shape import as_bool
 
@@ -20,6 +20,8 @@ def file_fields(compiler: Compiler, keys: dict[str, Node]) -> dict[str, Any]:
     }
     if "cache" in keys and (cache := _cache(compiler, keys["cache"])) is not None:
         found["cache"] = cache
+    if "reports" in keys and "junit" in keys["reports"].value:
+        found["reports"] = Reports(junit=compiler.words(keys["reports"].value["junit"]))
     return found
 
 

@@ -19,6 +19,7 @@ from planrun.model.plan import (
     Option,
     Param,
     Plan,
+    Reports,
     Retry,
     Rollback,
     Run,
@@ -47,7 +48,12 @@ _ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract 
 }
 
 # Fields of a step that are records of plain data.
-_RECORDS: dict[str, type[Retry | Cache | Serving]] = {"retries": Retry, "cache": Cache, "service": Serving}
+_RECORDS: dict[str, type[Retry | Cache | Reports | Serving]] = {
+    "retries": Retry,
+    "cache": Cache,
+    "reports": Reports,
+    "service": Serving,
+}
 
 
 def pack(plan: Plan) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _of_call(keys: dict[str, Node]) -> Places:
                 waiting += reversed([*(part.value.values() if part.kind == MAPPING else part.value)])
 
 
-def _cached(node: Node) -> Places:
+def _within(node: Node) -> Places:
     for _, value in members(node):
         yield from _texts(value)
 
@@ -155,7 +155,8 @@ _PLACES: dict[str, Callable[[Node], Places]] = {
     "inputs": _texts,
     "produces": _texts,
     "writes": _texts,
-    "cache": _cached,
+    "cache": _within,
+    "reports": _within,
     "env": _env,
     "validate": _checks,
     "expect": _proofs,

@@ -340,6 +340,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Option": ("label",),
     "Plan": ("version", "steps"),
     "Ready": ("run",),
+    "Reports": ("junit",),
     "RetryPolicy": ("max",),
 }
 

@@ -77,6 +77,9 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
     for name in ("env_file", "inputs", "produces", "writes"):
         if name in fields:
             fields[name] = tuple([_filled(value, scope) for value in fields[name]])
+    if fields.get("reports") is not None:
+        junit = tuple([_filled(value, scope) for value in fields["reports"].junit])
+        fields["reports"] = fields["reports"].but(junit=junit)
     if fields.get("workdir") is not None:
         fields["workdir"] = _filled(fields["workdir"], scope)
     if fields.get("rollback") is not None:

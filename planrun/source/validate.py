@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planrun.source.problems import Problem
     from planrun.source.shelf import Shelf
 
-_FILES = frozenset(("inputs", "produces", "writes", "cache"))
+_FILES = frozenset(("inputs", "produces", "writes", "cache", "reports"))
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 
 

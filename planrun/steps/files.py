@@ -63,21 +63,26 @@ class Patterns(Record):
 
 def patterns(texts: Sequence[Text], scope: dict[str, Any]) -> Patterns:
     """Return the patterns that texts of a step are, values filled in; raises EvaluationError."""
+    return patterns_of([rendered(text, scope) for text in texts])
+
+
+def patterns_of(texts: Sequence[str]) -> Patterns:
+    """Return the patterns that some texts are; raises EvaluationError."""
     wanted: dict[str, tuple[Glob, ...]] = {}
     unwanted: list[tuple[Glob, ...]] = []
     for text in texts:
-        rendered = _rendered(text, scope)
         try:
-            if rendered.startswith("!"):
-                unwanted.append(parse(rendered[1:]))
+            if text.startswith("!"):
+                unwanted.append(parse(text[1:]))
             else:
-                wanted[rendered] = parse(rendered)
+                wanted[text] = parse(text)
         except BadGlob as error:
-            raise EvaluationError(f'the pattern "{rendered}" {error}') from None
+            raise EvaluationError(f'the pattern "{text}" {error}') from None
     return Patterns(texts=tuple(wanted), wanted=tuple(wanted.values()), unwanted=tuple(unwanted))
 
 
-def _rendered(text: Text, scope: dict[str, Any]) -> str:
+def rendered(text: Text, scope: dict[str, Any]) -> str:
+    """Return a pattern with its values, which stand for themselves; raises EvaluationError."""
     if isinstance(text, str):
         return text
     from planrun.expressions.render import render_pattern  # few patterns have values in them
@@ -86,17 +91,21 @@ def _rendered(text: Text, scope: dict[str, Any]) -> str:
 
 
 def snapshot(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> dict[str, Seen]:
-    """Return all files of a workspace that some patterns mean, by path, in order.
+    """Return what all files of a workspace are that some patterns mean, by path, in order.
 
     `hidden`: folders of planrun's own that no pattern means. Raises OSError for a file that cannot be read.
     """
+    seen = {path: look(os.path.join(root, path)) for path in matching(root, wanted, hidden)}
+    return {path: each for path, each in seen.items() if each is not None}
+
+
+def matching(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> list[str]:
+    """Return the paths in a folder that some patterns mean, in order; raises OSError for folders too deep."""
     found: dict[str, None] = {}
     for globs in wanted.wanted:
         for glob in globs:
             found.update(dict.fromkeys(_found(root, glob)))
-    paths = [path for path in sorted(found) if not wanted.leaves(path) and not _is_within(path, hidden)]
-    seen = {path: look(os.path.join(root, path)) for path in paths}
-    return {path: each for path, each in seen.items() if each is not None}
+    return [path for path in sorted(found) if not wanted.leaves(path) and not _is_within(path, hidden)]
 
 
 def unmatched(wanted: Patterns, seen: Mapping[str, Seen]) -> list[str]:

@@ -30,6 +30,7 @@ def formulas(step: Step) -> Iterator[Any]:
     yield from _of_proofs(step)
     yield from (*step.env.values(), *step.env_file, *step.inputs, *step.produces, *step.writes)
     yield from (*step.cache.inputs, step.cache.key) if step.cache else ()
+    yield from step.reports.junit if step.reports else ()
     if step.workdir is not None:
         yield step.workdir
 

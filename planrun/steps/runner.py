@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from planrun.steps.environment import Layers
     from planrun.steps.filing import Filing
     from planrun.steps.proving import Proofs
+    from planrun.steps.reported import Reported
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 NEVER = float("inf")  # a service goes on as long as others need it
@@ -62,6 +63,7 @@ class Steps:
         self._logs = os.path.join(place.rundir, "logs")
         self._filing: Filing | None = None  # None: no step has named files yet
         self._proofs: Proofs | None = None  # of steps that have any
+        self._reported: Reported | None = None  # as well
 
     def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the names that expressions of a step can read."""
@@ -206,6 +208,8 @@ class Steps:
             concluded = concluded.but(tools=(record_of(job, concluded, self.place.masks),))
         if self._filing and not job.part:
             concluded = self._filing.ended(step, concluded)
+        if step.reports and not job.part:
+            concluded = self.reported().ended(step, job, concluded)
         if step.expect or (step.verify and step.service is None):
             concluded = self.proofs().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
@@ -221,6 +225,14 @@ class Steps:
 
             self._proofs = Proofs(self)
         return self._proofs
+
+    def reported(self) -> Reported:
+        """The reports that steps write themselves."""
+        if self._reported is None:
+            from planrun.steps.reported import Reported  # few steps have any
+
+            self._reported = Reported(self.place)
+        return self._reported
 
     def _tidy(self, step: Step, job: Job, concluded: Outcome) -> None:
         """Leave nothing unmasked behind of what a step wrote as its outputs, and keep what a failed one wrote."""
@@ -249,6 +261,8 @@ class Steps:
             self._require(step)
         if step.inputs or step.produces or step.writes or step.cache:
             self.filing.begin(step, scope)
+        if step.reports:
+            self.reported().begin(step, scope)
 
     def _require(self, step: Step) -> None:
         """Raise EvaluationError for secrets that a step lists and planrun does not have."""

@@ -5,6 +5,14 @@ from __future__ import annotations
 from planrun.source.schema.words import Text, Texts, Written, key
 
 
+class Reports(Written):
+    """Reports that the step writes itself."""
+
+    junit: Texts | None = key(
+        "JUnit files, as patterns; merged into the run's.", "build/junit.xml", required=True
+    )
+
+
 class Cache(Written):
     """What an earlier result depends on besides the step itself."""
 

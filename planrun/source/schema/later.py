@@ -48,12 +48,6 @@ class AgentType(Written):
     max_turns: Positive | None = key("How many turns it may take.", 10)
 
 
-class Reports(Written):
-    """Reports that the step writes itself."""
-
-    junit: Texts | None = key("JUnit files, merged into the run's.", "build/junit.xml")
-
-
 class Container(Written):
     """The container that a step runs in."""
 

@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from planrun.source.schema.files import Cache
+from planrun.source.schema.files import Cache, Reports
 from planrun.source.schema.gates import Ask, Decide
 from planrun.source.schema.groups import ForEach, Matrix
 from planrun.source.schema.later import (
     Agent,
     Container,
-    Reports,
     Sandbox,
 )
 from planrun.source.schema.locks import Locks
@@ -189,7 +188,7 @@ class Step(Written):
     produces: Texts | None = key("The files that it makes, as patterns; each must match.", ["dist/*.whl"])
     writes: Texts | None = key("Files of others that it changes, as patterns.", ["docs/**"])
     cache: bool | Cache | None = key("Whether an earlier result of the same may be used again.", example=True)
-    reports: Reports | None = later("Reports of its own to be merged into the run's.", {"junit": "junit.xml"})
+    reports: Reports | None = key("Reports of its own, merged into the run's.", {"junit": "junit.xml"})
     matrix: Matrix | None = key("One instance for each combination of values.", {"python": ["3.11", "3.12"]})
     foreach: list[Anything] | Text | ForEach | None = key("One instance for each item.", ["a", "b"])
     lock: Locks | None = key(

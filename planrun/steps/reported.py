@@ -1,0 +1,216 @@
+"""The reports that steps write themselves: found when an attempt ended, read, counted and kept in the run's folder.
+
+Loaded for steps that have any. What is kept is the form of `planrun.steps.testcases`, one suite or case a line of
+JSON, masked; `planrun.reports.merged` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from planrun.errors import EvaluationError
+from planrun.model.globs import escaped
+from planrun.model.record import Record
+from planrun.steps.files import matching, patterns_of, rendered
+from planrun.steps.testcases import BadReport, called, read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from planrun.model.job import Job, Outcome
+    from planrun.model.plan import Step
+    from planrun.steps.files import Patterns
+    from planrun.steps.runner import Place
+
+MAX_BYTES = 30 << 20  # of one file: GitLab reads as much
+ALL_BYTES = 60 << 20  # of all files of an attempt
+MAX_FILES = 1000  # of an attempt
+MAX_NAMED = 10  # failed cases that stand in the record of an attempt; GitHub shows ten annotations of a step
+MESSAGE_CHARS = 300
+ENDING = ".junit"  # of what is kept of an attempt, beside its log
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Wanted(Record):
+    """One pattern of a step: its text, the folder that it begins in, and what was there before the step ran."""
+
+    text: str
+    root: str
+    patterns: Patterns
+    before: Mapping[str, tuple[int, ...]]
+
+
+class Reported:
+    """The reports of a run's steps."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._begun: dict[str, tuple[Wanted, ...]] = {}
+
+    def begin(self, step: Step, scope: dict[str, Any]) -> None:
+        """Look at what is there before a step starts, which is none of its reports; raises EvaluationError."""
+        assert step.reports is not None
+        own = scope["step"]["dir"] if step.needs_dir else ""
+        self._begun[step.id] = tuple(
+            [self._wanted(rendered(text, scope), own) for text in step.reports.junit]
+        )
+
+    def _wanted(self, text: str, own: str) -> Wanted:
+        root, pattern = self._place.workspace, text
+        for folder in (own, self._place.workspace):
+            if folder and text.startswith(escaped(folder) + "/"):
+                root, pattern = folder, text[len(escaped(folder)) + 1 :]
+                break
+        wanted = patterns_of([pattern])
+        shown = f"{{step.dir}}/{pattern}" if own and root == own else pattern
+        return Wanted(text=shown, root=root, patterns=wanted, before=self._look(root, wanted))
+
+    def _look(self, root: str, wanted: Patterns) -> dict[str, tuple[int, ...]]:
+        """Return the files that are there now, each with what changes when it is written; raises EvaluationError."""
+        found = {}
+        try:
+            for path in matching(root, wanted, self._place.hidden):
+                status = os.lstat(os.path.join(root, path))
+                found[path] = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        except OSError as error:
+            raise EvaluationError(f"its reports cannot be read: {error.filename}: {error.strerror}") from None
+        return found
+
+    def ended(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        """Return the outcome of an attempt with its reports; missing and broken ones make it failed(outputs).
+
+        Of an attempt that failed anyway they are notes.
+        """
+        wanted = self._begun.pop(step.id, ())
+        if outcome.status == "cancelled":
+            return outcome
+        merging = _Merging(self._place, job)
+        for each in wanted:
+            try:
+                merging.take(each, self._look(each.root, each.patterns))
+            except EvaluationError as error:
+                merging.problems.append(str(error))
+        if merging.suites:
+            outcome = outcome.but(reports={"junit": merging.kept(os.path.splitext(job.log)[0] + ENDING)})
+        failed = merging.numbers["failures"] + merging.numbers["errors"]
+        notes = list(merging.notes)
+        if outcome.status == "completed" and merging.problems:
+            message = "; ".join(merging.problems[:3])
+            outcome = outcome.but(status="failed", reason="outputs", message=message, outputs={})
+        elif outcome.status == "completed" and failed:
+            notes.append(
+                f"{failed} test case{'s' if failed > 1 else ''} failed; the step completed all the same"
+            )
+        else:
+            notes += merging.problems
+        return outcome.but(notes=(*outcome.notes, *notes[:MAX_NAMED])) if notes else outcome
+
+
+class _Merging:
+    """The reports of one attempt on their way into one file: suites, counts, and what is to be said of them."""
+
+    def __init__(self, place: Place, job: Job) -> None:
+        self._place = place
+        self._cwd = os.path.relpath(job.cwd, place.workspace)
+        self._places: dict[str, str] = {}
+        self._left = ALL_BYTES
+        self._seen: set[str] = set()
+        self.suites: list[dict[str, Any]] = []
+        self.numbers = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+        self.failed: list[dict[str, Any]] = []
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def take(self, wanted: Wanted, found: Mapping[str, tuple[int, ...]]) -> None:
+        """Take the files of a pattern that were written since the step started."""
+        fresh = [path for path, state in found.items() if wanted.before.get(path) != state]
+        if not found:
+            self.problems.append(
+                f"it did not write the JUnit file that it reports: nothing matches {wanted.text!r}"
+            )
+        elif not fresh:
+            self.notes.append(f"{wanted.text!r} was there before and was not written; it is not merged")
+        if len(fresh) > MAX_FILES:
+            self.problems.append(
+                f"{len(fresh):,} files match {wanted.text!r}; the first {MAX_FILES:,} are read"
+            )
+        for path in fresh[:MAX_FILES]:
+            whole = os.path.join(wanted.root, path)
+            if whole in self._seen:
+                continue
+            self._seen.add(whole)
+            try:
+                self._add(read(self._bytes(whole)))
+            except BadReport as error:
+                self.problems.append(f"{path}: {error}")
+            except OSError as error:
+                self.problems.append(f"{path}: cannot be read: {error.strerror}")
+
+    def _bytes(self, path: str) -> bytes:
+        """Return what is in a file; raises BadReport, OSError."""
+        fd = os.open(path, _OPEN)
+        with open(fd, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise BadReport(f"has more than {MAX_BYTES >> 20} MiB")
+        self._left -= len(data)
+        if self._left < 0:
+            raise BadReport(f"is too much: the reports of an attempt may have {ALL_BYTES >> 20} MiB together")
+        return data
+
+    def _add(self, suites: Sequence[dict[str, Any]]) -> None:
+        masks = self._place.masks
+        for each in suites:
+            suite = masks.mask_value(each) if masks else each
+            if suite["cases"]:
+                self.suites.append(suite)
+            for case in suite["cases"]:
+                self._count(case)
+
+    def _count(self, case: dict[str, Any]) -> None:
+        if "file" in case:
+            case["file"] = self._place_of(case["file"])
+        self.numbers["tests"] += 1
+        if "result" not in case:
+            return
+        kind, _, message, text = case["result"]
+        self.numbers[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
+        if kind != "skipped" and len(self.failed) < MAX_NAMED:
+            told = (message or text).strip().partition("\n")[0]
+            where = {name: case[name] for name in ("file", "line") if name in case}
+            self.failed.append({"name": called(case), **where, "message": told[:MESSAGE_CHARS]})
+
+    def _place_of(self, file: str) -> str:
+        """Return a file as seen from the workspace, where it is in it."""
+        if file not in self._places:
+            path = os.path.normpath(os.path.join(self._place.workspace, self._cwd, file))
+            inside = path.startswith(self._place.workspace + "/")
+            if inside and (os.path.isabs(file) or os.path.exists(path)):
+                self._places[file] = path[len(self._place.workspace) + 1 :]
+            else:
+                self._places[file] = file
+        return self._places[file]
+
+    def kept(self, path: str) -> dict[str, Any]:
+        """Write what was found to a file of the run, and return what the record says of it."""
+        spent = round(sum([suite["time"] for suite in self.suites]), 4)
+        summary: dict[str, Any] = {**self.numbers, "time": spent, "failed": self.failed, "file": ""}
+        try:
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            if os.path.lexists(path):
+                os.unlink(path)  # of an attempt that was cut short and is made again
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(fd, "w", encoding="ascii") as file:
+                for suite in self.suites:
+                    head = {"suite": suite["name"], "time": suite["time"], "cases": len(suite["cases"])}
+                    file.write(json.dumps(head, separators=(",", ":")) + "\n")
+                    file.writelines(
+                        [json.dumps(case, separators=(",", ":")) + "\n" for case in suite["cases"]]
+                    )
+            summary["file"] = os.path.relpath(path, self._place.rundir)
+        except OSError as error:
+            self.notes.append(f"its test cases cannot be kept: {error.strerror}")
+        return summary

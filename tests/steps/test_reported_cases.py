@@ -1,0 +1,242 @@
+"""Test cases that steps report themselves, from real test runs to the run's reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import junitparser
+import pytest
+from lxml import etree
+
+import planrun
+from planrun.reports.junit import DIALECTS
+from planrun.steps.testcases import MAX_DEPTH, BadReport, called, read, seconds
+
+SCHEMAS = Path(__file__).parent.parent / "data" / "junit"
+STRICT = {
+    "jenkins-xunit": "jenkins-xunit-junit-10.xsd",
+    "surefire": "surefire-test-report.xsd",
+    "ant": "windyroad-JUnit.xsd",
+}
+SUITE = """
+import pytest
+
+@pytest.mark.parametrize("value", ["a", "<b>&\\"'", "\\x00\\x1b[31m", "\\u00e9\\U0001f600", "::error::x", "]]>"])
+def test_odd(value):
+    assert value == "a"
+
+@pytest.mark.skip(reason="later")
+def test_left_out(): pass
+
+@pytest.fixture
+def broken(): raise RuntimeError("no fixture")
+
+def test_error(broken): pass
+
+class TestInner:
+    def test_within(self): assert 1 == 2
+"""
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:randomly"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(folder: Path, steps: str, head: str = "", **options: Any) -> dict[str, dict[str, Any]]:
+    """Execute steps in a folder and return what ledger.json says of each."""
+    (folder / "plan.yml").write_text(f"version: 1\nname: trial\n{head}steps:\n{steps}", encoding="utf-8")
+    planrun.execute(planrun.load(str(folder / "plan.yml")), **options)
+    ledger = json.loads((folder / "planrun-out" / "ledger.json").read_text("utf-8"))
+    return {step["id"]: step for step in ledger["steps"]}
+
+
+def report(form: str, dialect: str = "default") -> bytes:
+    """Return a report of the last run, made again from its folder."""
+    words = ["report", "last", "--format", form]
+    words += ["--junit-dialect", dialect] if form == "junit" else []
+    done = subprocess.run([sys.executable, "-m", "planrun", *words], capture_output=True, check=True)
+    return done.stdout
+
+
+def summary(step: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of the last attempt of a step."""
+    found: dict[str, Any] = step["attempts"][-1]["reports"]["junit"]
+    return found
+
+
+def test_a_real_suite_in_every_dialect(tmp_path: Path) -> None:
+    """What pytest wrote becomes a suite for each instance, valid for each reader; totals are those of the cases."""
+    (tmp_path / "test_it.py").write_text(SUITE, encoding="utf-8")
+    found = run(
+        tmp_path,
+        f"  - id: test\n    matrix: {{part: [odd, rest]}}\n    run: {PYTEST} --junitxml=${{{{ step.dir }}}}/j.xml\n"
+        '    reports: {junit: "${{ step.dir }}/*.xml"}\n',
+    )
+    told = summary(found["test[part=odd]"])
+    assert (told["tests"], told["failures"], told["errors"], told["skipped"]) == (9, 6, 1, 1)
+    assert {"test_it.py::TestInner::test_within", "test_it.py::test_error"} <= {
+        each["name"] for each in told["failed"]
+    }
+    assert all(each["file"] == "test_it.py" and each["line"] for each in told["failed"])
+    for dialect in DIALECTS:
+        data = report("junit", dialect)
+        root = ET.fromstring(data)
+        cases = list(root.iter("testcase"))
+        assert len(cases) == 2 + 2 * 9
+        assert len({(case.attrib["classname"], case.attrib["name"]) for case in cases}) == len(cases)
+        assert int(root.attrib["tests"]) == len(cases)
+        assert int(root.attrib["failures"]) == len(list(root.iter("failure"))) == 2 + 2 * 6
+        assert int(root.attrib["errors"]) == len(list(root.iter("error"))) == 2
+        for suite in root.iter("testsuite"):
+            assert int(suite.attrib["tests"]) == len(suite.findall("testcase"))
+        if dialect in STRICT:
+            etree.XMLSchema(etree.parse(SCHEMAS / STRICT[dialect])).assertValid(etree.fromstring(data))
+        junitparser.JUnitXml.fromstring(data)
+    names = [suite.attrib["name"] for suite in ET.fromstring(report("junit")).iter("testsuite")]
+    assert names == ["trial", "trial / test[part=odd] / pytest", "trial / test[part=rest] / pytest"]
+    assert report("junit") == (tmp_path / "planrun-out" / "junit.xml").read_bytes()
+    assert b"tests: 1 passed, 7 failed (" in (tmp_path / "planrun-out" / "report.md").read_bytes()
+
+
+def test_what_is_tolerated_turns_nothing_red(tmp_path: Path) -> None:
+    """The failed cases of a step whose failure the run forgives are left out in the eyes of readers."""
+    xml = '<testsuite name="s"><testcase name="a" classname="c"><failure message="m">t</failure></testcase></testsuite>'
+    (tmp_path / "source").write_text(xml)
+    run(
+        tmp_path,
+        "  - {id: a, run: cp source j.xml; exit 1, reports: {junit: j.xml}, on_failure: continue}\n",
+    )
+    root = ET.fromstring((tmp_path / "planrun-out" / "junit.xml").read_bytes())
+    assert (root.attrib["failures"], root.attrib["skipped"]) == ("0", "2")
+    assert not list(root.iter("failure"))
+
+
+def test_the_last_attempt_counts(tmp_path: Path) -> None:
+    """Each attempt keeps its own; a file of an earlier attempt is none of a later one."""
+    bad = '<testsuite name="s"><testcase name="a"><error/></testcase></testsuite>'
+    again = '<flakyFailure type="t" message="m">x</flakyFailure>'
+    good = f'<testsuite name="s"><testcase name="a">{again}</testcase></testsuite>'
+    (tmp_path / "1.xml").write_text(bad)
+    (tmp_path / "2.xml").write_text(good)
+    found = run(
+        tmp_path,
+        "  - id: a\n    retries: {max: 1, backoff: {initial: 1ms}}\n    reports: {junit: j.xml}\n"
+        '    run: cp "$PLANRUN_ATTEMPT.xml" j.xml; test "$PLANRUN_ATTEMPT" = 2 && echo done\n',
+    )
+    first, second = (attempt["reports"]["junit"] for attempt in found["a"]["attempts"])
+    assert (first["errors"], second["errors"]) == (1, 0)
+    runs = next((tmp_path / ".planrun" / "runs").iterdir())
+    assert [(runs / each["file"]).exists() for each in (first, second)] == [True, True]
+    assert (runs / second["file"]).stat().st_mode & 0o777 == 0o600
+    root = ET.fromstring((tmp_path / "planrun-out" / "junit.xml").read_bytes())
+    assert (root.attrib["errors"], len(list(root.iter("flakyFailure")))) == ("0", 2)
+
+
+def test_secrets_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No report and no record has the value of a secret that a test printed."""
+    secret = "s3cr3t-<0123456789>"
+    monkeypatch.setenv("API_TOKEN", secret)
+    (tmp_path / "make.py").write_text(
+        "import os\nfrom xml.sax.saxutils import quoteattr as q, escape\nt = os.environ['API_TOKEN']\n"
+        "open('j.xml', 'w').write(f'<testsuite name={q(t)}><testcase name={q(t)} classname={q(t)} file={q(t)}>"
+        "<failure type={q(t)} message={q(t)}>{escape(t)}</failure><system-out>{escape(t)}</system-out>"
+        "</testcase></testsuite>')\n"
+    )
+    found = run(
+        tmp_path,
+        f"  - {{id: a, run: {sys.executable} make.py; exit 1, reports: {{junit: j.xml}}, secrets: [API_TOKEN]}}\n",
+        "secrets: [API_TOKEN]\n",
+    )
+    assert summary(found["a"])["failures"] == 1
+    for folder in (".planrun", "planrun-out"):
+        for path in (tmp_path / folder).rglob("*"):
+            if path.is_file():
+                assert b"0123456789" not in path.read_bytes(), path
+
+
+def test_a_large_report(tmp_path: Path) -> None:
+    """Ten thousand cases are merged whole; what was kept and is gone is said, and the file stays valid."""
+    rows = "".join([f'<testcase classname="m" name="t{n}" time="0.01"/>' for n in range(10_000)])
+    (tmp_path / "source").write_text(f'<testsuites><testsuite name="s">{rows}</testsuite></testsuites>')
+    found = run(tmp_path, "  - {id: a, run: cp source j.xml, reports: {junit: j.xml}}\n")
+    assert summary(found["a"])["tests"] == 10_000
+    root = ET.fromstring(report("junit"))
+    assert int(root.attrib["tests"]) == len(list(root.iter("testcase"))) == 10_001
+    os.unlink(next((tmp_path / ".planrun" / "runs").iterdir()) / summary(found["a"])["file"])
+    left = ET.fromstring(report("junit"))
+    assert left.attrib["tests"] == "1"
+    assert any(each.attrib["name"] == "planrun.problem" for each in left.iter("property"))
+
+
+def test_more_than_fits_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures stay when what passed has no room any more, and the suite says how many cases are missing."""
+    monkeypatch.setattr("planrun.reports.merged.PASSED_BYTES", 2000)
+    rows = "".join([f'<testcase classname="m" name="t{n}"/>' for n in range(100)])
+    bad = '<testcase classname="m" name="bad"><failure message="x"/></testcase>'
+    (tmp_path / "source").write_text(f'<testsuite name="s">{rows}{bad}</testsuite>')
+    run(tmp_path, "  - {id: a, run: cp source j.xml, reports: {junit: j.xml}}\n")
+    root = ET.fromstring((tmp_path / "planrun-out" / "junit.xml").read_bytes())
+    suite = root.findall("testsuite")[1]
+    left = next(each for each in suite.iter("property") if each.attrib["name"] == "planrun.cases_left_out")
+    assert int(suite.attrib["tests"]) == len(suite.findall("testcase")) == 101 - int(left.attrib["value"])
+    assert suite.attrib["failures"] == "1"
+
+
+def test_failed_cases_are_annotated_on_github(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    """At their file and line, a few of each step, as commands that nothing in their names can change."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("CI", "true")
+    rows = "".join(
+        [
+            f'<testcase classname="c" name="a&#10;::error::{n}" file="t.py" line="{n + 1}">'
+            '<failure message="x&#10;y"/></testcase>'
+            for n in range(9)
+        ]
+    )
+    (tmp_path / "source").write_text(f'<testsuite name="s">{rows}</testsuite>')
+    run(tmp_path, "  - {id: a, run: cp source j.xml; exit 1, reports: {junit: j.xml}}\n")
+    shown = capfd.readouterr()
+    lines = [row for row in (shown.out + shown.err).splitlines() if row.startswith("::error file=t.py,line=")]
+    assert len(lines) == 5
+    assert not any(row.startswith("::error::") for row in (shown.out + shown.err).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not well-formed at line 1"),
+        (b"<testsuite>\n\n<a></testsuite>", "not well-formed at line 3"),
+        (b"<html/>", "no JUnit file: its root is <html>"),
+        (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><testsuite/>', "has a document type, which is not read"),
+        (b'<!DOCTYPE a [<!ENTITY b "c">]><testsuite name="&b;"/>', "has a document type, which is not read"),
+        (b"<testsuite>" * 100, f"has more than {MAX_DEPTH} elements in each other"),
+        (b'<?xml version="1.0" encoding="klingon"?><testsuite/>', "not in an encoding that is known"),
+    ],
+)
+def test_what_is_no_report_is_refused(data: bytes, message: str) -> None:
+    """Nothing is looked up, nothing is expanded, and the message names the line."""
+    with pytest.raises(BadReport) as caught:
+        read(data)
+    assert str(caught.value) == message
+
+
+def test_suites_in_suites_and_odd_values() -> None:
+    """Suites keep their way as a name; times are read as runners write them; one verdict a case."""
+    found = read(
+        b'<testsuites><testsuite name="a"><testsuite name="b" time="1,234.5"><testcase name="t" time="nan">'
+        b'<skipped/><failure message="m"/></testcase></testsuite><testcase/></testsuite></testsuites>'
+    )
+    assert [(suite["name"], suite["time"]) for suite in found] == [("a", 0.0), ("a / b", 1234.5)]
+    assert found[1]["cases"][0]["result"][0] == "failure"
+    assert called(found[0]["cases"][0]) == "case"
+    assert [seconds(text) for text in ("-1", "inf", "x", "", "2")] == [0.0, 0.0, 0.0, 0.0, 2.0]
