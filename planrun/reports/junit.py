@@ -19,7 +19,7 @@ from planrun.reports.ci import from_checkout
 from planrun.reports.clean import line
 from planrun.reports.policies import in_force
 from planrun.reports.verdicts import TYPES, failed_attempts, flaky_attempts, forgiven, message, verdict
-from planrun.reports.xmltext import element, escape, quoted
+from planrun.reports.xmltext import ORDER, element, escape, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 TOTAL_BYTES = 8 * 1024 * 1024  # of logs in a file: GitLab reads 30 MB, libxml2 10 MB a text
 TRACE_BYTES = 4 * 1024  # of the log of an attempt that was repeated
 _EPOCH = "1970-01-01T00:00:00"  # a run without a start has to have a timestamp all the same
-# Surefire's schema is a sequence; the other readers take any order.
-ORDER = (
-    "failure",
-    "rerunFailure",
-    "flakyFailure",
-    "skipped",
-    "error",
-    "rerunError",
-    "flakyError",
-    "system-out",
-)
 
 
 class Dialect(Record):

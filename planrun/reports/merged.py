@@ -15,7 +15,7 @@ from planrun.reports import facts
 from planrun.reports.ci import from_checkout
 from planrun.reports.clean import line, plain
 from planrun.reports.verdicts import forgiven
-from planrun.reports.xmltext import element, escape, quoted
+from planrun.reports.xmltext import ORDER, element, escape, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,8 +161,6 @@ class _Writing:
                     found[tag] = found.get(tag, "") + _repeated(tag, str(type_), str(message), str(text))
         if self.dialect.case_out and case.get("out"):
             found["system-out"] = element("system-out", "", _text(case["out"], ""))
-        from planrun.reports.junit import ORDER  # it imports this module where it is needed
-
         return "".join([found[tag] for tag in ORDER if tag in found])
 
 

@@ -5,6 +5,17 @@ from __future__ import annotations
 from planrun.reports.clean import line
 
 ATTRIBUTE_CHARS = 1000
+# Surefire's schema is a sequence; the other readers take any order.
+ORDER = (
+    "failure",
+    "rerunFailure",
+    "flakyFailure",
+    "skipped",
+    "error",
+    "rerunError",
+    "flakyError",
+    "system-out",
+)
 
 
 def escape(clean: str) -> str:

@@ -70,7 +70,7 @@ class Reported:
 
     def _look(self, root: str, wanted: Patterns) -> dict[str, tuple[int, ...]]:
         """Return the files that are there now, each with what changes when it is written; raises EvaluationError."""
-        found = {}
+        found: dict[str, tuple[int, ...]] = {}
         try:
             for path in matching(root, wanted, self._place.hidden):
                 status = os.lstat(os.path.join(root, path))
@@ -180,7 +180,7 @@ class _Merging:
         self.numbers[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
         if kind != "skipped" and len(self.failed) < MAX_NAMED:
             told = (message or text).strip().partition("\n")[0]
-            where = {name: case[name] for name in ("file", "line") if name in case}
+            where: dict[str, Any] = {name: case[name] for name in ("file", "line") if name in case}
             self.failed.append({"name": called(case), **where, "message": told[:MESSAGE_CHARS]})
 
     def _place_of(self, file: str) -> str:

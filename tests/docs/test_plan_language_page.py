@@ -19,6 +19,7 @@ BUILT = (
     "Plan", "Step", "Defaults", "Limits", "RetryPolicy", "RetryRule", "Backoff", "Check", "JsonSchemaCheck", "Param",
     "Value", "Matrix", "ForEach", "Ask", "Decide", "Option", "Policy", "Rule", "Matcher", "FailureRules", "Llm",
     "Cache",
+    "Reports",
     "Rollback",
     "Ready",
 )  # fmt: skip

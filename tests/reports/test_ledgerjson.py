@@ -142,6 +142,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "tools": [],
         "files": [],
         "resources": [],
+        "reports": {},
     }
     assert steps["deploy"]["decision"] is None
     assert steps["build"]["outputs"] == {"wheel": "dist/a.whl", "n": 3}

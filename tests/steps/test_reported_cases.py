@@ -92,9 +92,11 @@ def test_a_real_suite_in_every_dialect(tmp_path: Path) -> None:
         cases = list(root.iter("testcase"))
         assert len(cases) == 2 + 2 * 9
         assert len({(case.attrib["classname"], case.attrib["name"]) for case in cases}) == len(cases)
-        assert int(root.attrib["tests"]) == len(cases)
-        assert int(root.attrib["failures"]) == len(list(root.iter("failure"))) == 2 + 2 * 6
-        assert int(root.attrib["errors"]) == len(list(root.iter("error"))) == 2
+        assert len(list(root.iter("failure"))) == 2 + 2 * 6
+        assert len(list(root.iter("error"))) == 2
+        if DIALECTS[dialect].totals or not DIALECTS[dialect].wrapped:
+            totals = [int(root.attrib[name]) for name in ("tests", "failures", "errors")]
+            assert totals == [len(cases), 2 + 2 * 6, 2]
         for suite in root.iter("testsuite"):
             assert int(suite.attrib["tests"]) == len(suite.findall("testcase"))
         if dialect in STRICT:

@@ -26,6 +26,7 @@ _SAME = (
     "notes",
     "files",
     "cache",
+    "reports",
     "tools",
     "resources",
 )

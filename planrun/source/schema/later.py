@@ -10,7 +10,6 @@ from planrun.source.schema.words import (
     Positive,
     Text,
     TextList,
-    Texts,
     Written,
     key,
 )
