@@ -50,11 +50,15 @@ def read_ledger(path: str, head: str = "") -> Reading:
     Raises InvalidInput when there is no such file or it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_unblocked) as file:  # a pipe in its place would keep us waiting
             data = file.read()
     except OSError as error:
         raise InvalidInput(f"cannot read the ledger: {path}: {error.strerror}") from None
     return verify(data, head)
+
+
+def _unblocked(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def verify(data: bytes, head: str = "", read: EventReader | None = None) -> Reading:

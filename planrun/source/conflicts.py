@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Patterns = list[tuple[Glob, ...]]
 
 
+_TOLD = 8  # names at the beginning of a pattern by which it is looked for
+
+
 def with_conflicts(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return steps that know which others they may not run beside; ids of groups stand for their members."""
     patterns = {step.id: each for step in steps if (each := _patterns(step))}
@@ -103,6 +106,7 @@ def _pairs(patterns: dict[str, Patterns]) -> Iterator[tuple[str, str]]:
     """Yield the steps whose patterns meet, each pair once, in the order of the steps."""
     place = {name: number for number, name in enumerate(patterns)}
     plain: dict[tuple[str, ...], list[str]] = {}
+    under: dict[tuple[str, ...], list[tuple[str, Glob]]] = {}  # globs by each beginning of theirs
     others: list[tuple[str, Glob]] = []
     for name, found in patterns.items():
         for glob in [glob for globs in found for glob in globs]:
@@ -111,18 +115,33 @@ def _pairs(patterns: dict[str, Patterns]) -> Iterator[tuple[str, str]]:
                 others.append((name, glob))
             else:
                 plain.setdefault(path, []).append(name)
+            head = _head(glob)
+            for length in range(len(head) + 1):
+                under.setdefault(head[:length], []).append((name, glob))
     pairs: set[tuple[str, str]] = set()
     for path, names in plain.items():
         for length in range(len(path) + 1):
             pairs |= {(one, other) for one in names for other in plain.get(path[:length], ())}
     for one, glob in others:
-        pairs |= {
-            (one, other) for other, found in patterns.items() if any(meet((glob,), each) for each in found)
-        }
+        head = _head(glob)
+        pairs |= {(one, other) for other, each in under[head] if meet((glob,), (each,))}
+        for length in range(len(head)):
+            pairs |= {(one, other) for other in plain.get(head[:length], ())}
     ordered = {
         (one, other) if place[one] < place[other] else (other, one) for one, other in pairs if one != other
     }
     yield from sorted(ordered, key=lambda pair: (place[pair[0]], place[pair[1]]))
+
+
+def _head(glob: Glob) -> tuple[str, ...]:
+    """Return the names that every path begins with that a glob matches, as far as they help to tell globs apart."""
+    found: tuple[str, ...] = ()
+    for part in glob[:_TOLD]:
+        name = literal_path((part,))
+        if name is None:
+            break
+        found += name
+    return found
 
 
 def _behind(steps: Sequence[Step], pairs: list[tuple[str, str]]) -> set[tuple[str, str]]:

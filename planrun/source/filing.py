@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 KEYS = ("inputs", "produces", "writes", "cache", "reports")
 MAX_MET = 100_000
-"""Pairs of patterns that are held against each other: half a second. Only those with `*` and its like count."""
+"""Pairs of patterns that are held against each other to report them: half a second."""
+MAX_CHANGED = 1_000_000
+"""Pairs of patterns of files that steps change, those of each instance counted; of most of them little is looked at.
+
+Those with `*` and its like count, and the same file named by several.
+"""
 # What a step does of which planrun knows no files, and why.
 _STRANGERS = {
     "validate": "its checks look at whatever is there",
@@ -69,14 +74,25 @@ def check_files(outline: Outline) -> None:
 
 
 def _check_amount(outline: Outline, named: list[_Named]) -> None:
-    """Report patterns that are too many to be held against each other."""
+    """Report patterns that are too many to be held against each other, those of instances each for itself."""
     changing = [each for each in named if each.kind != "inputs"]
     wide = [each for each in changing if not is_literal(each.node.value)]
-    if len(wide) * len(changing) > MAX_MET:
-        message = (
-            f"{len(wide):,} patterns of files that steps change are too many beside {len(changing):,} in all"
-        )
+    patterns, every = _count(wide), _count(changing)
+    if patterns * every > MAX_CHANGED:
+        message = f"{patterns:,} patterns of files that steps change are too many beside {every:,} in all"
         outline.report("E241", message, wide[-1].node, "name single files or folders")
+        return
+    same: dict[str, list[_Named]] = {}
+    for each in changing:
+        same.setdefault(each.node.value, []).append(each)
+    for text, found in same.items():
+        if _count(found) ** 2 > MAX_CHANGED:
+            message = f'{_count(found):,} steps change "{text}", which are too many to keep apart'
+            outline.report("E241", message, found[-1].node, "give them a `lock`")
+
+
+def _count(named: list[_Named]) -> int:
+    return sum([max(1, each.draft.instances) for each in named])
 
 
 def _check_kind(outline: Outline, draft: Draft) -> None:

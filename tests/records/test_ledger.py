@@ -253,3 +253,9 @@ def test_run_ids_sort_by_time_within_a_second(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(time, "time", lambda: next(moments))
     ids = [new_run_id() for _ in range(100)]
     assert ids == sorted(ids)
+
+
+def test_a_pipe_in_the_place_of_a_ledger_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """A step may leave one behind; whoever lists runs reads nothing of it."""
+    os.mkfifo(tmp_path / "ledger.jsonl")
+    assert read_ledger(str(tmp_path / "ledger.jsonl")).events == ()

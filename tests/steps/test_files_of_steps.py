@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import planrun
+from planrun.errors import InvalidPlan
 from planrun.source.load import load_bytes
 from planrun.steps.files import patterns, snapshot
 from planrun.steps.filing import MAX_LISTED, digest, listing
@@ -170,3 +171,26 @@ def test_instances_alone_take_turns(tmp_path: Path) -> None:
         jobs=4,
     )
     assert {step["status"] for step in found.values()} == {"completed"}
+
+
+_MANY = ", ".join([f"n{number}" for number in range(16)])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "".join(
+            f"  - {{id: a{n}, matrix: {{p: [{_MANY}], q: [{_MANY}]}}, run: 'true', "
+            "writes: '**/${{ matrix.p }}-${{ matrix.q }}'}\n"
+            for n in range(4)
+        ),
+        "".join(f"  - {{id: s{n}, run: 'true', writes: shared}}\n" for n in range(1001)),
+    ],
+    ids=["patterns", "files"],
+)
+def test_files_of_too_many_steps_are_an_error(written: str, tmp_path: Path) -> None:
+    """Patterns of instances count each for itself, and so does one file that very many steps change."""
+    (tmp_path / "plan.yml").write_text(f"version: 1\nsteps:\n{written}")
+    with pytest.raises(InvalidPlan) as caught:
+        planrun.load(str(tmp_path / "plan.yml"))
+    assert {problem.code for problem in caught.value.problems} == {"E241"}
