@@ -28,6 +28,7 @@ from tests.proofs import (
     surfaces,
     tamper,
     tapes,
+    undo,
     values,
 )
 
@@ -53,6 +54,7 @@ PROOFS = {
     "risk": risk.main,
     "starts": starts.main,
     "surfaces": surfaces.main,
+    "undo": undo.main,
     "values": values.main,
     "tamper": tamper.main,
     "tapes": tapes.main,
