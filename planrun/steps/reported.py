@@ -17,11 +17,12 @@ from planrun.steps.testcases import BadReport, called, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.model.job import Job, Outcome
     from planrun.model.plan import Step
+    from planrun.ports import Masks
     from planrun.steps.files import Patterns
     from planrun.steps.runner import Place
 
@@ -31,6 +32,7 @@ MAX_FILES = 1000  # of an attempt
 MAX_NAMED = 10  # failed cases that stand in the record of an attempt; GitHub shows ten annotations of a step
 MESSAGE_CHARS = 300
 ENDING = ".junit"  # of what is kept of an attempt, beside its log
+_APART = "\n" * 8  # more line breaks than any secret is looked for across
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -109,6 +111,21 @@ class Reported:
         return outcome.but(notes=(*outcome.notes, *notes[:MAX_NAMED])) if notes else outcome
 
 
+def _shows(masks: Masks, suite: dict[str, Any]) -> bool:
+    """Say whether there is anything to mask in a suite: one look at all texts costs a fraction of one at each."""
+    joined = _APART.join(_texts(suite))
+    return masks.mask_text(joined) != joined
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in what was read."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
 class _Merging:
     """The reports of one attempt on their way into one file: suites, counts, and what is to be said of them."""
 
@@ -164,7 +181,7 @@ class _Merging:
     def _add(self, suites: Sequence[dict[str, Any]]) -> None:
         masks = self._place.masks
         for each in suites:
-            suite = masks.mask_value(each) if masks else each
+            suite = masks.mask_value(each) if masks and _shows(masks, each) else each
             if suite["cases"]:
                 self.suites.append(suite)
             for case in suite["cases"]:
