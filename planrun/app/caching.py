@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from planrun.steps.keys import Parts
     from planrun.steps.runner import Steps
 
-GONE = "its earlier result is no longer in the store"
+# It failed or was cut short then, could not be kept, or was taken out since: nothing tells which.
+GONE = "no result of the last time is in the store"
 
 
 class Due(Record):

@@ -104,6 +104,8 @@ def test_a_failure_is_undone_and_cleaned_up_and_mended(pipeline: Pipeline) -> No
     assert found["undo:stage"]["status"] == "completed"
     assert not (pipeline.folder / "build" / "public" / "greet.pyz").exists()
     assert not pipeline.is_served()
+    again = pipeline.run(code=1)["test[module=words]"]
+    assert again["cache"]["why"] == "no result of the last time is in the store"
     pipeline.change("greet/words.py", "Hello, nobody", "Hello, {who}")
     assert pipeline.call("resume", "last").returncode == 0
     assert (pipeline.folder / "build" / "public" / "greet.pyz").exists()
