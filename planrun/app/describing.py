@@ -200,6 +200,7 @@ def as_data(plan: Plan, foreseen: Foreseen) -> dict[str, Any]:
         "limits": {
             "max_parallel": limits.max_parallel,
             "deadline_s": limits.deadline,
+            "cleanup_s": limits.cleanup,
             "max_steps": limits.max_steps,
         },
         "params": [_param(param) for param in plan.params],
@@ -217,6 +218,27 @@ def as_data(plan: Plan, foreseen: Foreseen) -> dict[str, Any]:
 
 def _param(param: Param) -> dict[str, Any]:
     return {"name": param.name, "required": param.required, "schema": param.schema}
+
+
+def is_reversible(step: Step) -> bool | None:
+    """Say whether what a step does can be taken back; None where the plan does not tell."""
+    return step.reversible if step.reversible is not None else (True if step.rollback else None)
+
+
+def _rollback(step: Step) -> dict[str, Any] | None:
+    """What undoes a step; null where nothing does."""
+    if step.rollback is None:
+        return None
+    undo = step.rollback.undo
+    return {
+        "kind": undo.kind,
+        "action": action(undo),
+        "on_failed": step.rollback.on_failed,
+        "timeout_s": undo.timeout,
+        "risk": undo.risk,
+        "risk_reason": undo.risk_reason,
+        "effects": list(undo.effects),
+    }
 
 
 def step_data(step: Step) -> dict[str, Any]:
@@ -241,6 +263,8 @@ def step_data(step: Step) -> dict[str, Any]:
         "recovers": list(step.recovers),
         "on_failure": step.on_failure,
         "parallel": step.parallel,
+        "rollback": _rollback(step),
+        "reversible": is_reversible(step),
         "timeout_s": step.timeout,
         "idle_timeout_s": step.idle_timeout,
         "retries": step.retries.max,

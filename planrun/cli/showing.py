@@ -123,6 +123,7 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     yield from _listed("Parameters", _params(plan))
     yield from _listed("Scripts", _scripts(foreseen))
     yield from _listed("Secrets", _secrets(plan))
+    yield from _listed("Undone when the run fails", _undoing(plan))
     yield from _listed("Conditions", _conditions(plan))
     yield from _listed("On failure", _failures(plan))
 
@@ -249,6 +250,14 @@ def _secrets(plan: Plan) -> Iterator[str]:
     for name in plan.secrets:
         readers = [step.id for step in plan.steps if name in step.secrets]
         yield f"  {name}: {', '.join(readers) or 'no step lists it'}"
+
+
+def _undoing(plan: Plan) -> Iterator[str]:
+    for step in plan.steps:
+        if step.rollback is not None:
+            undo = step.rollback.undo
+            when = ", also when it failed itself" if step.rollback.on_failed else ""
+            yield f"  {printable(step.id)}{when}: {undo.risk}, {printable(undo.risk_reason)}"
 
 
 def _conditions(plan: Plan) -> Iterator[str]:

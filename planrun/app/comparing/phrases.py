@@ -68,8 +68,9 @@ def approves(found: Approvals) -> str:
 
 
 def highest(steps: Iterable[Step]) -> str:
-    """Return the highest risk among steps; empty without any."""
-    return max([step.risk for step in steps], key=LEVELS.index, default="")
+    """Return the highest risk among steps and what undoes them; empty without any."""
+    found = [each.risk for step in steps for each in (step, step.rollback and step.rollback.undo) if each]
+    return max(found, key=LEVELS.index, default="")
 
 
 def highest_changed(found: Difference) -> str:
