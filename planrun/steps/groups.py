@@ -5,16 +5,17 @@ from __future__ import annotations
 from planrun.errors import EvaluationError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.instances import name_of
-from planrun.expressions.render import render
+from planrun.expressions.render import render, render_text
 from planrun.model.combining import MAX_PRODUCT, combine, size, unnameable
-from planrun.model.groups import MAX_MEMBERS
+from planrun.model.globs import is_literal
+from planrun.model.groups import MAX_MEMBERS, member
 from planrun.model.plan import Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.model.plan import Step
+    from planrun.model.plan import Step, Text
     from planrun.model.state import RunState
     from planrun.ports import Masks
 
@@ -33,8 +34,12 @@ def opening(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | None) -> None:
-    """Raise EvaluationError for more instances than the plan may have steps, and for secrets in their names."""
+    """Raise EvaluationError for more instances than the plan may have steps, or that make the same file.
+
+    And for secrets in their names.
+    """
     items = fields.get("items", ())
+    _check_made(group, items, state)
     most = state.plan.limits.max_steps
     if most is not None and items:
         others = sum(found.step.group != group.id for found in state.counted())
@@ -48,6 +53,34 @@ def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | N
                 raise EvaluationError(
                     f"instance {number} holds a secret, which would stand in names and records"
                 )
+
+
+def _check_made(group: Step, items: tuple[dict[str, Any], ...], state: RunState) -> None:
+    """Raise EvaluationError when two instances make the same file, as far as their own values tell."""
+    assert isinstance(group.action, Group)
+    if group.action.form == "uses":
+        return
+    template = group.action.template
+    made = [member(group, template, each) for each in items] if template else []
+    made += [state.steps[name].step for name in group.action.members] if template is None else []
+    first: dict[str, str] = {}
+    for step in made if any(step.produces for step in made) else ():
+        for path in filter(None, [_file(text, step) for text in step.produces]):
+            other = first.setdefault(path, step.id)
+            if other != step.id:
+                raise EvaluationError(f'{other} and {step.id} both make "{path}"')
+
+
+def _file(text: Text, step: Step) -> str:
+    """Return the one file that a pattern of an instance means, "" where it may mean several or is not known yet."""
+    parts = (text,) if isinstance(text, str) else text[1]
+    if not all(is_literal(part) for part in parts if isinstance(part, str)):
+        return ""
+    try:
+        scope = {"matrix": step.matrix, "item": step.item[0] if step.item else None}
+        return text if isinstance(text, str) else render_text(text, scope)
+    except EvaluationError:
+        return ""
 
 
 def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:

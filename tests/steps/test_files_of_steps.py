@@ -194,3 +194,14 @@ def test_files_of_too_many_steps_are_an_error(written: str, tmp_path: Path) -> N
     with pytest.raises(InvalidPlan) as caught:
         planrun.load(str(tmp_path / "plan.yml"))
     assert {problem.code for problem in caught.value.problems} == {"E241"}
+
+
+@pytest.mark.parametrize("among", ["[10, 20]", "\"${{ fromjson('[10, 20]') }}\""])
+def test_two_instances_do_not_make_the_same_file(among: str, tmp_path: Path) -> None:
+    """Where a pattern comes to the same name for two of them, the group is refused and none of them starts."""
+    produces = "'out-${{ len(tojson(item)) }}'"
+    found = run(
+        tmp_path, f"  - {{id: t, foreach: {among}, run: echo x > out-2; touch ran, produces: {produces}}}\n"
+    )
+    assert (found["t"]["status"], found["t"]["reason"]) == ("failed", "refused")
+    assert not (tmp_path / "ran").exists()
