@@ -159,8 +159,9 @@ class Veil:
             changes["error"] = {**event.error, "message": self.mask_text(event.error["message"])}
         if said.get("checks"):
             changes["checks"] = tuple([self._values(check) for check in event.checks])
-        if said.get("reports"):
-            changes["reports"] = self._values(event.reports)
+        for name in ("reports", "cache"):
+            if said.get(name):
+                changes[name] = self._values(said[name])
         for name in ("files", "tools", "resources"):
             if said.get(name):
                 changes[name] = tuple([self._values(each) for each in said[name]])
