@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "classify": "classifying:classify",
     "convert": "converting:convert",
     "tools": "toolkit:tools",
+    "templates": "templating:templates",
     "lock": "approving:lock",
     "schema": "beginning:schema",
     "execute": "executing:execute",

@@ -55,6 +55,7 @@ Plans:
   classify TEXT       whether a task is simple, medium or complex, and why
   convert FILE        make a plan of a workflow, a Taskfile or a Dagu file
   tools [NAME]        the tools that a plan can call, and their arguments
+  templates [VERB]    templates at hand, and plans made of them
   lock PLAN           write down what was reviewed, for execute --locked
   schema [NAME]       print the JSON Schema of plans, for editors
 

@@ -131,6 +131,20 @@ def _flow(value: Any) -> str:
     return repr(value)
 
 
+def flow_text(value: Any) -> str:
+    """Return plain data as it can stand on any line, with texts that no reader takes for anything else."""
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{_word(name)}: {flow_text(each)}" for name, each in value.items()]) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(flow_text, value))}]"
+    return _flow(Quoted(value) if isinstance(value, str) else value)
+
+
+def line_text(text: str) -> str:
+    """Return a text as the value of a key on one line: as it is where that can be read in one way only."""
+    return text if _is_plain(text) else flow_text(text)
+
+
 def _word(text: str) -> str:
     """Return a text as it can stand as a key or in a flow list."""
     if _WORD.match(text) and text.lower() not in _TAKEN:

@@ -183,6 +183,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "name": (("line",), None, None),
         "description": (("text",), None, None),
         "goal": (("text",), None, None),
+        "template": (None, None, "Template"),
         "params": (None, None, ("name", (("word", ("string", "integer", "number", "boolean", "array", "object"), ()), None, "Param"), 0)),
         "outputs": (None, None, ("name", (("text",), None, None), 0)),
         "env": (None, None, ("env", (("text",), None, None), 0)),
@@ -298,6 +299,12 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "expect": (None, ((None, None, "Check"), 1), None),
         "verify": (("full",), ((("full",), ((("text",), None, None), 1), None), 1), None),
         "sandbox": (("line",), None, "Sandbox"),
+    },
+    "Template": {
+        "description": (("text",), None, None),
+        "vars": (None, None, ("name", (("word", ("string", "integer", "number", "boolean", "array", "object"), ()), None, "Param"), 0)),
+        "requires": (None, ((("text",), None, None), 1), None),
+        "prerequisites": (None, ((("text",), None, None), 1), None),
     },
     "Tools": {
         "allow": (None, ((("text",), None, None), 1), None),

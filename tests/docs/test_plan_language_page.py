@@ -22,6 +22,7 @@ BUILT = (
     "Reports",
     "Rollback",
     "Ready",
+    "Template",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from planrun.source.schema.llm import Llm
 from planrun.source.schema.locks import Slots
 from planrun.source.schema.rules import Policy
 from planrun.source.schema.step import Defaults, Step
+from planrun.source.schema.templates import Template
 from planrun.source.schema.values import Params
 from planrun.source.schema.words import (
     ID_PATTERN,
@@ -62,6 +63,10 @@ class Plan(Written):
     name: Line | None = key("What the plan is called. Left out: the file's name.", "release")
     description: Text | None = key("What the plan does.", "Test, build and ship the service.")
     goal: Text | None = key("What the plan is meant to reach.", "Ship when every gate is green.")
+    template: Template | None = key(
+        "Makes this file a template: plans are made of it, and it is none itself.",
+        {"vars": {"name": {"type": "string", "required": True}}, "requires": ["git"]},
+    )
     params: Params | None = key(
         "Typed values that are given when a run starts.", {"target": {"type": "string", "default": "staging"}}
     )
