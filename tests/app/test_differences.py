@@ -166,6 +166,10 @@ _APART = (
     {"depends_on", "replaces"},
     {"recovers", "replaces"},
     {"reversible", "rollback"},
+    *(
+        {"service", key}
+        for key in ("cache", "expect", "idle_timeout", "outputs", "parallel", "produces", "verify")
+    ),
 )
 
 
