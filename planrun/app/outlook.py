@@ -77,9 +77,16 @@ class Outlook:
 
     def steps(self) -> list[Prospect]:
         """Return what the steps of the plan will be told, in their order."""
+        return self._all(self.plan.steps)
+
+    def undoing(self) -> list[Prospect]:
+        """Return what the steps that undo others will be told, should it come to that."""
+        return self._all(self.plan.everything()[len(self.plan.steps) :])
+
+    def _all(self, steps: Iterable[Step]) -> list[Prospect]:
         policies = [*[ceiling.policy for ceiling in self.layers.ceilings], self.layers.plan]
         speaks = any(rule.match.command for policy in policies if policy for rule in policy.rules)
-        return [self._told(step, self._risk(step) if speaks else None) for step in self.plan.steps]
+        return [self._told(step, self._risk(step) if speaks else None) for step in steps]
 
     def of(self, step: Step) -> Prospect:
         """Return what a step will be told, with its commands; to read them takes up to some milliseconds."""
@@ -245,7 +252,7 @@ def plan_data(foresight: Outlook) -> dict[str, Any]:
     steps = foresight.steps()
     return {
         "policy": foresight.policy_data(),
-        "risk": totals(steps),
+        "risk": totals([*steps, *foresight.undoing()]),
         "steps": [
             {**step_data(one.step), "action": action(original), "decision": as_data(one, foresight.layers)}
             for one, original in zip(steps, foresight.plan.steps, strict=True)

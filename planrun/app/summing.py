@@ -28,10 +28,10 @@ _TABLE = "\n| | Step | Does | Waits for | At most | Risk |\n| --- | --- | --- | 
 
 def markdown(plan: Plan, foreseen: Foreseen, ahead: Outlook) -> str:
     """Return the plan as markdown: headline, totals, what is stopped, a row for each step; at most BUDGET bytes."""
-    steps = ahead.steps()
+    steps = [*ahead.steps(), *ahead.undoing()]
     known = plan.but(steps=tuple([one.step for one in steps]))
     head = "".join([*_head(known, foreseen), f"- policy: {inline(ahead.policy, 1000)}\n", *_stopped(steps)])
-    rows = [_row(one.step, action(written)) for one, written in zip(steps, plan.steps, strict=True)]
+    rows = [_row(one.step, action(written)) for one, written in zip(steps, plan.everything(), strict=True)]
     rest = "\n{} more steps are left out here; `planrun show` lists all of them.\n"
     return head + _TABLE + fitting(rows, BUDGET - size(head) - 500, rest)
 
@@ -53,13 +53,17 @@ def _head(plan: Plan, foreseen: Foreseen) -> Iterator[str]:
 
 
 def _totals(plan: Plan) -> Iterator[str]:
-    yield f"{len(plan.steps)} step{'' if len(plan.steps) == 1 else 's'}"
+    count = sum(step.kind != "group" and step.section != "rollback" for step in plan.steps)
+    yield f"{count} step{'' if count == 1 else 's'}"
     path, seconds = longest_path(plan)
     limit = plan.limits.deadline
     if path:
         bound = min(seconds, limit) if limit else seconds
         yield f"⏱ at most {duration(round(bound))}" + (" (deadline)" if limit and limit < seconds else "")
-    counts = {level: sum(step.risk == level for step in plan.steps) for level in reversed(LEVELS[1:])}
+    counts = {
+        level: sum(step.risk == level and step.kind != "group" for step in plan.steps)
+        for level in reversed(LEVELS[1:])
+    }
     yield ", ".join([f"{ICONS[level]} {count} {level}" for level, count in counts.items() if count])
 
 
@@ -89,7 +93,7 @@ def _row(step: Step, deed: str) -> str:
     name = code(step.id) + (f" {inline(step.title, 100)}" if step.title else "")
     cells = (
         ICONS[step.risk] + (_DESTROYS if "destroys" in step.effects else ""),
-        name + (" (finally)" if step.section == "finally" else ""),
+        name + (f" ({step.section})" if step.section != "steps" else ""),
         _deed(step, deed),
         inline(", ".join(map(edge, step.edges)), 200) or "-",
         duration(round(worst(step))) if step.kind in ("run", "exec", "tool", "validate") else "-",

@@ -117,7 +117,7 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     tokens = sum(step.estimated_tokens for step in plan.steps)
     count = sum(step.kind != "group" for step in plan.steps)
     yield f"\nTotal: {count} step{'' if count == 1 else 's'}, ~{tokens} tokens"
-    yield from _judgements(ahead, steps)
+    yield from _judgements(ahead, [*steps, *ahead.undoing()])
     yield "\n".join(_limits(plan))
     yield from _listed("Risks", _reasons(steps))
     yield from _listed("Parameters", _params(plan))

@@ -188,3 +188,31 @@ def test_explain_as_json(say: Say, plan: str, tmp_path: Path) -> None:
     assert found["gate"] is None
     made = document(say("explain", plan, "make", "--param", "target=build", "--json"))["decision"]
     assert [command["words"] for command in made["commands"]] == [["mkdir", "build"], ["echo", "x"]]
+
+
+UNDONE = """\
+version: 1
+steps:
+  - {id: look, run: ls, rollback: {run: "WORDS"}}
+"""
+
+
+def test_what_undoes_a_step_is_reviewed_with_it(say: Say, tmp_path: Path) -> None:
+    """Its risk and what a policy will say of it stand in `show`, as text, markdown and JSON, and in `diff`."""
+    worse, better = tmp_path / "worse.yml", tmp_path / "better.yml"
+    worse.write_text(UNDONE.replace("WORDS", "rm -rf /tmp/other"), encoding="utf-8")
+    better.write_text(UNDONE.replace("WORDS", "ls -l"), encoding="utf-8")
+    ceiling = tmp_path / "ceiling.yml"
+    ceiling.write_text("rules: [{deny: {command: 'rm *'}}]\n", encoding="utf-8")
+    shown = say("show", str(worse), "--policy", str(ceiling)).out
+    assert "Risk: high, 1 destructive" in shown
+    assert "look: high, `rm -rf /tmp/other`" in shown
+    assert "Denied: undo:look" in shown
+    assert json.loads(say("show", str(worse), "--json").out)["risk"]["destructive"] == ["undo:look"]
+    page = say("show", str(worse), "--format", "markdown", "--policy", str(ceiling)).out
+    assert "1 step ·" in page
+    assert "`undo:look` is denied" in page
+    told = say("diff", str(better), str(worse)).out
+    assert "highest risk of what changed: high; of the plan: read-only → high" in told
+    assert "rollback.run: ls -l → rm -rf /tmp/other" in told
+    assert "its rollback high: `rm -rf /tmp/other`" in told

@@ -89,7 +89,8 @@ def risk(step: StepChange) -> str:
 def _risk(step: Step) -> str:
     reason = f": {step.risk_reason}" if step.risk_reason else ""
     effects = f" ({', '.join(step.effects)})" if step.effects else ""
-    return f"{step.risk}{reason}{effects}"
+    undone = f"; its rollback {_risk(step.rollback.undo)}" if step.rollback else ""
+    return f"{step.risk}{reason}{effects}{undone}"
 
 
 def plan_risk(old: Plan | None, new: Plan | None) -> str:

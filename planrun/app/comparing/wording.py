@@ -229,6 +229,19 @@ def _verified(actions: Any) -> list[Any]:
     return [written(action.script) if isinstance(action, Run) else _texts(action.argv) for action in actions]
 
 
+def _undoing(rollback: Any) -> dict[str, Any]:
+    """Return what undoes a step under the keys of the plan; its edges and its place follow from the rest."""
+    action = rollback.undo.action
+    if isinstance(action, Tool):
+        found: dict[str, Any] = {"tool": action.name, "args": dict(action.args)}
+    else:
+        found = {"run": written(action.script)} if isinstance(action, Run) else {"exec": _texts(action.argv)}
+    for name in ("timeout", "env", "workdir", "shell"):
+        if name in vars(rollback.undo):
+            found[name] = _FORMS[name](vars(rollback.undo)[name])
+    return {**found, "on_failed": True} if rollback.on_failed else found
+
+
 # Fields of the records under other names than the keys of the plan.
 _KEYS = {
     "edges": "depends_on",
@@ -250,6 +263,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "shell": " ".join,
     "expect": _expected,
     "verify": _verified,
+    "rollback": _undoing,
 }
 _HEAD: dict[str, Callable[[Any], Any]] = {
     "params": _params,
