@@ -73,7 +73,11 @@ def test_what_a_killed_run_owes_is_done_once(tmp_path: Path, planrun: Command) -
 
 def test_a_failure_before_the_kill_makes_the_run_failed(tmp_path: Path, planrun: Command) -> None:
     """Nothing of `steps` starts, and what had failed counts."""
-    rows = [undoable("a"), "{id: bad, run: exit 3}", f"{{id: k, depends_on: {{bad: done}}, run: '{KILL}'}}"]
+    rows = [
+        undoable("a"),
+        "{id: bad, depends_on: [a], run: exit 3}",
+        f"{{id: k, depends_on: {{bad: done}}, run: '{KILL}'}}",
+    ]
     plan(tmp_path, "\n".join([*rows, "{id: late, depends_on: {k: done}, run: echo late >> order}"]))
     assert planrun("execute", "plan.yml").returncode == -signal.SIGKILL
     assert planrun("finalize", "last").returncode == 0
