@@ -268,7 +268,7 @@ class Repetition:
         """What makes a finished step end in another way now; empty when nothing does."""
         if found.status == "skipped":
             return self._decision(found) if self._after is not self._before else ""
-        reasons = self._parts(found)
+        reasons = [*self._parts(found), *self._inputs(found)]
         if self._after is not self._before:
             reasons += self._meaning(found.step)
         return ", ".join(reasons)
@@ -325,6 +325,23 @@ class Repetition:
             for name in {**old, **new}
             if old.get(name) != new.get(name)
         ]
+
+    def _inputs(self, found: StepState) -> list[str]:
+        """Which of the files that it read are not what they were, as far as they stand in its record."""
+        ended = found.attempts[-1].ended if found.attempts and found.restored is None else None
+        if ended is None or not found.step.reads_files:
+            return []
+        before = {row["path"]: row["sha256"] for row in ended.files if row["op"] == "read"}
+        is_whole = all(row["op"] != "more" for row in ended.files)
+        try:
+            now = self._steps.read_now(found.step, self._after)
+        except EvaluationError as error:
+            return [str(error)]
+        gone = [f"{path} is gone" for path in before if path not in now]
+        changed = [f"{path} changed" for path, digest in now.items() if before.get(path, digest) != digest]
+        new = [f"{path} is new" for path in now if path not in before and is_whole]
+        told = [*changed, *gone, *new]
+        return [f"its input {_names(told)}"] if told else []
 
     def _variables(self, found: StepState) -> str:
         """`: NAME, …`, the variables that differ, as far as the plan tells; the caller's old ones are not on record."""

@@ -266,6 +266,11 @@ class Step(Record):
         return "approval" if self.kind in ("ask", "decide") else "not_selected"
 
     @property
+    def reads_files(self) -> bool:
+        """Whether it says which files it reads."""
+        return bool(self.inputs or (self.cache and self.cache.inputs))
+
+    @property
     def proofs(self) -> tuple[Step, ...]:
         """Each command that verifies it, or tells that it is ready, as a step with the same surroundings."""
         return tuple(

@@ -64,6 +64,11 @@ class Filing:
         """Look once more at what a step reads; raises EvaluationError."""
         return _look(self._workspace, known.inputs, self._hidden)
 
+    def reading(self, step: Step, scope: dict[str, Any]) -> dict[str, str]:
+        """Return the SHA-256 of each file that a step would read now, by path; raises EvaluationError."""
+        wanted = patterns((*step.inputs, *(step.cache.inputs if step.cache else ())), scope)
+        return {path: seen.sha256 for path, seen in _look(self._workspace, wanted, self._hidden).items()}
+
     def begin(self, step: Step, scope: dict[str, Any]) -> None:
         """Look at the files of a step that starts, unless that was just done; raises EvaluationError."""
         found = self._looked.pop(step.id, None)

@@ -199,6 +199,10 @@ class Steps:
             self._filing = Filing(self.place.workspace, self.place.hidden)
         return self._filing
 
+    def read_now(self, step: Step, state: RunState) -> dict[str, str]:
+        """Return the SHA-256 of each file that a step would read now, by path; raises EvaluationError."""
+        return self.filing.reading(step, self.scope(state, step))
+
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
         concluded = self._concluded(step, job, outcome)
