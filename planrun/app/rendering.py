@@ -136,7 +136,10 @@ class _Text:
     def _without_head(self, text: str) -> str:
         """Return a text without the key that makes it a template, and what stands under it."""
         lines = text.split("\n")
-        start = next(at for at, line in enumerate(lines) if re.match(rf"['\"]?{HEAD}['\"]?\s*:", line))
+        heads = [at for at, line in enumerate(lines) if re.match(rf"['\"]?{HEAD}['\"]?\s*:", line)]
+        if not heads:  # a file in braces: what is made of it says too much, and is refused
+            return text
+        start = heads[0]
         end = start + 1
         while end < len(lines) and (not lines[end].strip() or lines[end][0] in " \t-"):
             end += 1

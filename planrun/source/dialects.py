@@ -97,6 +97,8 @@ TOP_HINTS: dict[str, str] = {
     "workdir": "write it under `defaults`",
     "on_failure": "write it under `defaults`",
     "inherit_env": "write it under `defaults`",
+    "extends": "`planrun templates render` makes a plan of a template",
+    "vars": "variables belong to templates; a plan has `params`",
 }
 # (key, kind of node found) -> how to write it; a step itself has the key "".
 TYPE_HINTS: dict[tuple[str, int], str] = {

@@ -200,6 +200,29 @@ def test_a_mistake_in_a_template_stands_at_its_own_line() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"version": 1, "template": {}, "steps": [{"id": "x", "run": "true"}]}',
+        "version: 1\ntemplate: {requires: [sh]}\nsteps: [{id: x, run: 'true'}]\n",
+        f"{HEAD}steps:\n  - id: x\n    run: env\n    env: {{A: &a '${{{{ vars.v }}}}', B: *a}}\n",
+        "version: 1\ntemplate: {\n}\nsteps:\n  - {id: x, run: 'true'}\n",
+    ],
+)
+def test_a_form_that_text_cannot_be_put_into_is_refused(text: str) -> None:
+    """Where the text of a template cannot be changed so that it says what is meant, no plan is made of it."""
+    given = ["v=it's"] if "vars: {v:" in text else []
+    assert "E299 a value cannot be written where it stands" in wrong(text, *given)
+
+
+@pytest.mark.parametrize("key", ["extends: node-package", "vars: {a: b}"])
+def test_a_plan_that_would_extend_a_template_is_told_how(key: str) -> None:
+    """A plan that names a template, or gives variables, is refused with what to do instead."""
+    (problem,) = check_bytes(f"version: 1\n{key}\nsteps: [{{run: 'true'}}]\n".encode(), "p.yml").problems
+    assert problem.code == "E104"
+    assert problem.hint
+
+
 def test_a_template_is_no_plan() -> None:
     """A template that is checked as a plan is refused with the way to make one of it."""
     (problem,) = check_bytes(f"{HEAD}steps: []\n".encode(), "t.yml").problems
