@@ -11,6 +11,7 @@ from planrun.risk.actions import of_argv, of_script
 from planrun.risk.calls import of_call
 from planrun.risk.classify import Risk, Setting
 from planrun.risk.levels import HIGH, rank
+from planrun.source.containers import least
 from planrun.source.risks import commands_of
 from planrun.steps.outputs import SCRIPT
 
@@ -60,9 +61,12 @@ def as_started(
 
     `known`: classes that were found in the same run, and where new ones are kept.
     """
+    job = _inside(job)
     found = _classified(step, job, place, known)
     for proof, later in zip(step.proofs, job.following, strict=False):
         found = _joined(found, _classified(proof, later, place, known))
+    if step.container is not None:
+        found = _at_least(found, *least(step.container))
     level = step.declared_risk
     declared = bool(level) and rank(level) > rank(found.level)
     fields = {
@@ -101,6 +105,8 @@ def _is_in_file(job: Job) -> bool:
 
 def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
     """Return the same facts with a higher risk where the text is not all that decides, and the job as it is let in."""
+    if job.inside:  # what is around it is the image's
+        return found, job
     # Only steps that are let in for their class pay for it.
     from planrun.steps.classified import cleaned, raised
     from planrun.steps.surroundings.lookup import Ground
@@ -138,6 +144,26 @@ def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ..
     if is_free:
         known[key] = found
     return found
+
+
+def _inside(job: Job) -> Job:
+    """Return a job as what runs, without the container around it."""
+    if not job.inside:
+        return job
+    return job.but(argv=job.inside, following=tuple([_inside(each) for each in job.following]))
+
+
+def _at_least(found: Risk, level: str, reason: str) -> Risk:
+    if rank(level) <= rank(found.level):
+        return found
+    return Risk(
+        level=level,
+        reason=reason,
+        effects=found.effects,
+        commands=found.commands,
+        understood=found.understood,
+        bare=False,
+    )
 
 
 def _joined(one: Risk, other: Risk) -> Risk:

@@ -30,6 +30,8 @@ CLEANUP = "it belongs to every end of a run"
 _PARTS = {
     "argv": "its command changed",
     "checks": "its checks changed",
+    "container": "its container changed",
+    "image": "its image changed",
     "env": "its environment changed",
     "proofs": "what has to hold afterwards changed",
     "question": "its question changed",
@@ -323,7 +325,7 @@ class Repetition:
         return [
             _PARTS.get(name, f"its {name} changed") + (self._variables(found) if name == "env" else "")
             for name in {**old, **new}
-            if old.get(name) != new.get(name)
+            if old.get(name) != new.get(name) and (name != "image" or name in old)  # it had to be fetched
         ]
 
     def _inputs(self, found: StepState) -> list[str]:

@@ -321,7 +321,9 @@ class Session:
     def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink, plan: Plan) -> Rooms:
         rundir = steps.place.rundir
         listing = os.path.join(self.workspace, records.HOME, records.PLACED)
-        owner = Owner(run=steps.place.run, workspace=self.workspace, listing=listing)
+        owner = Owner(
+            run=steps.place.run, workspace=self.workspace, listing=listing, engine=_engine(plan, steps)
+        )
         logs = os.path.join(rundir, "logs")
         executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
         if self.lock.used_before:
@@ -376,3 +378,15 @@ class Session:
         self.admission.keep(steps.place.rundir)
         move_on(state, gates, selected, record, opening["at"])
         return gates
+
+
+def _engine(plan: Plan, steps: Steps) -> str:
+    """Return the program that runs containers, where a step may be in one and there is one."""
+    if not any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
+        return ""
+    from planrun.steps.containers import NoEngine, engine_of  # few plans have any
+
+    try:
+        return engine_of(steps.place.env)
+    except NoEngine:  # each such step says so
+        return ""

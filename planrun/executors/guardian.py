@@ -22,14 +22,16 @@ class Guardian:
 
     __slots__ = ("_pid", "_pipe")
 
-    def __init__(self, run: str, prefix: str) -> None:
-        """Start it; `run`: the id of the run, `prefix`: how the marks of its attempts begin, or empty."""
+    def __init__(self, run: str, prefix: str, engine: str = "") -> None:
+        """Start it; `run`: the id of the run, `prefix`: how the marks of its attempts begin, or empty;
+        `engine`: what runs its containers, or empty.
+        """
         reading, self._pipe = os.pipe()  # closed on exec: nobody but us can keep it open
         try:
             self._pid = os.posix_spawn(
                 _SHELL,
-                ("sh", _SCRIPT, run, prefix),
-                {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+                ("sh", _SCRIPT, run, prefix, engine),
+                {**_where(engine), "PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, reading, 0),
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
@@ -58,3 +60,12 @@ class Guardian:
             pass
         os.close(self._pipe)
         self.reap(0)
+
+
+def _where(engine: str) -> dict[str, str]:
+    """Return what tells the client of a container engine where that is."""
+    if not engine:
+        return {}
+    from planrun.executors.containers import VARIABLES  # few runs have containers
+
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ}

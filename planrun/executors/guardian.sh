@@ -2,9 +2,11 @@
 #
 # It reads a pipe whose other end that planrun alone has: a line means that all is well, the pipe's end without one
 # that planrun is dead.
-# $1: the run, as its processes have it in their environment; $2: how their marks begin, empty without marks.
+# $1: the run, as its processes have it in their environment; $2: how their marks begin, empty without marks;
+# $3: the program that runs its containers, empty when it has none.
 run=$1
 mark=$2
+engine=$3
 
 # What ends planrun may be meant for its whole group, session or tree: none of these is to end the guardian first.
 trap '' HUP INT TERM
@@ -39,9 +41,20 @@ families() {
     done
 }
 
+# A container goes on when its client is killed, and one may still come to be that a client had asked for.
+boxes() {
+    for _ in 1 2 3 4 5; do
+        # shellcheck disable=SC2046 # they are words
+        set -- $("$engine" ps -aq --filter "label=planrun.run=$run")
+        [ $# = 0 ] || "$engine" rm -f "$@"
+        sleep 0.2
+    done
+}
+
 (
     read -r word <&3
     [ "$word" ] && exit
+    if [ "$engine" ]; then boxes & fi
     tries=100
     while [ $tries -gt 0 ]; do
         if [ -r /proc/self/status ]; then targets=$(living); else targets=$(families); fi

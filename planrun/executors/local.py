@@ -68,6 +68,8 @@ class LocalExecutor:
         self._by_pid: dict[int, Attempt] = {}
         self._by_source: dict[int, Attempt] = {}  # those whose output passes through here, until it has ended
         self._over: list[tuple[Job, Outcome]] = []
+        self._boxed = ""  # the engine, once a container was started
+        self._client: dict[str, str] = {}
         self._placed: dict[str, Placed] = {}  # copies of scripts, by step
         self.lost: RecordsLost | None = None  # the first log that could not be written, and why
         self._logs = _outputs(logs, masks)
@@ -210,6 +212,10 @@ class LocalExecutor:
         while self._running and time.monotonic() < limit:
             self.wait(0.1)
         self._end_strays()
+        if self._boxed and self._owner:
+            from planrun.executors.containers import sweep
+
+            sweep(self._boxed, self._owner.run, self._client)
         self._clear_places()
         self._watch.close()
         self._logs.close()
@@ -245,7 +251,7 @@ class LocalExecutor:
             self._guardian.reap()
         elif self._owner:
             self._marks.shed()  # else a planrun around us could end our guardian together with us
-            self._guardian = Guardian(self._owner.run, self._marks.prefix)
+            self._guardian = Guardian(self._owner.run, self._marks.prefix, self._owner.engine)
             self._marks.wear(0)
 
     def _tree(self, pid: int, job: Job, mark: int) -> ProcessTree:
@@ -286,7 +292,17 @@ class LocalExecutor:
             placed.remove()
             if placed.notes:
                 outcome = outcome.but(notes=(*placed.notes, *outcome.notes))
+        if job.container and outcome.reason != "spawn":
+            self._unbox(job, outcome)
         self._over.append((job, outcome))
+
+    def _unbox(self, job: Job, outcome: Outcome) -> None:
+        """Have the container of an attempt end with its client: one that was killed leaves it running."""
+        self._boxed, self._client = job.container["engine"], job.env
+        if outcome.signal is not None or outcome.reason not in ("ran", "exit"):
+            from planrun.executors.containers import remove  # few steps run in one
+
+            remove(job)
 
     def _delay(self, limit: float, now: float) -> float | None:
         """Seconds until something is due; None when nothing ever is."""

@@ -29,6 +29,9 @@ class Job(Record):
     following: tuple[
         Job, ...
     ] = ()  # what verifies it: the same attempt goes on with them while they complete
+    container: dict[str, Any] = {}  # noqa: RUF012 - never written; what it runs in: engine, name, options, image
+    inside: tuple[str, ...] = ()  # of a job in a container, what runs there
+    private: str = ""  # the folder of its attempt, where there is one
     part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
 
 
@@ -68,6 +71,7 @@ class Outcome(Record):
     files: tuple[dict[str, Any], ...] = ()  # what it read, made and changed: path, op, sha256, bytes
     cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why no earlier result was used, whether it is kept
     reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote itself: `junit`, see planrun.steps.reported
+    resources: tuple[dict[str, Any], ...] = ()  # what it created, used and deleted: kind, id, action
     tail: str = ""  # the last output of a failed attempt: what its error is classified by
 
 
@@ -125,6 +129,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "notes",
         "files",
         "cache",
+        "resources",
         "reports",
     ):
         if name in known:

@@ -186,6 +186,16 @@ class Rollback(Record):
     on_failed: bool = False
 
 
+class Container(Record):
+    """The container that a step runs in; `network` "" is the engine's default."""
+
+    image: Text
+    env: dict[str, Text] = {}  # noqa: RUF012 - never written
+    volumes: tuple[Text, ...] = ()
+    user: Text = ""  # "": who runs planrun
+    network: str = ""
+
+
 class Serving(Record):
     """That a step goes on while others need it, and how its command `verify` tells that it is ready; in seconds."""
 
@@ -237,6 +247,7 @@ class Step(Record):
     # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
     verify: tuple[Run | Exec, ...] = ()
     service: Serving | None = None
+    container: Container | None = None
     needs_dir: bool = False  # it refers to `step.dir`
     origin: Origin = "file"  # who wrote it
     declared_risk: str = ""  # what the plan says, at least as high as what was found

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.llm import Llm
-    from planrun.model.plan import Text
+    from planrun.model.plan import Container, Text
     from planrun.model.policy import Policy
 
 NAMING_FILES = frozenset(("inputs", "produces", "writes", "cache", "reports"))
@@ -272,7 +272,7 @@ class Compiler:
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""
         found: dict[str, Any] = {}
-        for key in ("timeout", "idle_timeout", "retries", "shell", "on_failure", "workdir"):
+        for key in ("timeout", "idle_timeout", "retries", "shell", "on_failure", "workdir", "container"):
             node = keys.get(key) or defaults.get(key)
             if node is not None:
                 found[key] = getattr(self, key)(node)
@@ -297,6 +297,12 @@ class Compiler:
         if node.kind == SEQUENCE:
             return tuple([word.value for word in node.value])
         return shell_words(node.value)
+
+    def container(self, node: Node) -> Container:
+        """The container that a step runs in; `defaults` have none."""
+        from planrun.source.containers import container_of  # few steps run in one
+
+        return container_of(self, node)
 
     def retries(self, node: Node) -> Retry:
         """A number of extra attempts, or the mapping with its backoff and filters."""

@@ -11,6 +11,7 @@ from planrun.model.plan import (
     Ask,
     Cache,
     Check,
+    Container,
     Decide,
     Edge,
     Exec,
@@ -48,7 +49,8 @@ _ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract 
 }
 
 # Fields of a step that are records of plain data.
-_RECORDS: dict[str, type[Retry | Cache | Reports | Serving]] = {
+_RECORDS: dict[str, type[Retry | Cache | Reports | Serving | Container]] = {
+    "container": Container,
     "retries": Retry,
     "cache": Cache,
     "reports": Reports,

@@ -127,6 +127,12 @@ def _ready(node: Node) -> Places:
         yield run, "script"
 
 
+def _container(node: Node) -> Places:
+    from planrun.source.containers import places  # few steps run in one
+
+    yield from places(node)
+
+
 def _of_check(item: Node, kind: str) -> Places:
     """Yield what a check reads; `kind`: of its expression."""
     for name, node in members(item):
@@ -162,6 +168,7 @@ _PLACES: dict[str, Callable[[Node], Places]] = {
     "expect": _proofs,
     "verify": _of_commands,
     "ready": _ready,
+    "container": _container,
     "ask": _of_gate,
     "decide": _of_gate,
     "with": _given,

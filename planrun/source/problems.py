@@ -101,6 +101,7 @@ CODES: dict[str, str] = {
     "E290": "a plan that cannot be used",
     "E291": "a value that a used plan does not take",
     "E292": "a key that means nothing for a used plan",
+    "E293": "a step that cannot run in a container",
     "E295": "a key that means nothing for a service",
     "E296": "waiting for what a service does not do",
     "E297": "a template, and not a plan",

@@ -71,6 +71,12 @@ class Risks:
         found = self._action(action, fields) if isinstance(action, Run | Exec | Tool) else NO_PROCESS
         for proof in fields.get("verify", ()):
             found = _joined(found, self._action(proof, fields))
+        if fields.get("container") is not None:
+            from planrun.source.containers import least  # few steps run in one
+
+            level, why = least(fields["container"])
+            if rank(level) > rank(found["risk"]):
+                found = {**found, "risk": level, "risk_reason": why}
         declared = fields.get("declared_risk")
         if declared and rank(declared) > rank(found["risk"]):
             return {**found, "risk": declared, "risk_reason": "the plan declares it"}

@@ -293,7 +293,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "lock": (("id",), ((("id",), None, None), 0), None),
         "service": (("bool",), None, None),
         "ready": (None, None, "Ready"),
-        "container": (None, None, "Container"),
+        "container": (("full",), None, "Container"),
         "rollback": (None, None, "Rollback"),
         "reversible": (("bool",), None, None),
         "expect": (None, ((None, None, "Check"), 1), None),
@@ -357,7 +357,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 LATER: dict[str, tuple[str, ...]] = {
     "Plan": ("agents",),
-    "Step": ("agent", "container", "sandbox"),
+    "Step": ("agent", "sandbox"),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

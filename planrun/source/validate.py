@@ -138,6 +138,10 @@ def _groups(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
 
 def _services(checked: Checked) -> frozenset[str]:
     outline = checked.outline
+    if any(["container" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
+        from planrun.source.containers import check_containers  # most plans have none
+
+        check_containers(outline)
     if not any(["service" in draft.keys or "ready" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
         return frozenset()
     from planrun.source.services import check_services, services_of  # few plans have any

@@ -33,6 +33,9 @@ def formulas(step: Step) -> Iterator[Any]:
     yield from step.reports.junit if step.reports else ()
     if step.workdir is not None:
         yield step.workdir
+    if step.container is not None:
+        box = step.container
+        yield from (box.image, box.user, *box.env.values(), *box.volumes)
 
 
 def _of_checks(action: Validate | Ask | Decide) -> Iterator[Any]:

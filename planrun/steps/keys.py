@@ -60,12 +60,14 @@ def content(steps: Steps, step: Step, state: RunState) -> tuple[str, dict[str, s
     Raises EvaluationError.
     """
     scope = _timeless(steps, step, state)
-    recipe = render_step(step, steps.layers(step, state, scope), scope, steps.place.shell)
+    recipe = render_step(step, steps.layers(step, state, scope), scope, steps.shell(step))
     copying = steps.copying(step, recipe)
     if copying and copying.refusal:
         raise EvaluationError(copying.refusal)
     veiled = steps.veiled(step, recipe)
     found = veiled.fingerprint() + (copying.part if copying else "")
+    if step.container is not None:
+        found += steps.boxes().part(step, scope)
     if step.expect or step.verify:
         found += steps.proofs().part(step, state, scope)
     return found, veiled.env

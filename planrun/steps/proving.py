@@ -61,7 +61,7 @@ class Proofs:
         return self._part(step, self._proofs(step, state, scope))
 
     def _proofs(self, step: Step, state: RunState, scope: dict[str, Any]) -> list[Proof]:
-        shell, layers = self._steps.place.shell, self._steps.layers(step, state, scope)
+        shell, layers = self._steps.shell(step), self._steps.layers(step, state, scope)
         recipes = [(proof, render_step(proof, layers, scope, shell)) for proof in step.proofs]
         return [(recipe, self._steps.copying(proof, recipe)) for proof, recipe in recipes]
 
@@ -163,8 +163,17 @@ def following(main: Job, proofs: Sequence[Proof], *, service: bool = False) -> t
             scripts=copying.scripts if copying else (),
             call={},
             following=(),
+            inside=(),
             **own,
         )
+        if main.container and service:
+            from planrun.steps.containers import beside  # few steps run in one
+
+            job = beside(job, main.container).but(container={})
+        elif main.container:
+            from planrun.steps.containers import in_box
+
+            job = in_box(job, main.container, f"{main.container['name']}-{number}")
         jobs.append(job)
     return tuple(jobs)
 

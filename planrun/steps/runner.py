@@ -10,7 +10,7 @@ from planrun.model.plan import Shell, Validate
 from planrun.model.record import Record
 from planrun.steps.environment import layers_of, readable
 from planrun.steps.outputs import PROGRESS, SCRIPT, OutputError, forget_outputs, keep_outputs, read_outputs
-from planrun.steps.render import MAX_ARGUMENT, ROOT, Recipe, added_environment, is_literal, render_step
+from planrun.steps.render import MAX_ARGUMENT, ROOT, SH, Recipe, added_environment, is_literal, render_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.model.state import RunState
     from planrun.ports import Masks
+    from planrun.steps.boxes import Boxes
     from planrun.steps.copies import Copying
     from planrun.steps.environment import Layers
     from planrun.steps.filing import Filing
@@ -62,6 +63,7 @@ class Steps:
         self._outputs = os.path.join(place.rundir, "outputs")
         self._logs = os.path.join(place.rundir, "logs")
         self._filing: Filing | None = None  # None: no step has named files yet
+        self._boxes: Boxes | None = None
         self._proofs: Proofs | None = None  # of steps that have any
         self._reported: Reported | None = None  # as well
 
@@ -98,7 +100,7 @@ class Steps:
                 from planrun.steps.asking import prepare_answer  # only plans with such a step pay for it
 
                 return prepare_answer(step, state, scope)
-            recipe = render_step(step, self.layers(step, state, scope), scope, self.place.shell)
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step))
         except EvaluationError as error:
             return Prepared(
                 fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
@@ -116,7 +118,9 @@ class Steps:
         if copying and copying.scripts:
             job = job.but(scripts=copying.scripts)
         prepared = Prepared(fingerprint=fingerprint, job=job)
-        if step.expect or step.verify:
+        if step.container is not None:
+            prepared = self.boxes().prepare(step, scope, recipe, prepared)
+        if (step.expect or step.verify) and prepared.job is not None:
             return self.proofs().prepare(step, state, scope, prepared)
         return prepared
 
@@ -155,9 +159,11 @@ class Steps:
                 from planrun.steps.asking import fingerprint_of
 
                 return fingerprint_of(step, scope)
-            recipe = render_step(step, self.layers(step, state, scope), scope, self.place.shell)
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step))
             copying = self.copying(step, recipe)
             found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
+            if step.container is not None:
+                found += self.boxes().part(step, scope)
             if step.expect or step.verify:
                 found += self.proofs().part(step, state, scope)
             return found
@@ -214,6 +220,8 @@ class Steps:
             concluded = self._filing.ended(step, concluded)
         if step.reports and not job.part:
             concluded = self.reported().ended(step, job, concluded)
+        if step.container is not None:
+            concluded = self.boxes().conclude(step, job, concluded)
         if step.expect or (step.verify and step.service is None):
             concluded = self.proofs().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
@@ -221,6 +229,18 @@ class Steps:
         if not job.part:
             self._tidy(step, job, concluded)
         return concluded
+
+    def shell(self, step: Step) -> tuple[str, ...]:
+        """The shell of a script that names none: in a container one that every image with a shell has."""
+        return self.place.shell if step.container is None else SH
+
+    def boxes(self) -> Boxes:
+        """The containers of steps."""
+        if self._boxes is None:
+            from planrun.steps.boxes import Boxes  # few steps run in one
+
+            self._boxes = Boxes(self)
+        return self._boxes
 
     def proofs(self) -> Proofs:
         """What the steps have to prove, each in its way."""
@@ -329,6 +349,7 @@ class Steps:
             timeout=step.timeout if step.service is None else NEVER,
             idle_timeout=step.idle_timeout,
             **fields,
+            private=self._private(step, attempt) if step.needs_dir else "",
         )
 
     def _through_file(self, step: Step, attempt: int, recipe: Recipe) -> tuple[str, ...]:

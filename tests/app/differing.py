@@ -70,6 +70,7 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "risk": (None, "high"),
     "expect": (None, [{"files_exist": ["a"]}]),
     "service": (None, True),
+    "container": ("box:1", {"image": "box:1", "user": "1"}),
     "reports": ({"junit": "a.xml"}, {"junit": ["a.xml", "b.xml"]}),
     "verify": ("ls", ["ls", ["ls", "a"]]),
     "inputs": (["a"], ["a", "b"]),

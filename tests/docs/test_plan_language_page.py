@@ -23,6 +23,7 @@ BUILT = (
     "Rollback",
     "Ready",
     "Template",
+    "Container",
 )  # fmt: skip
 
 

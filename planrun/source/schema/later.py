@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.source.schema.words import (
-    Env,
     FullText,
     Line,
     Mode,
@@ -45,16 +44,6 @@ class AgentType(Written):
     model: Line | None = key("Which model it uses.", "a-model")
     max_tokens: Positive | None = key("How many tokens it may use.", 50000)
     max_turns: Positive | None = key("How many turns it may take.", 10)
-
-
-class Container(Written):
-    """The container that a step runs in."""
-
-    image: FullText = key("The image.", "python:3.12-slim", required=True)
-    env: Env | None = key("Environment variables inside.", {"LANG": "C.UTF-8"})
-    volumes: TextList | None = key("What is mounted besides the workspace.", ["cache:/root/.cache"])
-    user: Text | None = key("The user inside.", "1000:1000")
-    network: Line | None = key("The network it is on.", "none")
 
 
 class Sandbox(Written):

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from planrun.source.schema.containers import Container
 from planrun.source.schema.files import Cache, Reports
 from planrun.source.schema.gates import Ask, Decide
 from planrun.source.schema.groups import ForEach, Matrix
 from planrun.source.schema.later import (
     Agent,
-    Container,
     Sandbox,
 )
 from planrun.source.schema.locks import Locks
@@ -196,7 +196,9 @@ class Step(Written):
     )
     service: bool | None = key("true: it keeps running for the steps that depend on it.", example=True)
     ready: Ready | None = key("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
-    container: Container | None = later("The image it runs in.", {"image": "python:3.12"})
+    container: FullText | Container | None = key(
+        "The container it runs in: its image, or a mapping.", {"image": "python:3.12"}
+    )
     rollback: Rollback | None = key(
         "What undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
     )

@@ -1,0 +1,182 @@
+"""Jobs in containers: the command line of Docker or Podman around a step's own, and what is told of both.
+
+Values of variables are never part of a command line: they are named there, and stand in the client's environment.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import EvaluationError
+from planrun.steps.outputs import PROGRESS, SCRIPT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from planrun.model.job import Job, Outcome, Script
+    from planrun.model.plan import Container
+
+ENGINES = ("docker", "podman")
+CHOSEN = "PLANRUN_CONTAINER_ENGINE"
+"""The variable of planrun's environment that names the program; left out: the first of ENGINES on its PATH."""
+LABEL = "planrun.run"
+_PATIENCE = 10.0  # seconds for a question to the engine
+# What the client itself goes by: with such a name a variable is given by its value, unless it is a secret.
+_OF_CLIENT = ("PATH", "HOME", "LD_PRELOAD", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "TMPDIR")
+_OF_ENGINES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_", "BUILDKIT_")
+_NONE_MADE = 125  # the exit code of a client whose engine made no container
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+class NoEngine(Exception):
+    """There is nothing to run containers with; the text is one line for people."""
+
+
+def engine_of(env: Mapping[str, str]) -> str:
+    """Return the program that runs containers, absolute; raises NoEngine."""
+    named = env.get(CHOSEN, "")
+    for name in (named,) if named else ENGINES:
+        for folder in env.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.abspath(os.path.join(folder, name))
+            if os.access(path, os.X_OK) and os.path.isfile(path):
+                return path
+    if named:
+        raise NoEngine(f"no program {named}, which {CHOSEN} names, to run containers with")
+    raise NoEngine(
+        f"neither {' nor '.join(ENGINES)} is on the PATH to run containers with; {CHOSEN} can name another"
+    )
+
+
+def rendered(container: Container, scope: dict[str, Any]) -> dict[str, Any]:
+    """Return what a plan says of a container with every value filled in; raises EvaluationError."""
+    from planrun.expressions.render import render_text
+
+    def text(value: Any) -> str:
+        found = value if isinstance(value, str) else render_text(value, scope)
+        if "\0" in found:
+            raise EvaluationError("a value contains a NUL character")
+        return found
+
+    found: dict[str, Any] = {"image": text(container.image)}
+    if not found["image"] or found["image"].startswith("-"):
+        raise EvaluationError(f"{found['image']!r} is no image")
+    if container.env:
+        found["env"] = {name: text(value) for name, value in container.env.items()}
+    if container.volumes:
+        found["volumes"] = [text(value) for value in container.volumes]
+    if container.user:
+        found["user"] = text(container.user)
+    if container.network:
+        found["network"] = container.network
+    return found
+
+
+def contained(
+    job: Job, container: Mapping[str, Any], added: Mapping[str, str], secrets: Sequence[str]
+) -> Job:
+    """Return a job that runs in a container; `added`: what the plan adds to the environment. Raises NoEngine."""
+    engine = engine_of(job.env)
+    workspace, output = job.env["PLANRUN_WORKSPACE"], job.env["PLANRUN_OUTPUT"]
+    own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_") and name != CHOSEN}
+    inside = {**added, **container.get("env", {}), **{name: job.env[name] for name in secrets}, **own}
+    options = ["--init", "--label", f"{LABEL}={own['PLANRUN_RUN']}"]
+    options += ["-v", f"{workspace}:{workspace}", "--tmpfs", f"{workspace}/.planrun:mode=0755"]
+    for path in (output, output + PROGRESS):
+        with open(path, "ab"):
+            os.chmod(path, 0o600)
+        options += ["-v", f"{path}:{path}"]
+    for path, mode in ((output + SCRIPT, ":ro"), (job.private, "")):
+        options += ["-v", f"{path}:{path}{mode}"] if path and os.path.exists(path) else []
+    for volume in container.get("volumes", ()):
+        options += ["-v", volume]
+    options += ["-w", job.cwd, "--user", container.get("user") or f"{os.getuid()}:{os.getgid()}"]
+    options += ["--network", container["network"]] if "network" in container else []
+    client = dict(job.env)
+    for name, value in inside.items():
+        if name in secrets or not (name in _OF_CLIENT or name.startswith(_OF_ENGINES)):
+            client[name] = value
+            options += ["-e", name]
+        else:
+            client[name] = os.environ.get(name, client.get(name, ""))
+            options += ["-e", f"{name}={value}"]
+    box = {
+        "engine": engine,
+        "name": name_of(own["PLANRUN_RUN"], job.step, job.attempt),
+        "options": options,
+        "image": container["image"],
+    }
+    return in_box(job.but(env=client), box, box["name"])
+
+
+def in_box(job: Job, box: dict[str, Any], name: str) -> Job:
+    """Return a job whose words run in a container of this name; what it runs is told as before by `inside`."""
+    before = [box["engine"], "run", "--rm", "-i=false", "--name", name, *box["options"]]
+    # A program of the image's own may stand before the words of a command; it is not what the plan says.
+    before += ["--entrypoint", job.argv[0], box["image"]]
+    return job.but(
+        argv=(*before, *job.argv[1:]),
+        inside=job.argv,
+        container={**box, "name": name},
+        scripts=tuple([_moved(script, len(before)) for script in job.scripts]),
+    )
+
+
+def beside(job: Job, box: Mapping[str, Any]) -> Job:
+    """Return a job that runs in the container of a service while that goes on."""
+    before = (box["engine"], "exec", "-w", job.cwd, box["name"])
+    return job.but(argv=(*before, *job.argv), inside=job.argv)
+
+
+def _moved(script: Script, by: int) -> Script:
+    # The program itself stands before the image, with the word that names it.
+    return script.but(words=tuple([(at + by - 1 if at else by - 2, *rest) for at, *rest in script.words]))
+
+
+def name_of(run: str, step: str, attempt: int) -> str:
+    """Return the name of a container, which engines allow few letters for."""
+    from planrun.model.groups import folder_of
+
+    plain = "".join([letter if letter in _SAFE else "_" for letter in folder_of(step)])
+    return f"planrun-{run}-{plain}-{attempt}"
+
+
+def image_id(engine: str, image: str, env: Mapping[str, str]) -> str:
+    """Return the id of an image as the engine has it, `sha256:…`; empty when it does not have it."""
+    return _asked((engine, "image", "inspect", "--format", "{{.Id}}", image), env)
+
+
+def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
+    import subprocess  # 10 ms; only steps in containers pay for it
+
+    try:
+        found = subprocess.run(
+            words,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    told = found.stdout.decode("utf-8", "replace").strip()
+    if found.returncode or not told:
+        return ""
+    return told if told.startswith("sha256:") else f"sha256:{told}"
+
+
+def told(job: Job, outcome: Outcome, known: str) -> Outcome:
+    """Return an outcome with the resources of its container; `known`: the image's id before it started."""
+    image = known or image_id(job.container["engine"], job.container["image"], job.env)
+    resources: list[dict[str, Any]] = []
+    if image:
+        named = {"kind": "image", "id": image, "name": job.container["image"]}
+        resources.append({**named, "action": "used" if known else "created"})
+    if outcome.reason != "spawn" and outcome.exit_code != _NONE_MADE:
+        resources += [
+            {"kind": "container", "id": job.container["name"], "action": action}
+            for action in ("created", "deleted")
+        ]
+    return outcome.but(resources=(*outcome.resources, *resources))

@@ -1,0 +1,211 @@
+"""Steps in containers of a real engine, which these tests start and stop themselves: nothing of them is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.xdist_group("containers")
+PLANRUN = (sys.executable, "-m", "planrun")
+APPLETS = ("sh", "sleep", "id", "cat", "test", "ls", "wget", "httpd", "touch", "env", "grep")
+ENGINE = ("--storage-driver=vfs", "--iptables=false", "--bridge=none")
+
+
+class Engine:
+    """A daemon of our own on a socket of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = f"unix://{folder}/engine.sock"
+        self.client = shutil.which("docker") or ""
+        words = [
+            "--data-root",
+            f"{folder}/data",
+            "--exec-root",
+            f"{folder}/exec",
+            "--pidfile",
+            f"{folder}/pid",
+        ]
+        with open(folder / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                ["dockerd", *ENGINE, *words, "-H", self.socket],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def call(self, *words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Call the client."""
+        env = {**os.environ, "DOCKER_HOST": self.socket}
+        return subprocess.run([self.client, *words], env=env, input=data, capture_output=True, check=False)
+
+    def left(self) -> list[str]:
+        """The names of all containers that there are."""
+        return self.call("ps", "-a", "--format", "{{.Names}}").stdout.decode().split()
+
+    def gone(self) -> bool:
+        """Whether no container is left, sooner or later."""
+        end = time.monotonic() + LIMIT
+        while self.left() and time.monotonic() < end:
+            time.sleep(0.05)
+        return not self.left()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A running engine with the image `box:1`."""
+    busybox = shutil.which("busybox")
+    if os.getuid() or not (shutil.which("dockerd") and shutil.which("docker") and busybox):
+        pytest.skip("no engine of containers: needs root, dockerd, docker and a static busybox")
+    folder = tmp_path_factory.mktemp("engine")
+    found = Engine(folder)
+    try:
+        end = time.monotonic() + LIMIT
+        while found.call("version").returncode and found.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        root = folder / "root"
+        (root / "bin").mkdir(parents=True)
+        (root / "tmp").mkdir()
+        shutil.copy(busybox, root / "bin" / "busybox")
+        for name in APPLETS:
+            (root / "bin" / name).symlink_to("busybox")
+        with tarfile.open(folder / "root.tar", "w") as archive:
+            archive.add(root, ".")
+        made = found.call("import", "-", "box:1", data=(folder / "root.tar").read_bytes())
+        if made.returncode:
+            pytest.skip(f"no engine of containers can be started here: {(folder / 'log').read_text()[-300:]}")
+        yield found
+    finally:
+        found.process.terminate()
+        try:
+            found.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            found.process.kill()
+
+
+def start(engine: Engine, folder: Path, plan: str, **env: str) -> subprocess.Popen[bytes]:
+    """Start a run of a plan."""
+    (folder / "plan.yml").write_text(f"version: 1\n{plan}", encoding="utf-8")
+    known = {**os.environ, "DOCKER_HOST": engine.socket, "PLANRUN_CONTAINER_ENGINE": engine.client, **env}
+    return subprocess.Popen(
+        [*PLANRUN, "execute", "plan.yml"],
+        cwd=folder,
+        env=known,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def steps_of(folder: Path) -> dict[str, dict[str, object]]:
+    """The steps of a run by id, as ledger.json has them."""
+    ledger = json.loads((folder / "planrun-out" / "ledger.json").read_text(encoding="utf-8"))
+    return {step["id"]: step for step in ledger["steps"]}
+
+
+@pytest.mark.shows("GP-58")
+def test_a_step_in_a_container_has_its_workspace_and_nothing_of_the_caller(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """Files and outputs come back, variables by name, records stay hidden; image and container are told."""
+    plan = """secrets: [TOKEN]
+steps:
+  - id: inside
+    container: {image: "box:1", network: none, env: {INNER: "x y"}}
+    env: {OUTER: "1"}
+    secrets: [TOKEN]
+    run: |
+      test "$INNER$OUTER" = "x y1" && test "$TOKEN" = sekret-of-mine && test -z "${CALLERS:-}"
+      test ! -e .planrun/runs/*/ledger.jsonl
+      echo made > made.txt
+      echo "v=5" >> "$PLANRUN_OUTPUT"
+    outputs: {v: integer}
+    verify: [test -s made.txt, [cat, made.txt]]
+  - {id: fails, container: {image: "box:1", network: none}, run: exit 3}
+"""
+    run = start(engine, tmp_path, plan, TOKEN="sekret-of-mine", CALLERS="1")
+    told, _ = run.communicate(timeout=LIMIT)
+    steps = steps_of(tmp_path)
+    assert steps["inside"]["status"] == "completed", told.decode()
+    assert steps["inside"]["outputs"] == {"v": 5}
+    assert (tmp_path / "made.txt").stat().st_uid == os.getuid()
+    attempts = steps["inside"]["attempts"]
+    assert isinstance(attempts, list)
+    kinds = [(each["kind"], each["action"]) for each in attempts[0]["resources"]]
+    assert kinds == [("image", "used"), ("container", "created"), ("container", "deleted")]
+    assert attempts[0]["resources"][0]["id"].startswith("sha256:")
+    fails = steps["fails"]["attempts"]
+    assert isinstance(fails, list)
+    assert fails[0]["exit_code"] == 3
+    assert engine.left() == []
+
+
+def test_a_service_in_a_container_is_probed_inside(engine: Engine, tmp_path: Path) -> None:
+    """It is ready for those who need it, and gone when they have ended."""
+    plan = """steps:
+  - id: server
+    service: true
+    container: {image: "box:1", network: none}
+    run: exec httpd -f -p 127.0.0.1:8000 -h .
+    ready: {run: "wget -q -O /dev/null http://127.0.0.1:8000/plan.yml", interval: 100ms, timeout: 60s}
+  - {id: uses, depends_on: [server], run: "true"}
+"""
+    run = start(engine, tmp_path, plan)
+    told, _ = run.communicate(timeout=LIMIT)
+    steps = steps_of(tmp_path)
+    assert (steps["server"]["status"], steps["server"]["reason"]) == ("completed", "stopped"), told.decode()
+    assert engine.left() == []
+
+
+@pytest.mark.parametrize("how", ["timeout", "cancel", "kill -9"])
+def test_no_container_outlives_its_step(engine: Engine, tmp_path: Path, how: str) -> None:
+    """Whether it ran out of time, the run was cancelled, or planrun was killed; it ignores SIGTERM."""
+    deaf = "trap '' TERM INT; touch up; sleep 600"
+    limit = "3s" if how == "timeout" else "10m"
+    plan = f"""steps:
+  - {{id: deaf, timeout: {limit}, container: {{image: "box:1", network: none}}, run: "{deaf}"}}
+"""
+    run = start(engine, tmp_path, plan)
+    end = time.monotonic() + LIMIT
+    while how != "timeout" and not (tmp_path / "up").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    if how != "timeout":
+        assert len(engine.left()) == 1
+        run.send_signal(signal.SIGTERM if how == "cancel" else signal.SIGKILL)
+    run.communicate(timeout=LIMIT)
+    if how == "kill -9":
+        assert engine.gone()
+    else:
+        assert engine.left() == []
+
+
+def test_without_an_engine_a_step_fails_with_a_sentence(tmp_path: Path) -> None:
+    """Nothing is started, and the sentence says what is missing."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nsteps:\n  - {id: a, container: box, run: ls}\n", encoding="utf-8"
+    )
+    env = {**os.environ, "PLANRUN_CONTAINER_ENGINE": "no-such-engine"}
+    run = subprocess.run(
+        [*PLANRUN, "execute", "plan.yml"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert steps_of(tmp_path)["a"]["reason"] == "spawn"
+    assert b"no program no-such-engine, which PLANRUN_CONTAINER_ENGINE names" in run.stdout + run.stderr
