@@ -46,7 +46,7 @@ class Boxes:
         assert step.container is not None
         found = rendered(step.container, scope)
         try:
-            engine = engine_of(self._steps.place.env)
+            engine = engine_of()
         except NoEngine:
             return self._part(found, "")
         return self._part(found, image_id(engine, found["image"], self._steps.place.env))

@@ -34,8 +34,9 @@ class NoEngine(Exception):
     """There is nothing to run containers with; the text is one line for people."""
 
 
-def engine_of(env: Mapping[str, str]) -> str:
-    """Return the program that runs containers, absolute; raises NoEngine."""
+def engine_of() -> str:
+    """Return the program that runs containers, absolute, by planrun's own environment; raises NoEngine."""
+    env = os.environ
     named = env.get(CHOSEN, "")
     for name in (named,) if named else ENGINES:
         for folder in env.get("PATH", os.defpath).split(os.pathsep):
@@ -77,7 +78,7 @@ def contained(
     job: Job, container: Mapping[str, Any], added: Mapping[str, str], secrets: Sequence[str]
 ) -> Job:
     """Return a job that runs in a container; `added`: what the plan adds to the environment. Raises NoEngine."""
-    engine = engine_of(job.env)
+    engine = engine_of()
     workspace, output = job.env["PLANRUN_WORKSPACE"], job.env["PLANRUN_OUTPUT"]
     own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_") and name != CHOSEN}
     inside = {**added, **container.get("env", {}), **{name: job.env[name] for name in secrets}, **own}
@@ -93,7 +94,7 @@ def contained(
         options += ["-v", volume]
     options += ["-w", job.cwd, "--user", container.get("user") or f"{os.getuid()}:{os.getgid()}"]
     options += ["--network", container["network"]] if "network" in container else []
-    client = dict(job.env)
+    client = {**client_environment(), **job.env}
     for name, value in inside.items():
         if name in secrets or not (name in _OF_CLIENT or name.startswith(_OF_ENGINES)):
             client[name] = value
@@ -147,13 +148,22 @@ def image_id(engine: str, image: str, env: Mapping[str, str]) -> str:
     return _asked((engine, "image", "inspect", "--format", "{{.Id}}", image), env)
 
 
+def client_environment() -> dict[str, str]:
+    """Return what says where an engine is, and what its client may do there; steps may see less."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("DOCKER_", "CONTAINER_")) or name == "HOME"
+    }
+
+
 def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
     import subprocess  # 10 ms; only steps in containers pay for it
 
     try:
         found = subprocess.run(
             words,
-            env=dict(env),
+            env={**client_environment(), **env},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_PATIENCE,

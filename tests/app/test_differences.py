@@ -160,6 +160,10 @@ _PAIRS += [("plan", key) for key in sorted(live("Plan") & set(OF_PLAN) - {"decis
 
 # Keys whose values in these tables contradict each other in one step: such a plan is an error.
 _APART = (
+    *(
+        {"service", key}
+        for key in ("cache", "produces", "outputs", "expect", "verify", "idle_timeout", "parallel")
+    ),
     {"cache", "idempotent"},
     {"cache", "writes"},
     {"depends_on", "recovers"},
