@@ -80,6 +80,20 @@ def _pack_policy(policy: Policy) -> dict[str, Any]:
     return fields
 
 
+def _pack_group(action: dict[str, Any], group: Group) -> None:
+    if "params" in action:
+        action["params"] = tuple([vars(param) for param in group.params])
+    if group.template is not None:
+        action["template"] = _pack_step(group.template)
+
+
+def _unpack_group(action: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> None:
+    if "params" in action:
+        action["params"] = tuple([Param(**param) for param in action["params"]])
+    if action.get("template") is not None:
+        action["template"] = _unpack_step(action["template"], edges)
+
+
 def _pack_step(step: Step) -> dict[str, Any]:
     fields = dict(vars(step))
     action = dict(vars(step.action))
@@ -88,8 +102,7 @@ def _pack_step(step: Step) -> dict[str, Any]:
     elif isinstance(step.action, Decide):
         action["options"] = tuple([vars(option) for option in step.action.options])
     elif isinstance(step.action, Group):
-        action["params"] = tuple([vars(param) for param in step.action.params])
-        action["template"] = step.action.template and _pack_step(step.action.template)
+        _pack_group(action, step.action)
     fields["action"] = action
     if "edges" in fields:
         fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
@@ -130,9 +143,8 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
         action["checks"] = tuple([Check(**check) for check in action["checks"]])
     elif "options" in action:
         action["options"] = tuple([Option(**option) for option in action["options"]])
-    elif "template" in action:
-        action["template"] = action["template"] and _unpack_step(action["template"], edges)
-        action["params"] = tuple([Param(**param) for param in action["params"]])
+    elif fields["kind"] == "group":
+        _unpack_group(action, edges)
     kind = Shell if fields["kind"] == "tool" and "script" in action else _ACTIONS[fields["kind"]]
     fields["action"] = kind(**action)
     if "edges" in fields:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.proofs import huge
-from tests.proofs.bounds import BOUNDS, Bound
+from tests.proofs.bounds import Bound
 from tests.proofs.fuzzing.corpus import ROOT
+from tests.proofs.grown import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +37,8 @@ REFUSES_NOTHING = {
     "functions:_MAX_DIGITS": "a number with more digits is over tree:MAX_INTEGER",
     "risks:MAX_LOOKED_AT": "how much is looked into before a run; all that follows is taken for high",
     "files:_MAX_BYTES": "a gibibyte of files",
+    "fanin:MAX_NAMED": "how many names are told",
+    "filing:MAX_MET": "how many patterns are held against each other for a warning",
 }
 """Constants that look like limits, and what they are instead."""
 
@@ -60,7 +63,7 @@ def constants() -> Iterator[str]:
 
 def without_a_row() -> list[str]:
     """Return the limits that nothing here tries."""
-    tried = {name for bound in BOUNDS for name in bound.names} | set(REFUSES_NOTHING)
+    tried = {name for bound in LIMITS for name in bound.names} | set(REFUSES_NOTHING)
     return [name for name in constants() if name not in tried]
 
 
@@ -83,14 +86,14 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--fault", choices=["off-by-one"], default="", help="plant one")
     chosen = parser.parse_args(words)
     wrong = 0
-    for bound in BOUNDS:
+    for bound in LIMITS:
         tried = bound.moved() if chosen.fault else bound
         found = look(tried)
         wrong += bool(found.problem)
         print(f"{bound.what:62} {found.problem or 'holds: ' + bound.says}")
     for name in without_a_row():
         print(f"{name}: a limit that nobody tries")
-    caught = sum(bool(look(bound.moved()).problem) for bound in BOUNDS) if not chosen.fault else 0
-    print(f"{len(BOUNDS)} limits, {wrong} wrong; each moved by one, {caught} are found to be wrong")
+    caught = sum(bool(look(bound.moved()).problem) for bound in LIMITS) if not chosen.fault else 0
+    print(f"{len(LIMITS)} limits, {wrong} wrong; each moved by one, {caught} are found to be wrong")
     failed = huge.report() if chosen.huge else 0
-    return int(bool(wrong or without_a_row() or failed or (not chosen.fault and caught < len(BOUNDS))))
+    return int(bool(wrong or without_a_row() or failed or (not chosen.fault and caught < len(LIMITS))))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.proofs import huge, limits
-from tests.proofs.bounds import BOUNDS, Bound
+from tests.proofs.bounds import Bound
+from tests.proofs.grown import LIMITS
 
 
 @pytest.mark.shows("R9")
-@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.what.replace(" ", "-"))
+@pytest.mark.parametrize("bound", LIMITS, ids=lambda bound: bound.what.replace(" ", "-"))
 def test_a_limit_is_where_it_is_said_to_be(bound: Bound) -> None:
     """What is at the limit is accepted, one more is refused, and the error names the limit."""
     assert limits.look(bound).problem == ""
@@ -18,11 +19,11 @@ def test_a_limit_is_where_it_is_said_to_be(bound: Bound) -> None:
 def test_every_limit_is_tried() -> None:
     """No constant of the code that looks like a limit is without a row, and no row is about one that is gone."""
     assert limits.without_a_row() == []
-    tried = {name for bound in BOUNDS for name in bound.names} | set(limits.REFUSES_NOTHING)
+    tried = {name for bound in LIMITS for name in bound.names} | set(limits.REFUSES_NOTHING)
     assert tried - set(limits.constants()) == set()
 
 
-@pytest.mark.parametrize("bound", BOUNDS[-8:], ids=lambda bound: bound.what.replace(" ", "-"))
+@pytest.mark.parametrize("bound", LIMITS[-8:], ids=lambda bound: bound.what.replace(" ", "-"))
 def test_the_proof_can_fail(bound: Bound) -> None:
     """A limit that is one higher than it is said to be is found."""
     assert limits.look(bound.moved()).problem

@@ -37,7 +37,7 @@ LIMIT = 300.0
 FAULTS = {
     "": "",
     "no-guardian": "from planrun.executors.guardian import Guardian as G\n"
-    "G.__init__ = lambda self, run, prefix: setattr(self, '_pid', 0) or setattr(self, '_pipe', os.dup(1))\n",
+    "G.__init__ = lambda self, *_, **__: setattr(self, '_pid', 0) or setattr(self, '_pipe', os.dup(1))\n",
     "no-marks": "from planrun.executors.mark import Marks as M\nM._try = lambda self: False\n",
     "blind-births": "from planrun.executors.births import Births as B\nB.since = lambda *_: range(0)\n",
     "one-look": "from planrun.executors.attempt import Attempt as A\n"
