@@ -50,11 +50,7 @@ def check(text: str, file: str) -> list[Problem]:
     """Return the errors of a plan that was written, as the door of any plan finds them."""
     from planrun.source.load import check_bytes
 
-    found = [problem for problem in check_bytes(text.encode(), file).problems if problem.severity == "error"]
-    later = [problem for problem in found if problem.code == "E108"]
-    if later:  # keys that this version knows by name only; what they mean is not looked at
-        found = [problem for problem in found if problem not in later and problem.code < "E2"]
-    return found
+    return [problem for problem in check_bytes(text.encode(), file).problems if problem.severity == "error"]
 
 
 def refuse_bug(problems: Sequence[Problem], text: str) -> None:
