@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from planrun.cli.failure import located, printable
+from planrun.cli.failure import printable
+from planrun.cli.findings import say_form, say_text
 from planrun.cli.printing import say, say_bytes
 
 TYPE_CHECKING = False
@@ -56,20 +55,16 @@ def validate(plans: tuple[str, ...], form: str, *, as_json: bool) -> int:
 
 def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
     """Name what is valid, then tell the problems with their source lines; both are the result, so both go to stdout."""
-    from planrun.source.problems import render_github, render_text
-
     for one in checked:
         if one.steps is not None:
             say(f"{printable(one.file)}: ok, {one.steps} step{'' if one.steps == 1 else 's'}")
     if problems:
         sources = {file: data for one in checked for file, data in one.sources.items()}
-        if os.environ.get("GITHUB_ACTIONS") == "true":
-            say(render_github(located(problems)).rstrip("\n"))
-        say(render_text(problems, sources).rstrip("\n"))
+        say_text(problems, sources)
 
 
 def _write(form: str, checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
-    from planrun.source import problems as forms
+    from planrun.source.problems import CODES
 
     if form == "junit":
         from planrun.reports.validate_junit import problems_junit
@@ -78,7 +73,4 @@ def _write(form: str, checked: Sequence[Checked], problems: Sequence[Problem]) -
         errors = [problem for problem in problems if problem.severity == "error"]
         say_bytes(problems_junit([one.file for one in checked], errors))
         return
-    render = {"json": forms.render_json, "sarif": forms.render_sarif, "github": forms.render_github}
-    text = render[form](problems if form == "json" else located(problems)).rstrip("\n")
-    if text or form != "github":
-        say(text)
+    say_form(form, problems, CODES)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from planrun.cli.failure import located, printable
+from planrun.cli.failure import printable
+from planrun.cli.findings import say_form, say_text
 from planrun.cli.printing import say
 from planrun.errors import EXIT_FAILED, EXIT_INVALID
 
@@ -62,7 +61,10 @@ def lint(  # noqa: PLR0913 - one for each option
     if form == "text":
         _write_text(advised, problems)
     else:
-        _write(form, problems)
+        from planrun.app.linting.catalogue import ADVICE
+        from planrun.source.problems import CODES
+
+        say_form(form, problems, {**CODES, **ADVICE})
     if not all(one.is_plan for one in advised):
         return EXIT_INVALID
     return EXIT_FAILED if strict and problems else 0
@@ -84,29 +86,9 @@ def _fix(file: str) -> None:
 
 
 def _write_text(advised: Sequence[Advised], problems: Sequence[Problem]) -> None:
-    from planrun.source.problems import render_github, render_text
-
     for one in advised:
         if not one.problems:
             say(f"{printable(one.file)}: nothing to say")
     if problems:
         sources = {file: data for one in advised for file, data in one.sources.items()}
-        if os.environ.get("GITHUB_ACTIONS") == "true":
-            say(render_github(located(problems)).rstrip("\n"))
-        say(render_text(problems, sources).rstrip("\n"))
-
-
-def _write(form: str, problems: Sequence[Problem]) -> None:
-    from planrun.app.linting.catalogue import ADVICE
-    from planrun.source import render
-
-    if form == "json":
-        text = render.as_json(problems)
-    elif form == "sarif":
-        from planrun.source.problems import CODES
-
-        text = render.sarif(located(problems), {**CODES, **ADVICE})
-    else:
-        text = render.github(located(problems))
-    if text.strip() or form != "github":
-        say(text.rstrip("\n"))
+        say_text(problems, sources)
