@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "planrun").rglob("*.py"))
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 """Lines. A file past this holds more than one thought."""
 LONGEST_USUAL_FUNCTION = 30
 """Lines, for nine functions out of ten."""
@@ -30,7 +30,7 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_is_short_and_says_what_it_is(path: Path) -> None:
-    """No module has more than 400 lines, and each opens with a docstring."""
+    """No module has more than 600 lines, and each opens with a docstring."""
     text = path.read_text("utf-8")
     lines = text.count("\n")
     assert lines <= LONGEST_FILE, f"{path.name} has {lines} lines"
