@@ -257,3 +257,24 @@ def reach(
                 if name in wanted:
                     found.update([(name, x) for x in wanted[name] if mask & bits.get(x, 0)])
     return found
+
+
+def implied(before: Waits, edges: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of the edges, (step, one it waits for), that another path between the same steps makes redundant."""
+    wanted: dict[str, list[str]] = {}
+    for name, other in edges:
+        wanted.setdefault(name, []).append(other)
+    links: dict[str, list[tuple[str, bool]]] = {}
+    sequence: list[str] = []
+    asked: dict[str, list[str]] = {}
+    for name in order(before):
+        links[name] = [(other, True) for other in before[name]]
+        sequence.append(name)
+        if (
+            name in wanted
+        ):  # asked apart: an edge proves nothing about itself, only what lies behind others does
+            question = name + "\0"  # in no id
+            links[question] = [(other, False) for other in before[name]]
+            sequence.append(question)
+            asked[question] = wanted[name]
+    return {(question[:-1], other) for question, other in reach(sequence, links, asked)}

@@ -8,7 +8,7 @@ from planrun.model import graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from planrun.model.graph import Waits
 
@@ -42,6 +42,72 @@ def makespan(before: Waits, names: Sequence[str], seconds: Mapping[str, float], 
             if not open_[other]:
                 heappush(ready, (order[other], other))
     return now
+
+
+def savings(
+    before: Waits, seconds: Mapping[str, float], edges: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], float]:
+    """Return for each edge, (step, one it waits for), by how many seconds the longest path is shorter without it.
+
+    `seconds` has every step. Only the edges of one longest path can save anything. Any other path passes the place of
+    such an edge in a topological order by another edge, or lies on one side of it.
+    """
+    found = dict.fromkeys(edges, 0.0)
+    names, after = graph.order(before), graph.reverse(before)
+    to_end = graph.weights(before, seconds)
+    from_start = _from_start(before, names, seconds)
+    longest = max(to_end.values(), default=0.0)
+    path = _longest(names, after, to_end)
+    after_it = [0.0]  # the longest path among the last n steps
+    for name in reversed(names):
+        after_it.append(max(after_it[-1], to_end[name]))
+    place = {name: at for at, name in enumerate(names)}
+    crossing: list[
+        tuple[float, int, tuple[str, str]]
+    ] = []  # the longest paths through edges that begin at or before
+    before_it = 0.0
+    for at, name in enumerate(names):
+        before_it = max(before_it, from_start[name])
+        for other in after[name]:
+            heappush(crossing, (-from_start[name] - to_end[other], place[other], (other, name)))
+        edge = (path.get(name, ""), name)
+        if edge in found:
+            around = max(before_it, after_it[len(names) - at - 1], _around(crossing, at, edge))
+            found[edge] = longest - around
+    return found
+
+
+def _from_start(before: Waits, names: Sequence[str], seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return for each step the longest path that ends with it, in seconds."""
+    found: dict[str, float] = {}
+    for name in names:
+        found[name] = seconds[name] + max([found[other] for other in before[name]], default=0.0)
+    return found
+
+
+def _longest(
+    names: Sequence[str], after: Mapping[str, Sequence[str]], to_end: Mapping[str, float]
+) -> dict[str, str]:
+    """Return one longest path, each of its steps with the next one."""
+    found: dict[str, str] = {}
+    name = max(names, key=to_end.__getitem__, default="")
+    while name and after[name]:
+        found[name] = max(after[name], key=to_end.__getitem__)
+        name = found[name]
+    return found
+
+
+def _around(crossing: list[tuple[float, int, tuple[str, str]]], at: int, edge: tuple[str, str]) -> float:
+    """Return the longest path that passes a place by another edge; edges that end there are dropped."""
+    own = None
+    while crossing and (crossing[0][1] <= at or crossing[0][2] == edge):
+        entry = heappop(crossing)
+        if entry[1] > at:
+            own = entry
+    found = -crossing[0][0] if crossing else 0.0
+    if own is not None:
+        heappush(crossing, own)
+    return found
 
 
 def _taken(before: Waits, order: Mapping[str, tuple[float, int]]) -> list[str]:

@@ -148,7 +148,7 @@ def test_what_could_run_side_by_side_is_told_with_what_it_would_save(folder: Pat
     (folder / "plan.yml").write_text(plan)
     (found,) = advise("plan.yml").problems
     assert (found.code, found.line) == ("L411", 4)
-    assert found.hint.endswith("no run with durations is on record")
+    assert found.hint.endswith("no durations recorded")
     took(folder, {"docs": 20.0, "app": 30.0})
     assert advise("plan.yml").problems[0].hint.endswith("about 20.0 s a run")
 

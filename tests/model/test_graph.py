@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from planrun.model import graph
 from planrun.model.plan import Abstract, Edge, Step
+from planrun.source.ordering import savings
 
 if TYPE_CHECKING:
     from planrun.model.plan import EdgeKind
@@ -215,6 +216,35 @@ def test_reach_answers_as_a_search_would(before: Waits, data: st.DataObject) -> 
     sequence = graph.order(before)
     found = graph.reach(sequence, links, {name: list(before) for name in before})
     assert found == {(name, other) for name in before for other in naive(name)}
+
+
+@given(sound_waits())
+def test_an_edge_is_implied_by_any_longer_path(before: Waits) -> None:
+    """An edge is redundant exactly when another edge of the same step leads to the same step."""
+    edges = [(name, other) for name, needed in before.items() for other in needed]
+    expected = {
+        (name, other)
+        for name, other in edges
+        if any(other in behind(before, between) for between in before[name] if between != other)
+    }
+    assert graph.implied(before, edges) == expected
+
+
+@given(sound_waits(), st.data())
+def test_savings_are_what_taking_an_edge_away_gains(before: Waits, data: st.DataObject) -> None:
+    """Each edge is worth the difference of the longest paths with it and without it."""
+    seconds = {name: float(data.draw(st.integers(0, 5))) for name in before}
+
+    def longest(waits: Waits) -> float:
+        return max(graph.weights(waits, seconds).values(), default=0.0)
+
+    edges = [(name, other) for name, needed in before.items() for other in needed]
+    without = {
+        (name, other): {**before, name: [each for each in before[name] if each != other]}
+        for name, other in edges
+    }
+    expected = {edge: longest(before) - longest(waits) for edge, waits in without.items()}
+    assert savings(before, seconds, edges) == expected
 
 
 def test_reach_works_in_blocks() -> None:

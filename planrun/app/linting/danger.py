@@ -58,10 +58,11 @@ def unasked(subject: Subject) -> Iterator[Problem]:
     """L401: a command of class high, known to be dangerous, in a plan without policy and behind no question."""
     if subject.plan.policy is not None:
         return
-    gates = {step.id for step in subject.plan.steps if isinstance(step.action, Ask | Decide)}
+    gates = [step.id for step in subject.plan.main() if isinstance(step.action, Ask | Decide)]
+    gated = graph.descendants(subject.before, gates) if gates else set()
     for step in subject.steps():
         effect = _danger(subject, step)
-        if not effect or step.section != "steps" or gates & graph.ancestors(subject.before, [step.id]):
+        if not effect or step.section != "steps" or step.id in gated:
             continue
         yield subject.advice(
             "L401",

@@ -127,7 +127,7 @@ def _is_detached(command: Command) -> bool:
 
 def _leaves_behind(script: str) -> str:
     """Return `&` or `coproc` where a script, as far as it is understood, starts something in the background."""
-    if "&" not in script and "coproc" not in script:
+    if "&" not in script.replace("&&", "") and "coproc" not in script:
         return ""
     try:
         marks = scope_of(script, Setting()).marks

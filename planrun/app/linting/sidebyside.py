@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from planrun.expressions.check import references
 from planrun.model import graph
 from planrun.model.globs import BadGlob, meet, parse
 from planrun.model.plan import Ask, Decide, Group
 from planrun.risk.levels import rank
-from planrun.source.ordering import by_longest_path, makespan
+from planrun.source.ordering import by_longest_path, makespan, savings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,25 +24,38 @@ _EARLY = frozenset(("network", "publishes", "destroys", "privilege", "secrets", 
 
 def needless_waits(subject: Subject) -> Iterator[Problem]:
     """L411: a step that waits for another one, of which it reads nothing, where starting early can do no harm."""
+    needless = [
+        (step, other)
+        for step, other in _waits(subject)
+        if (step.id, other.id) not in subject.read and _is_needless(subject, step, other)
+    ]
+    edges = [(step.id, other.id) for step, other in needless]
+    implied = graph.implied(subject.before, edges)
+    known = all(name in subject.seconds for name in subject.before)
+    saved = savings(subject.before, subject.seconds, edges) if known else {}
+    for step, other in needless:
+        if (step.id, other.id) in implied or (known and saved[step.id, other.id] < GRAIN):
+            continue
+        worth = f"about {saved[step.id, other.id]:.1f} s a run" if known else "unknown, no durations recorded"
+        yield subject.advice(
+            "L411",
+            f'step "{step.id}" waits for "{other.id}" and reads nothing of it: both could run in parallel',
+            step,
+            "depends_on",
+            f"time saved: {worth}",
+        )
+
+
+def _waits(subject: Subject) -> Iterator[tuple[Step, Step]]:
+    """Yield the edges that are written as a plain list: the step and the one that it waits for."""
     for step in subject.steps():
         if step.section != "steps" or step.condition is not None or step.group:
             continue
         draft = subject.draft(step)
         for link in draft.links if draft is not None else ():
             other = subject.by_id.get(link.on)
-            if other is None or link.form != "list" or not _is_needless(subject, step, other):
-                continue
-            saved = _saved(subject, step.id, other.id)
-            if saved is not None and saved < GRAIN:
-                continue
-            told = "no run with durations is on record" if saved is None else f"about {saved:.1f} s a run"
-            yield subject.advice(
-                "L411",
-                f'step "{step.id}" waits for "{other.id}" and reads nothing of it: both could run side by side',
-                step,
-                "depends_on",
-                f"what that would save: {told}",
-            )
+            if other is not None and link.form == "list":
+                yield step, other
 
 
 GRAIN = 0.1  # seconds; less is noise
@@ -89,8 +101,6 @@ def _is_needless(subject: Subject, step: Step, other: Step) -> bool:
         or _EARLY & set(step.effects)
     ):
         return False
-    if _reads(subject, step, other) or _is_behind_otherwise(subject, step.id, other.id):
-        return False
     if rank(step.risk) == rank(other.risk) == 0 and not other.open_risk:
         return not (step.verify or other.outputs) and subject.works(step) and subject.works(other)
     return rank(step.risk) < rank("high") and _are_apart(step, other)
@@ -119,29 +129,3 @@ def _globs(texts: tuple[Text, ...]) -> list[tuple[Glob, ...]] | None:
 
 def _meet(left: list[tuple[Glob, ...]], right: list[tuple[Glob, ...]]) -> bool:
     return any(meet(one, two) for one in left for two in right)
-
-
-def _reads(subject: Subject, step: Step, other: Step) -> bool:
-    return any(
-        formula.owner is not None
-        and formula.owner.id == step.id
-        and any(reference.path[:2] == ("steps", other.id) for reference in formula.references)
-        for formula in subject.checked.formulas.listed
-    ) or (
-        step.condition is not None
-        and any(other.id in map(str, each.path) for each in references(step.condition))
-    )
-
-
-def _is_behind_otherwise(subject: Subject, step: str, other: str) -> bool:
-    rest = [name for name in subject.before[step] if name != other]
-    return other in graph.ancestors(subject.before, rest)
-
-
-def _saved(subject: Subject, step: str, other: str) -> float | None:
-    """Return by how many seconds the longest path is shorter without an edge; None where durations are missing."""
-    if any(name not in subject.seconds for name in subject.before):
-        return None
-    without = {**subject.before, step: tuple([name for name in subject.before[step] if name != other])}
-    now = max(graph.weights(subject.before, subject.seconds).values())
-    return now - max(graph.weights(without, subject.seconds).values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.expressions.check import references
 from planrun.model import graph
 from planrun.model.plan import Exec, Run
 from planrun.source.document import parse
@@ -38,6 +39,7 @@ class Subject:
         self.drafts: dict[str, Draft] = self.checked.outline.by_id
         self.by_id = {step.id: step for step in plan.steps}
         self.before = graph.waits(plan.main())
+        self.read = _reads(self)
         self._risks: dict[str, Risk | None] = {}
 
     def steps(self) -> Iterator[Step]:
@@ -102,3 +104,18 @@ class Subject:
     def actions(self) -> Iterator[Step]:
         """The steps that run a script or a program."""
         return (step for step in self.steps() if isinstance(step.action, Run | Exec))
+
+
+def _reads(subject: Subject) -> set[tuple[str, str]]:
+    """Return who reads a value or a status of whom."""
+    found = {
+        (formula.owner.id, str(reference.path[1]))
+        for formula in subject.checked.formulas.listed
+        if formula.owner is not None
+        for reference in formula.references
+        if len(reference.path) > 1 and reference.path[0] == "steps"
+    }
+    for step in subject.plan.steps:
+        if step.condition is not None:
+            found.update([(step.id, str(word)) for each in references(step.condition) for word in each.path])
+    return found
