@@ -48,6 +48,7 @@ VERBS: dict[str, str] = {
     "replay": "replaying:replay",
     "verify": "looking:verify",
     "cache": "caching:cache",
+    "doctor": "doctor:doctor",
     "completion": "completing:completion",
 }
 PROGRAM = "planrun"

@@ -81,7 +81,8 @@ Runs:
   verify RUN          whether the ledger of a run is as it was written
   cache [VERB]        what is kept of cached steps, and taking it away
 
-Shell:
+This machine:
+  doctor              check Python, git, shell, space, containers, CI ...
   completion SHELL    print the completion script for bash, zsh or fish
 
 RUN is the id of a run, the beginning of one, or `last`.

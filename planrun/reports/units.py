@@ -49,3 +49,12 @@ def epoch(at: str) -> float:
     year -= month < 3
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * ((month + 9) % 12) + 2) // 5 + day
     return (days - 719469) * 86400.0 + clock
+
+
+def size(count: int) -> str:
+    """Return bytes in the largest binary unit that is not too large, as `1.5 GiB`."""
+    value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{count} bytes" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
