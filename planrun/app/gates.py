@@ -10,7 +10,7 @@ from planrun.model.groups import chain
 from planrun.model.job import Passage
 from planrun.model.plan import Group
 from planrun.policy.deciding import decide
-from planrun.steps.environment import looks_secret
+from planrun.steps.environment import credentials_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PolicyGates:
         self._clock = clock
         self._place = place
         self._known: dict[tuple[object, ...], Risk] = {}
-        self._inherited = tuple(filter(looks_secret, place.env))
+        self._inherited = credentials_in(place.env)
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Say whether a step may start as `job` says; None: it starts no process."""

@@ -128,7 +128,7 @@ def open_vault(plan: Plan, environ: Mapping[str, str] = os.environ) -> Vault:
     declared, missing = known_secrets(plan.secrets, environ)
     others = known_secrets(PROVIDER_KEYS, environ)[0]
     if plan.inherit_env == "all":
-        others |= {name: value for name, value in environ.items() if value and holds_credential(name)}
+        others |= {name: value for name, value in environ.items() if value and holds_credential(name, value)}
     others = {name: value for name, value in others.items() if name not in declared}
     masker = Masker({**declared, **others})
     return Vault(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from planrun.errors import RecordsLost
 from planrun.llm.entries import ENDINGS, Entry, form_of, written
 from planrun.llm.keys import key_of, placed
-from planrun.llm.keyshapes import find
 from planrun.llm.shelf import Shelf, entries
 from planrun.llm.unlike import told
 from planrun.model.call import Answer, Request
+from planrun.model.keyshapes import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

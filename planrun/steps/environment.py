@@ -16,36 +16,263 @@ if TYPE_CHECKING:
     # Files and variables, each with the names that their templates read.
     Layers = tuple[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]], ...]
 
-# What looks like a credential stays with planrun unless a step asks for it by name.
-_ENDINGS = (
-    *("_TOKEN", "_KEY", "_PAT", "_CREDENTIALS", "_DSN", "_APIKEY"),
-    *("_AUTH", "_AUTH_CONFIG", "_JWT", "_PASS", "_PWD"),
+# What looks like a credential stays with planrun unless a step asks for it by name: a word of the name, wherever it
+# stands and whatever joins it to others (`SYSTEM_ACCESSTOKEN`, `npm_config__authToken`), or the value.
+_HINTS = (
+    *(
+        "TOKEN",
+        "SECRET",
+        "PASS",
+        "PWD",
+        "CRED",
+        "KEY",
+        "AUTH",
+        "PAT",
+        "JWT",
+        "DSN",
+        "CONN",
+        "COOKIE",
+        "BEARER",
+    ),
+    *("HEADER", "WEBHOOK", "P12", "PFX", "MNEMONIC", "KUBE", "NETRC"),
 )
-_PARTS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PRIVATE_KEY")
-_STARTS = ("AWS_", "ACTIONS_", "ANTHROPIC_", "OPENAI_", "AZURE_CLIENT_", "GOOGLE_APPLICATION_")
+"""One of these is in every name that is named like a credential: most names have none and are not cut into words."""
+_WORDS = frozenset(
+    {
+        "TOKEN",
+        "TOKENS",
+        "KEY",
+        "KEYS",
+        "APIKEY",
+        "CREDS",
+        "CRED",
+        "DSN",
+        "JWT",
+        "PAT",
+        "BEARER",
+        "COOKIE",
+        "HEADERS",
+    }
+    | {"WEBHOOK", "KEYSTORE", "P12", "PFX", "MNEMONIC", "CONNSTR", "KUBECONFIG", "PASSCODE"}
+)
+_LAST_WORDS = frozenset(
+    {"AUTH", "OAUTH", "PASS", "PWD"}
+)  # say so at the end only, or before what holds the value
+_HOLDERS = frozenset(
+    {"CONFIG", "FILE", "PATH", "JSON", "BASE64", "B64", "DATA", "HEADER", "STRING", "VALUE", "IDENT"}
+)
+_IN_WORDS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+_ENDS_OF_WORDS = (
+    *(
+        "APIKEY",
+        "ACCESSKEY",
+        "PRIVATEKEY",
+        "SIGNINGKEY",
+        "ENCRYPTIONKEY",
+        "DEPLOYKEY",
+        "AUTHKEY",
+        "ACCOUNTKEY",
+    ),
+    *("MASTERKEY", "SSHKEY", "SHAREDKEY", "LICENSEKEY", "CONNSTR", "CONNECTIONSTRING"),
+)
+_PAIRS = frozenset({("CONNECTION", "STRING"), ("CONNECTION", "STRINGS"), ("KUBE", "CONFIG")})
+# What a name is about that ends so is no credential: `MAX_TOKENS`, `SECRET_NAME`, `CACHE_KEY`, `TOKEN_TTL`.
+_ABOUT = frozenset(
+    {
+        "NAME",
+        "TYPE",
+        "TTL",
+        "EXPIRY",
+        "EXPIRATION",
+        "LENGTH",
+        "SIZE",
+        "LIMIT",
+        "POLICY",
+        "ENABLED",
+        "DISABLED",
+    }
+    | {
+        "COUNT",
+        "TIMEOUT",
+        "ALGORITHM",
+        "VERSION",
+        "FORMAT",
+        "MODE",
+        "CHECKING",
+        "USERNAME",
+        "PROVIDER",
+        "HELPER",
+    }
+)
+_NO_SECRETS = frozenset(
+    {"PUBLIC", "PUB", "CACHE", "PRIMARY", "FOREIGN", "PARTITION", "SORT"}
+)  # keys that are none
+_COUNTED = frozenset({"MAX", "MIN", "NUM", "LIMIT", "BUDGET"})  # tokens of language models
+_EXEMPT = frozenset({"PWD", "OLDPWD", "JENKINS_NODE_COOKIE", "JENKINS_SERVER_COOKIE"})
+_NAMES = frozenset({"SSHPASS", "PGPASSFILE", "NETRC", "SSH_AUTH_SOCK"})
+_PLACES = frozenset({"PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"})  # where credentials are to be had
+_FOUND: dict[str, bool] = {}  # by name: the environments of steps are much the same
 MODEL_CREDENTIALS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN"),
     *("ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_CUSTOM_HEADERS"),
 )
 """What no step gets unasked while planrun itself may ask a model; a path to a token is as good as the token."""
-_NAMES = frozenset({"TOKEN", "KEY", "APIKEY", "API_KEY"})
-_PLACES = frozenset({"PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"})  # where credentials are to be had
+# Beginnings of `model.keyshapes`, one of each shape, and assignments inside of connection strings.
+_HEADS = (
+    *(
+        "sk-",
+        "_live_",
+        "_test_",
+        "AKIA",
+        "ASIA",
+        "ABIA",
+        "ACCA",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+    ),
+    *(
+        "glpat-",
+        "gldt-",
+        "glrt-",
+        "glcbt-",
+        "glptt-",
+        "glft-",
+        "glimt-",
+        "glagent-",
+        "gloas-",
+        "glsoat-",
+        "xox",
+        "xapp-",
+    ),
+    *(
+        "hooks.slack.com",
+        "AIza",
+        "ya29.",
+        "GOCSPX-",
+        "hf_",
+        "npm_",
+        "pypi-",
+        "gsk_",
+        "xai-",
+        "SG.",
+        "o_v1_",
+        "op_v1_",
+    ),
+    *("or_v1_", "AGE-SECRET-KEY", "eyJ", "-----BEGIN"),
+)
+_ASSIGNED = (
+    "accountkey=",
+    "accesskey=",
+    "password=",
+    "passwd=",
+    "pwd=",
+    "secret=",
+    "token=",
+    "&sig=",
+    "?sig=",
+)
 # Options of this program, and shell start-up files that would run before a reviewed script.
 _OURS = ("PLANRUN_",)
 _MAX_ENV_FILE = 1 << 20  # bytes
 _STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"})
 
 
-def looks_secret(name: str) -> bool:
-    """Whether an environment variable is named like a credential."""
-    upper = name.upper()
-    return upper in _PLACES or upper.startswith(_STARTS) or holds_credential(upper)
+def looks_secret(name: str, value: str = "") -> bool:
+    """Whether an environment variable is, by its name or its value, a credential or a place where one is to be had."""
+    return bool(credentials_in({name: value}))
 
 
-def holds_credential(name: str) -> bool:
-    """Whether the name says that the value itself is a credential; names of a mere family do not."""
-    upper = name.upper()
-    return upper in _NAMES or upper.endswith(_ENDINGS) or any(part in upper for part in _PARTS)
+def holds_credential(name: str, value: str = "") -> bool:
+    """Whether the value itself is a credential, and not the place of one."""
+    return name.upper() not in _PLACES and looks_secret(name, value)
+
+
+def credentials_in(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables that are credentials or lead to some.
+
+    Signs are looked for in all names and all values at once: most are in none.
+    """
+    names, values = "\n".join(environ).upper(), "\n".join(environ.values())
+    hints = [hint for hint in _HINTS if hint in names]
+    heads = [head for head in _HEADS if head in values]
+    found = {name for hint in hints for name in environ if hint in name.upper() and _is_named_so(name)}
+    found |= {
+        name for head in heads for name, value in environ.items() if head in value and _is_shaped_so(value)
+    }
+    if "://" in values and "@" in values:
+        found |= {name for name, value in environ.items() if "://" in value and _has_password(value)}
+    lower = values.lower()
+    if any([sign in lower for sign in _ASSIGNED]):  # noqa: C419 - half the time
+        found |= {name for name, value in environ.items() for sign in _ASSIGNED if sign in value.lower()}
+    return tuple([name for name in environ if name in found])
+
+
+def _is_shaped_so(value: str) -> bool:
+    """Whether a value has the shape of some service's credential."""
+    from planrun.model.keyshapes import find  # loads `re`, which most environments need not
+
+    return bool(find(value))
+
+
+def _is_named_so(name: str) -> bool:
+    known = _FOUND.get(name)
+    if known is None:
+        upper, words = name.upper(), _words(name)
+        known = upper in _NAMES or (
+            upper not in _EXEMPT
+            and words[-1] not in _ABOUT
+            and any([_is_word(words, at) for at in range(len(words))])  # noqa: C419 - as above
+        )
+        _FOUND[name] = known
+    return known
+
+
+def _is_word(words: list[str], at: int) -> bool:
+    """Whether the word at a place of a name, with what stands around it, means a credential."""
+    word, before = words[at], words[at - 1] if at else ""
+    follows = words[at + 1] if at + 1 < len(words) else ""
+    if (word in ("KEY", "KEYS") and (before in _NO_SECRETS or follows == "VAULT")) or (
+        word == "TOKENS" and not _COUNTED.isdisjoint(words)
+    ):
+        return False
+    if word in _WORDS or (word, follows) in _PAIRS or word.endswith(_ENDS_OF_WORDS):
+        return True
+    if word in _LAST_WORDS:
+        return before != "OLD" and (not follows or follows in _HOLDERS)
+    return any([part in word for part in _IN_WORDS]) or (  # noqa: C419 - as above
+        "TOKEN" in word.replace("TOKENIZ", "").replace("TOKENIS", "")
+    )
+
+
+def _words(name: str) -> list[str]:
+    """Cut a name where anything but a letter or digit stands, and where a small letter is followed by a capital."""
+    parts: list[str] = []
+    last = "_"
+    for letter in name:
+        if not letter.isalnum():
+            last = "_"
+            continue
+        if last == "_" or (letter.isupper() and last.islower()):
+            parts.append(letter)
+        else:
+            parts[-1] += letter
+        last = letter
+    return [part.upper() for part in parts] or [""]
+
+
+def _has_password(value: str) -> bool:
+    """Whether an address in a value has a password, or a user who is as long as a token."""
+    for piece in value.split("://")[1:]:
+        place = min([at for at in map(piece.find, "/?# \t\n,\"'") if at >= 0], default=len(piece))
+        user, sign, _ = piece[:place].rpartition("@")
+        _, colon, password = user.partition(":")
+        if sign and (password[:1] not in ("", "$", "{", "<", "*") if colon else len(user) >= 20):
+            return True
+    return False
 
 
 def caller_environment(
@@ -62,7 +289,7 @@ def caller_environment(
     kept = {name: value for name, value in environ.items() if not name.startswith(_OURS)}
     if inherit == "all":
         return kept, ()
-    left_out = tuple(sorted(name for name in kept if looks_secret(name)))
+    left_out = tuple(sorted(credentials_in(kept)))
     dropped = {*left_out, *_STARTUP}
     return {name: value for name, value in kept.items() if name not in dropped}, left_out
 
@@ -71,9 +298,8 @@ def withheld(
     environ: Mapping[str, str], inherited: Mapping[str, str], secrets: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the names of the credentials and declared secrets in `environ` that not every step gets."""
-    return tuple(
-        [name for name in environ if name not in inherited and (name in secrets or looks_secret(name))]
-    )
+    found = {*secrets, *credentials_in(environ)}
+    return tuple([name for name in environ if name not in inherited and name in found])
 
 
 def parse_env_file(text: str) -> dict[str, str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.llm.keyshapes import find
 from planrun.llm.tapes import Player, Recorder
+from planrun.model.keyshapes import find
 from planrun.secrets.masker import Masker
 from tests.llm.taping import ScriptedModel, asked, draft, one, recorded, said
 from tests.proofs.printing import PRINTERS

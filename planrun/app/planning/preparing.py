@@ -22,7 +22,7 @@ from planrun.errors import EXIT_WAITING, InvalidInput, PlanrunError
 from planrun.model import events as ev
 from planrun.reports.clean import line
 from planrun.reports.console import console
-from planrun.steps.environment import looks_secret
+from planrun.steps.environment import credentials_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Preparation:
                 mask=(lambda text: provider(veil.mask_text(text))) if veil else provider,
                 most_steps=llm_of(session.settings, plan.llm).max_generated_steps,
                 context=opening["context"],
-                inherited=tuple(filter(looks_secret, place.env)),
+                inherited=credentials_in(place.env),
             ),
         )
 

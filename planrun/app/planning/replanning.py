@@ -17,7 +17,7 @@ from planrun.model import events as ev
 from planrun.policy.deciding import in_force
 from planrun.reports.clean import line
 from planrun.reports.logs import tail
-from planrun.steps.environment import looks_secret
+from planrun.steps.environment import credentials_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Replanner:
         self._place = place
         self._adoption = adoption
         self._budget = budget
-        self._inherited = tuple(filter(looks_secret, place.env))
+        self._inherited = credentials_in(place.env)
         self._model: Model | None = None
         self._conversation: Conversation | None = None
         self._events: Events | None = None
