@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -13,17 +14,30 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def built(into: Path) -> Path:
-    """Build the wheel into a folder and return it."""
+def built(into: Path, source: Path = ROOT, target: str = "wheel") -> Path:
+    """Build the wheel (or sdist) of a source tree into a folder and return it."""
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", into],
-        cwd=ROOT,
+        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", into],
+        cwd=source,
         env=os.environ | {"SOURCE_DATE_EPOCH": "1767225600"},
         capture_output=True,
         check=True,
     )
-    (wheel,) = into.glob("*.whl")
-    return wheel
+    (result,) = into.glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return result
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as Python unpacks a ZIP archive of them: no file is executable, and there is no git."""
+    folder = tmp_path_factory.mktemp("archive")
+    with tarfile.open(built(folder, target="sdist")) as archive:
+        archive.extractall(folder, filter="data")
+    (source,) = folder.glob("planrun-*/")
+    for path in source.rglob("*"):
+        if path.is_file():
+            path.chmod(0o644)
+    return source
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +65,63 @@ def test_the_command_is_a_script_and_no_entry_point(wheel: Path) -> None:
     (script,) = [name for name in archive.namelist() if name.endswith(".data/scripts/planrun")]
     assert archive.read(script).startswith(b"#!python\n")
     assert not [name for name in archive.namelist() if name.endswith("entry_points.txt")]
+
+
+def mode(wheel: Path) -> int:
+    """Return the mode with which the wheel carries the command."""
+    (script,) = [
+        info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith("/scripts/planrun")
+    ]
+    return script.external_attr >> 16 & 0o777
+
+
+def test_the_command_is_executable_whatever_the_sources_were_unpacked_with(
+    unpacked: Path, wheel: Path, tmp_path: Path
+) -> None:
+    """The mode is the build's, not the source file's, also where the wheel is built from the sdist."""
+    assert not (unpacked / "bin" / "planrun").stat().st_mode & 0o111
+    assert mode(built(tmp_path / "direct", unpacked)) == mode(wheel) == 0o755
+    with tarfile.open(built(tmp_path / "sdist", unpacked, "sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.glob("planrun-*/")
+    assert mode(built(tmp_path / "by-sdist", source)) == 0o755
+    assert not (unpacked / "bin" / "planrun").stat().st_mode & 0o111  # the source is left as it is
+
+
+@pytest.mark.parametrize("form", [(), ("--editable",)])
+def test_the_first_run_from_a_source_archive_is_green(
+    unpacked: Path, tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    """What the README's first command does, with the libraries that are there: build, install, run the first plan."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    (libraries,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (libraries / "shared.pth").write_text("\n".join(sys.path[1:]))
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
+    subprocess.run([*pip, *form, "."], cwd=unpacked, check=True)
+    done = subprocess.run(
+        [
+            tmp_path / "venv" / "bin" / "planrun",
+            "execute",
+            "plans/quickstart.yml",
+        ],
+        cwd=unpacked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "completed in" in done.stdout + done.stderr
 
 
 def test_two_builds_are_equal(wheel: Path, tmp_path: Path) -> None:
