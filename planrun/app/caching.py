@@ -133,7 +133,7 @@ class StepCache:
     def _placed(self, entry: Entry, known: Before) -> tuple[dict[str, Any], ...]:
         """Have every file of an entry be where it was; returns the rows for the record."""
         for each in entry.files:
-            if not is_sound(each.path) or not known.produces.takes(each.path):
+            if not is_sound(each.path) or not known.takes(each.path, failed=False):
                 raise Damaged("the entry names a file that the step does not make")
         missing = [each for each in entry.files if not _is_there(known.made.get(each.path), each)]
         if missing:

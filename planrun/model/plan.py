@@ -176,6 +176,13 @@ class Reports(Record):
     junit: tuple[Text, ...] = ()  # patterns of JUnit files
 
 
+class Kept(Record):
+    """A pattern of files that a step may make: recorded where there are any, or only when the step failed."""
+
+    path: Text
+    when: Literal["present", "failed"]
+
+
 class Rollback(Record):
     """What undoes a step that completed; with `on_failed` also one that failed or was cut short once it had started.
 
@@ -236,7 +243,8 @@ class Step(Record):
     shell: tuple[str, ...] = ()  # argv before the script; empty: the machine's default
     outputs: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - name to JSON Schema fragment
     inputs: tuple[Text, ...] = ()  # patterns of the files that it reads
-    produces: tuple[Text, ...] = ()  # of those that it makes
+    produces: tuple[Text, ...] = ()  # of those that it makes; each must match when it completed
+    keeps: tuple[Kept, ...] = ()  # of those that it may make
     writes: tuple[Text, ...] = ()  # of others' files that it changes
     cache: Cache | None = None  # None: it always runs
     reports: Reports | None = None  # that it writes itself, to be read when an attempt ended
@@ -280,6 +288,11 @@ class Step(Record):
     def reads_files(self) -> bool:
         """Whether it says which files it reads."""
         return bool(self.inputs or (self.cache and self.cache.inputs))
+
+    @property
+    def makes(self) -> tuple[Text, ...]:
+        """All patterns of files that it makes or may make."""
+        return (*self.produces, *[each.path for each in self.keeps])
 
     @property
     def proofs(self) -> tuple[Step, ...]:

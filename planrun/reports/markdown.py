@@ -55,6 +55,7 @@ def write_markdown(
     if page.add(_TABLE):
         spans = {name: code(name) for name in state.steps}
         _rows(state, page, lambda step: _table_row(step, spans))
+    _produced(state, page)
     if facts.is_revised(state):
         from planrun.reports.versions import page_section as versions_section  # few plans are
 
@@ -66,6 +67,15 @@ def write_markdown(
         if not page.add(page_section(state)):
             page.missing += 1
     page.close()
+
+
+def _produced(state: RunState, page: _Page) -> None:
+    if not any(step.step.makes for step in state.steps.values()):
+        return
+    from planrun.reports.produced import page_section  # few plans name any
+
+    if not page.add(page_section(state)):
+        page.missing += 1
 
 
 def _undone(state: RunState, page: _Page) -> None:

@@ -151,6 +151,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "when": _tree,
     "argv": _texts,
     "image": _text,
+    "path": _text,
     "user": _text,
     "volumes": _texts,
     "env_file": _texts,

@@ -117,7 +117,7 @@ class Compiler:
                 fields[key] = root.value[key].value
         if "inherit_env" in self.defaults:
             fields["inherit_env"] = self.defaults["inherit_env"].value
-        if any([step.produces or step.writes or step.kind == "group" for step in fields["steps"]]):  # noqa: C419
+        if any([step.makes or step.writes or step.kind == "group" for step in fields["steps"]]):  # noqa: C419
             from planrun.source.conflicts import with_conflicts  # most plans say nothing of files
 
             fields["steps"] = with_conflicts(fields["steps"])

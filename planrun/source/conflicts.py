@@ -62,7 +62,7 @@ def _is_shared(template: Step) -> bool:
     """Say whether members change the same files: some pattern has nothing in it that tells them apart."""
     return any(
         isinstance(text, str) or not _names_of(text) & {"item", "matrix"}
-        for text in (*template.produces, *template.writes)
+        for text in (*template.makes, *template.writes)
     )
 
 
@@ -78,7 +78,7 @@ def _patterns(step: Step) -> Patterns:
     action = step.action
     source = action.template if isinstance(action, Group) and action.template is not None else step
     scope: dict[str, Any] = {"matrix": source.matrix, **({"item": source.item[0]} if source.item else {})}
-    return [parsed for text in (*source.produces, *source.writes) for parsed in _parsed(text, scope)]
+    return [parsed for text in (*source.makes, *source.writes) for parsed in _parsed(text, scope)]
 
 
 def _parsed(text: Text, scope: dict[str, Any]) -> Iterator[tuple[Glob, ...]]:

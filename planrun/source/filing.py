@@ -9,7 +9,7 @@ from planrun.model import graph
 from planrun.model.globs import BadGlob, is_literal, meet, parse
 from planrun.source.formulas import OPEN
 from planrun.source.node import MAPPING, SCALAR, Node
-from planrun.source.outline import entries
+from planrun.source.outline import entries, produced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def check_files(outline: Outline) -> None:
         _check_kind(outline, draft)
         if "cache" in draft.keys:
             _check_cache(outline, draft)
-        for key in ("inputs", "produces", "writes"):
+        for pattern, _ in produced(draft.keys.get("produces")):
+            named += _read(outline, draft, "produces", pattern)
+        for key in ("inputs", "writes"):
             for node in entries(draft.keys.get(key)):
                 named += _read(outline, draft, key, node)
         cache = draft.keys.get("cache")

@@ -239,6 +239,14 @@ def entries(node: Node | None) -> list[Node]:
     return [node] if node.kind == SCALAR and node.value else []
 
 
+def produced(node: Node | None) -> Iterator[tuple[Node, str]]:
+    """Yield the patterns under `produces`, each with the word that says when its files are wanted."""
+    for item in node.value if node is not None and node.kind == SEQUENCE else [node]:
+        when = item.get("when") if item is not None and item.kind == MAPPING else None
+        for pattern in entries(item.get("path") if item is not None and item.kind == MAPPING else item):
+            yield pattern, when.value if when is not None else "always"
+
+
 def members(node: Node | None) -> Iterator[tuple[str, Node]]:
     """Yield the keys and values of a mapping."""
     if node is not None and node.kind == MAPPING:

@@ -16,6 +16,7 @@ from planrun.model.plan import (
     Edge,
     Exec,
     Group,
+    Kept,
     Limits,
     Option,
     Param,
@@ -57,6 +58,9 @@ _RECORDS: dict[str, type[Retry | Cache | Reports | Serving | Container]] = {
     "service": Serving,
 }
 
+# Fields that are lists of such.
+_LISTS: dict[str, type[Check | Kept]] = {"expect": Check, "keeps": Kept}
+
 
 def pack(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data."""
@@ -94,6 +98,21 @@ def _unpack_group(action: dict[str, Any], edges: dict[tuple[str, str], Edge]) ->
         action["template"] = _unpack_step(action["template"], edges)
 
 
+def _pack_records(fields: dict[str, Any]) -> None:
+    for name in _RECORDS:
+        if fields.get(name) is not None:
+            fields[name] = vars(fields[name])
+    for name in _LISTS:
+        if name in fields:
+            fields[name] = [vars(each) for each in fields[name]]
+
+
+def _unpack_lists(fields: dict[str, Any]) -> None:
+    for name, record in _LISTS.items():
+        if name in fields:
+            fields[name] = tuple([record(**each) for each in fields[name]])
+
+
 def _pack_step(step: Step) -> dict[str, Any]:
     fields = dict(vars(step))
     action = dict(vars(step.action))
@@ -106,11 +125,7 @@ def _pack_step(step: Step) -> dict[str, Any]:
     fields["action"] = action
     if "edges" in fields:
         fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
-    for name in _RECORDS:
-        if fields.get(name) is not None:
-            fields[name] = vars(fields[name])
-    if "expect" in fields:
-        fields["expect"] = [vars(check) for check in step.expect]
+    _pack_records(fields)
     if "verify" in fields:
         fields["verify"] = [(isinstance(action, Run), vars(action)) for action in step.verify]
     if step.rollback is not None:
@@ -152,8 +167,8 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
     for name, record in _RECORDS.items():
         if name in fields:
             fields[name] = record(**fields[name])
-    if "expect" in fields:
-        fields["expect"] = tuple([Check(**check) for check in fields["expect"]])
+    if "expect" in fields or "keeps" in fields:
+        _unpack_lists(fields)
     if "verify" in fields:
         fields["verify"] = tuple([(Run if runs else Exec)(**action) for runs, action in fields["verify"]])
     if "rollback" in fields:

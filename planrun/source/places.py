@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
-from planrun.source.outline import Draft, entries, members, texts_in
+from planrun.source.outline import Draft, entries, members, produced, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ def _condition(node: Node) -> Places:
 def _texts(node: Node) -> Places:
     for item in entries(node):
         yield item, "text"
+
+
+def _produced(node: Node) -> Places:
+    for pattern, _ in produced(node):
+        yield pattern, "text"
 
 
 def _env(node: Node) -> Places:
@@ -159,7 +164,7 @@ _PLACES: dict[str, Callable[[Node], Places]] = {
     "env_file": _texts,
     "workdir": _texts,
     "inputs": _texts,
-    "produces": _texts,
+    "produces": _produced,
     "writes": _texts,
     "cache": _within,
     "reports": _within,

@@ -208,6 +208,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "decisions": (None, None, ("id", (("any",), "any", "any"), 0)),
         "on_failure": (None, None, "FailureRules"),
     },
+    "Produced": {
+        "path": (("text",), ((("text",), None, None), 1), None),
+        "when": (("word", ("always", "present", "failed"), ()), None, None),
+    },
     "Ready": {
         "run": (("full",), None, None),
         "interval": (("duration",), None, None),
@@ -284,7 +288,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "secrets": (None, ((("env",), None, None), 1), None),
         "risk": (("word", ("read-only", "low", "medium", "high"), ()), None, None),
         "inputs": (("text",), ((("text",), None, None), 1), None),
-        "produces": (("text",), ((("text",), None, None), 1), None),
+        "produces": (("text",), ((("text",), None, "Produced"), 1), "Produced"),
         "writes": (("text",), ((("text",), None, None), 1), None),
         "cache": (("bool",), None, "Cache"),
         "reports": (None, None, "Reports"),
@@ -346,6 +350,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "JsonSchemaCheck": ("file", "schema"),
     "Option": ("label",),
     "Plan": ("version", "steps"),
+    "Produced": ("path",),
     "Ready": ("run",),
     "Reports": ("junit",),
     "RetryPolicy": ("max",),

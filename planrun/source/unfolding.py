@@ -74,18 +74,25 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
         fields["action"] = action.but(args=_arguments(action.args, scope))
     if "env" in fields:
         fields["env"] = {name: _filled(value, scope) for name, value in fields["env"].items()}
-    for name in ("env_file", "inputs", "produces", "writes"):
-        if name in fields:
-            fields[name] = tuple([_filled(value, scope) for value in fields[name]])
-    if fields.get("reports") is not None:
-        junit = tuple([_filled(value, scope) for value in fields["reports"].junit])
-        fields["reports"] = fields["reports"].but(junit=junit)
+    _with_files(fields, scope)
     if fields.get("workdir") is not None:
         fields["workdir"] = _filled(fields["workdir"], scope)
     if fields.get("rollback") is not None:
         undo = fields["rollback"].undo
         fields["rollback"] = fields["rollback"].but(undo=Step(**filled(vars(undo), scope)))
     return fields
+
+
+def _with_files(fields: dict[str, Any], scope: Mapping[str, Any]) -> None:
+    """Put the values of an instance into the patterns of a step."""
+    for name in ("env_file", "inputs", "produces", "writes"):
+        if name in fields:
+            fields[name] = tuple([_filled(value, scope) for value in fields[name]])
+    if "keeps" in fields:
+        fields["keeps"] = tuple([each.but(path=_filled(each.path, scope)) for each in fields["keeps"]])
+    if fields.get("reports") is not None:
+        junit = tuple([_filled(value, scope) for value in fields["reports"].junit])
+        fields["reports"] = fields["reports"].but(junit=junit)
 
 
 def worst(group: Step, members: list[Step]) -> Step:

@@ -22,14 +22,23 @@ _NAMED = 3  # patterns in a message
 
 
 class Before(Record):
-    """The files of a step as they were before it started."""
+    """The files of a step as they were before it started; `kept`: patterns by when their files are wanted."""
 
     inputs: Patterns
     produces: Patterns
+    kept: Mapping[str, Patterns]
     writes: Patterns
     read: Mapping[str, Seen]
     made: Mapping[str, Seen]
     others: Mapping[str, Seen]
+
+    def takes(self, path: str, *, failed: bool) -> bool:
+        """Say whether a file belongs to what the step made, by whether the step failed."""
+        return any(each.takes(path) for each in self.wanted(failed=failed))
+
+    def wanted(self, *, failed: bool) -> list[Patterns]:
+        """Return the patterns of the files that the step made, by whether it failed."""
+        return [self.produces, *[each for when, each in self.kept.items() if failed or when != "failed"]]
 
 
 class After(Record):
@@ -80,7 +89,7 @@ class Filing:
         if known is None or outcome.status == "cancelled":
             return outcome
         try:
-            found = after(known, self._workspace, self._hidden)
+            found = after(known, self._workspace, self._hidden, failed=outcome.status != "completed")
         except EvaluationError as error:
             found = After(made={}, listed=(), problem=str(error))
         if outcome.status == "completed" and found.problem:
@@ -93,6 +102,14 @@ class Filing:
     def settled(self, step: Step, outcome: Outcome) -> Outcome:
         """Keep what is to be used again, once nothing more has to hold of an attempt; returns its outcome with that."""
         seen = self._ended.pop(step.id, None)
+        if (
+            seen and outcome.status == "failed" and "failed" in seen[0].kept
+        ):  # a check after its action failed
+            try:
+                found = after(seen[0], self._workspace, self._hidden, failed=True)
+                outcome = outcome.but(files=found.listed) if found.listed else outcome
+            except EvaluationError:  # the failure itself counts more
+                pass
         return self.on_end(step, *seen, outcome) if seen and self.on_end else outcome
 
 
@@ -102,15 +119,27 @@ def before(step: Step, scope: dict[str, Any], root: str, hidden: Sequence[str]) 
     inputs, produces, writes = (
         patterns(texts, scope) for texts in ((*step.inputs, *more), step.produces, step.writes)
     )
-    read, made, others = (_look(root, each, hidden) for each in (inputs, produces, writes))
-    return Before(inputs=inputs, produces=produces, writes=writes, read=read, made=made, others=others)
+    kept: dict[str, Patterns] = {
+        when: patterns([each.path for each in step.keeps if each.when == when], scope)
+        for when in dict.fromkeys([each.when for each in step.keeps])
+    }
+    read, others = (_look(root, each, hidden) for each in (inputs, writes))
+    made = _look_all(root, [produces, *kept.values()], hidden)
+    return Before(
+        inputs=inputs, produces=produces, kept=kept, writes=writes, read=read, made=made, others=others
+    )
 
 
-def after(known: Before, root: str, hidden: Sequence[str]) -> After:
+def after(known: Before, root: str, hidden: Sequence[str], *, failed: bool) -> After:
     """Look at them again when the step ended; raises EvaluationError for a file that cannot be read."""
-    made, others = (_look(root, each, hidden) for each in (known.produces, known.writes))
+    made = _look_all(root, known.wanted(failed=failed), hidden)
+    others = _look(root, known.writes, hidden)
     rows = [_changed(path, known.made.get(path), seen) for path, seen in made.items()]
-    rows += [_row(path, seen, "deleted") for path, seen in known.made.items() if path not in made]
+    rows += [
+        _row(path, seen, "deleted")
+        for path, seen in known.made.items()
+        if path not in made and known.takes(path, failed=failed)
+    ]
     for path in {**known.others, **others}:
         old, new = known.others.get(path), others.get(path)
         if (
@@ -159,6 +188,13 @@ def _look(root: str, wanted: Patterns, hidden: Sequence[str]) -> Mapping[str, Se
         return snapshot(root, wanted, hidden)
     except OSError as error:
         raise EvaluationError(f"its files cannot be read: {error.filename}: {error.strerror}") from None
+
+
+def _look_all(root: str, wanted: Sequence[Patterns], hidden: Sequence[str]) -> Mapping[str, Seen]:
+    found: dict[str, Seen] = {}
+    for each in wanted:
+        found.update(_look(root, each, hidden))
+    return found
 
 
 def _changed(path: str, old: Seen | None, new: Seen) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def formulas(step: Step) -> Iterator[Any]:
     elif isinstance(action, Validate | Ask | Decide):
         yield from _of_checks(action)
     yield from _of_proofs(step)
-    yield from (*step.env.values(), *step.env_file, *step.inputs, *step.produces, *step.writes)
+    yield from (*step.env.values(), *step.env_file, *step.inputs, *step.makes, *step.writes)
     yield from (*step.cache.inputs, step.cache.key) if step.cache else ()
     yield from step.reports.junit if step.reports else ()
     if step.workdir is not None:

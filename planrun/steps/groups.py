@@ -64,8 +64,8 @@ def _check_made(group: Step, items: tuple[dict[str, Any], ...], state: RunState)
     made = [member(group, template, each) for each in items] if template else []
     made += [state.steps[name].step for name in group.action.members] if template is None else []
     first: dict[str, str] = {}
-    for step in made if any(step.produces for step in made) else ():
-        for path in filter(None, [_file(text, step) for text in step.produces]):
+    for step in made if any(step.makes for step in made) else ():
+        for path in filter(None, [_file(text, step) for text in step.makes]):
             other = first.setdefault(path, step.id)
             if other != step.id:
                 raise EvaluationError(f'{other} and {step.id} both make "{path}"')

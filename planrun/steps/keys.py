@@ -43,6 +43,7 @@ def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts
         parts.append(("key", brief(_text(steps, step, state, step.cache.key))))
     parts += [(f"output {name}", brief(dumps(schema))) for name, schema in sorted(step.outputs.items())]
     parts += [(f"produces {text}", "") for text in sorted(known.produces.texts)]
+    parts += [(f"produces {text}", when) for when, each in known.kept.items() for text in sorted(each.texts)]
     parts += [(f"input {path}", _told(seen.same)) for path, seen in known.read.items()]
     for other in upstream(state, step):
         found = state.steps[other]

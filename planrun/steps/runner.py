@@ -283,7 +283,7 @@ class Steps:
         """See to secrets and files before a step is rendered; raises EvaluationError."""
         if step.secrets:
             self._require(step)
-        if step.inputs or step.produces or step.writes or step.cache:
+        if step.inputs or step.makes or step.writes or step.cache:
             self.filing.begin(step, scope)
         if step.reports:
             self.reported().begin(step, scope)

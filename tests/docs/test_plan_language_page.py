@@ -20,6 +20,7 @@ BUILT = (
     "Value", "Matrix", "ForEach", "Ask", "Decide", "Option", "Policy", "Rule", "Matcher", "FailureRules", "Llm",
     "Cache",
     "Reports",
+    "Produced",
     "Rollback",
     "Ready",
     "Template",

@@ -105,7 +105,7 @@ def uncached_files(subject: Subject) -> Iterator[Problem]:
     """L415: a cached step that writes and names neither files nor outputs: a hit brings nothing back."""
     for step in subject.steps():
         risk = subject.risk(step) if step.cache is not None else None
-        if step.cache is None or step.produces or step.outputs or risk is None or not risk.understood:
+        if step.cache is None or step.makes or step.outputs or risk is None or not risk.understood:
             continue
         if any("writes" in command.effects for command in risk.commands) and "code" not in risk.effects:
             yield subject.advice(

@@ -108,8 +108,8 @@ def _is_needless(subject: Subject, step: Step, other: Step) -> bool:
 
 def _are_apart(step: Step, other: Step) -> bool:
     """Say whether both name their files, and those that one makes are none of the other's."""
-    made, read = _globs((*other.produces, *other.writes)), _globs(step.inputs)
-    own, theirs = _globs((*step.produces, *step.writes)), _globs(other.inputs)
+    made, read = _globs((*other.makes, *other.writes)), _globs(step.inputs)
+    own, theirs = _globs((*step.makes, *step.writes)), _globs(other.inputs)
     if not made or not read or None in (own, theirs):
         return False
     return not (_meet(made, read) or _meet(own or [], theirs or []) or _meet(own or [], made))

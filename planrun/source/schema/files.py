@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from planrun.source.schema.words import Text, Texts, Written, key
 
 
@@ -10,6 +12,17 @@ class Reports(Written):
 
     junit: Texts | None = key(
         "JUnit files, as patterns; merged into the run's.", "build/junit.xml", required=True
+    )
+
+
+class Produced(Written):
+    """Files that a step makes, and when they are wanted."""
+
+    path: Texts | None = key("The files, as patterns.", "logs/**", required=True)
+    when: Literal["always", "present", "failed"] | None = key(
+        "always: the step fails without them. present: recorded if they are there. "
+        "failed: recorded if they are there and the step failed.",
+        "failed",
     )
 
 

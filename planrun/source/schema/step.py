@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from planrun.source.schema.containers import Container
-from planrun.source.schema.files import Cache, Reports
+from planrun.source.schema.files import Cache, Produced, Reports
 from planrun.source.schema.gates import Ask, Decide
 from planrun.source.schema.groups import ForEach, Matrix
 from planrun.source.schema.later import (
@@ -185,7 +185,10 @@ class Step(Written):
 
     risk: RiskLevel | None = key("A higher risk than the one that planrun finds in its action.", "high")
     inputs: Texts | None = key("The files that it reads, as patterns.", ["src/**/*.py"])
-    produces: Texts | None = key("The files that it makes, as patterns; each must match.", ["dist/*.whl"])
+    produces: Text | Produced | Annotated[list[Text | Produced], Field(min_length=1)] | None = key(
+        "The files that it makes, as patterns; each must match, unless `when` says otherwise.",
+        ["dist/*.whl", {"path": "logs/**", "when": "present"}],
+    )
     writes: Texts | None = key("Files of others that it changes, as patterns.", ["docs/**"])
     cache: bool | Cache | None = key("Whether an earlier result of the same may be used again.", example=True)
     reports: Reports | None = key("Reports of its own, merged into the run's.", {"junit": "junit.xml"})
