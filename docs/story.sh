@@ -3,13 +3,22 @@
 # reviewed; then the same with a model that means harm. On a repository of its own in a temporary folder. What the model
 # says is replayed from docs/story: no network, no key.
 #
-#     docs/story.sh            play it; needs git, and planrun on the PATH
+#     bash docs/story.sh       play it; needs git, and planrun on the PATH or in .venv of this checkout
 #
 # docs/story.md shows what it prints, with what is said about it. Each part begins with a line `=== name`.
 # STORY_RECORD=FOLDER: ask whatever ANTHROPIC_BASE_URL names, and keep its answers there; see docs/story.md.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if ! command -v planrun > /dev/null; then PATH=$here/../.venv/bin:$PATH; fi
+if ! command -v planrun > /dev/null; then
+  echo "$0: planrun is not on the PATH; install it: python3 -m venv .venv && .venv/bin/pip install ." >&2
+  exit 127
+fi
+if ! command -v git > /dev/null; then
+  echo "$0: git is not on the PATH" >&2
+  exit 127
+fi
 story=$(mktemp -d "${TMPDIR:-/tmp}/story.XXXXXX")
 trap 'rm -rf "$story"' EXIT
 recorded=${STORY_RECORD:-}
@@ -46,6 +55,7 @@ run() {
   printf '\n'
   "$@" 2>&1 || code=$?
   if [ "$code" -ne 0 ]; then printf 'exit code %s\n' "$code"; fi
+  case $code in 126 | 127) exit 1 ;; esac # a program that cannot be run: nothing that follows would mean anything
 }
 
 # A file of the repository, as somebody wrote it.

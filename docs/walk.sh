@@ -2,13 +2,26 @@
 # Play how a change of a plan is proposed, reviewed, approved, merged and run: on a repository of its own in a temporary
 # folder, with a bare repository as its remote, and the action started as its runner starts it. No network, no account.
 #
-#     docs/walk.sh            play it; needs git, and planrun on the PATH
+#     bash docs/walk.sh       play it; needs git, and planrun on the PATH or in .venv of this checkout
 #
 # docs/walk.md shows what it prints, with what is said about it. Each part begins with a line `=== name`.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if ! command -v planrun > /dev/null; then PATH=$here/../.venv/bin:$PATH; fi
+if ! command -v planrun > /dev/null; then
+  echo "$0: planrun is not on the PATH; install it: python3 -m venv .venv && .venv/bin/pip install ." >&2
+  exit 127
+fi
+if ! command -v git > /dev/null; then
+  echo "$0: git is not on the PATH" >&2
+  exit 127
+fi
 python=$(dirname "$(readlink -f "$(command -v planrun)")")/python
+if [ ! -x "$python" ]; then
+  echo "$0: there is no $python: install planrun into a virtual environment" >&2
+  exit 127
+fi
 walk=$(mktemp -d "${TMPDIR:-/tmp}/walk.XXXXXX")
 trap 'rm -rf "$walk"' EXIT
 
@@ -33,6 +46,7 @@ run() {
   printf '\n'
   "$@" 2>&1 || code=$?
   if [ "$code" -ne 0 ]; then printf 'exit code %s\n' "$code"; fi
+  case $code in 126 | 127) exit 1 ;; esac # a program that cannot be run: nothing that follows would mean anything
 }
 
 # A file of the repository, as the author writes it.

@@ -2,8 +2,8 @@
 
 A mark is an HTML comment, which no reader sees. `<!-- keys: Step -->` before a table names the part of the schema whose
 keys its first column lists. A block of YAML is a plan, a list of steps or a part of a plan, whatever fits, and is
-checked as such; `<!-- other: … -->` before it says that it is something else. What `<!-- file: … -->` and
-`<!-- session -->` mean stands in `tests.docs.playing`.
+checked as such; `<!-- other: … -->` before it says that it is something else. A line ``File `plan.yml`:`` above a
+block, and the language `console`, are visible marks (`file`, `session`): `tests.docs.playing` writes and runs these.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"<!-- ([a-z]+)(?:: (.*?))? -->\n?\Z")
+FILE = re.compile(r"^File `([^`\n]+)`:\n\n\Z", re.MULTILINE)
 TABLE = re.compile(r"^<!-- keys: (.+?) -->\n((?:\|.*\n)+)", re.MULTILINE)
 NOTHING = "\N{EN DASH}"
 """What stands in a cell of a table that has nothing to say."""
@@ -55,9 +56,12 @@ def blocks(*languages: str) -> list[Block]:
         text = page.read_text("utf-8")
         for match in FENCE.finditer(text):
             before = MARK.search(text[: match.start()])
+            file = FILE.search(text[: match.start()])
             line = text.count("\n", 0, match.start()) + 1
             name = str(page.relative_to(ROOT))
-            mark, about = (before[1], before[2] or "") if before else ("", "")
+            mark, about = (before[1], before[2] or "") if before else ("file", file[1]) if file else ("", "")
+            if match[1] == "console":
+                mark = "session"
             if match[1] in languages:
                 found.append(Block(name, line, match[1], match[2], mark, about))
     return found

@@ -1,14 +1,12 @@
-"""Pages that are played: the files that they show are written into a fresh folder, their commands are run there.
+"""Pages that are played as a reader plays them: by what is visible on the page, and nothing else.
 
-A page of this kind carries marks, which no reader sees:
+    File `plan.yml`:            the block below is this file, from here on
+    ```console                  each line of the block that begins with `$ ` is typed; what it printed follows it
 
-    <!-- file: plan.yml -->      the block below is this file, from here on
-    <!-- more: plan.yml -->      the block below is added to its end
-    <!-- session -->             each line of the block below that begins with `$ ` is run; what it printed follows it
-
-What a command prints is both of its streams, and its exit code where that is not 0. It sees nothing of whoever runs
-the tests: no settings of git, no variables of planrun or of a CI system. Times, ids and hashes are another in each play
-and are not compared.
+A reader stands in a folder in which planrun was installed into `.venv`. All commands of a page are typed into one
+bash, which has no settings. Files get the modes that an editor gives them. What a command prints is both of its
+streams, and its exit code where that is not 0. Nothing of whoever runs the tests is seen: no settings of git, no
+variables of planrun or of a CI system. Times, ids and hashes are another in each play and are not compared.
 """
 
 from __future__ import annotations
@@ -18,28 +16,24 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tests.conftest import LIMIT
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, ROOT
+from tests.users import NOBODY, admitted
 
-MARKED = re.compile(
-    r"^<!-- (?P<what>file|more|session)(?:: (?P<name>\S+))? -->\n(?P<fence>`{3,})\w*\n(?P<text>.*?)^(?P=fence)$",
+SHOWN = re.compile(
+    r"^(?:File `(?P<name>[^`\n]+)`:\n\n)?(?P<fence>`{3,})(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
-KEPT = re.compile(r"PATH|TMPDIR|LANG|PYTHON.*")
-DATE = "2026-01-31T09:30:00Z"
-CALLER = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_AUTHOR_NAME": "Dev",
-    "GIT_AUTHOR_EMAIL": "dev@localhost",
-    "GIT_COMMITTER_NAME": "Dev",
-    "GIT_COMMITTER_EMAIL": "dev@localhost",
-    "GIT_AUTHOR_DATE": DATE,
-    "GIT_COMMITTER_DATE": DATE,
-    "PLANRUN_JOBS": "2",  # else it is the number of processors
-    "LC_ALL": "C.UTF-8",
-}
+END = "\x1e"
+# Each command is read from its own pipe, so that a program that reads its input does not take the next command.
+SHELL = f"""
+while IFS= read -r -d '' -u 3 line; do
+  eval "$line" 3<&- < /dev/null
+  printf '{END}%s{END}' "$?"
+done
+"""
 # What is another in each play: what it became, and what stands in its place.
 VOLATILE = (
     (r"\b\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
@@ -58,6 +52,102 @@ class Play(NamedTuple):
     sessions: int
 
 
+class Reader:
+    """Somebody who has installed planrun and does what pages say, in one shell."""
+
+    def __init__(self, folder: Path) -> None:
+        """Install planrun as the README's first command does: into `.venv` of the folder `planrun`."""
+        self.home = folder / "home"
+        self.home.mkdir()
+        installed = self.home / "planrun"
+        install(installed / ".venv")
+        # As root the tests play the pages as an ordinary user, if that user may read this Python.
+        user = NOBODY if os.geteuid() == 0 and admitted(NOBODY) else None
+        if user is not None:
+            os.chown(self.home, user, user)
+            os.chown(installed, user, user)
+            folder.chmod(0o755)
+        commands, self._commands = os.pipe()
+        self._shell = subprocess.Popen(
+            ["bash", "--noprofile", "--norc", "-c", f"exec 3<&{commands} {commands}<&-\n{SHELL}"],
+            cwd=installed,
+            env=self._environment(),
+            pass_fds=(commands,),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+        )
+        os.close(commands)
+
+    def __enter__(self) -> Self:
+        """Stay until the last page was played."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the shell."""
+        os.close(self._commands)
+        self._shell.communicate(timeout=LIMIT)
+
+    def play(self, text: str) -> Play:
+        """Write the files of a page and type its commands, in their order; return the page with what they print."""
+        parts, at, sessions = [], 0, 0
+        for block in SHOWN.finditer(text):
+            parts.append(text[at : block.start("text")])
+            at = block.end("text")
+            if block["language"] == "console":
+                sessions += 1
+                parts.append("".join([f"$ {line}\n{self.type(line)}" for line in commands(block["text"])]))
+            else:
+                if block["name"]:
+                    self._write(block["name"], block["text"])
+                parts.append(block["text"])
+        return Play("".join([*parts, text[at:]]), sessions)
+
+    def type(self, line: str) -> str:
+        """Return what a command prints, on both streams, and its exit code if that is not 0."""
+        os.write(self._commands, line.encode() + b"\0")
+        printed, code = self._read(), int(self._read())
+        if printed and not printed.endswith("\n"):
+            printed += "\n"
+        return printed.replace(str(self.home), "/home/ada") + (f"exit code {code}\n" if code else "")
+
+    def _read(self) -> str:
+        assert self._shell.stdout is not None
+        read = bytearray()
+        while (byte := self._shell.stdout.read(1)) != END.encode():
+            assert byte, f"the shell ended: {read.decode()}"
+            read += byte
+        return read.decode()
+
+    def _write(self, name: str, text: str) -> None:
+        os.write(self._commands, b"pwd -P\0")
+        folder = Path(self._read().rstrip("\n"))
+        self._read()
+        path = folder / name
+        owner = folder.stat()
+        for parent in [*reversed(path.parents)]:
+            if not parent.is_dir():
+                parent.mkdir()
+                os.chown(parent, owner.st_uid, owner.st_gid)
+        path.write_text(text, encoding="utf-8")
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+    def _environment(self) -> dict[str, str]:
+        path = [
+            entry for entry in os.environ["PATH"].split(os.pathsep) if not Path(entry, "planrun").exists()
+        ]
+        return {
+            "PATH": os.pathsep.join(path),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "PLANRUN_JOBS": "2",  # as if the machine had two processors, which is what the pages show
+        }
+
+
 def steady(text: str) -> str:
     """Return what a page shows without what is another in each play."""
     for pattern, name in VOLATILE:
@@ -67,22 +157,7 @@ def steady(text: str) -> str:
 
 def played() -> list[Path]:
     """Return the pages that have something to play."""
-    return [page for page in sorted(DOCS.rglob("*.md")) if "\n<!-- session -->\n" in page.read_text("utf-8")]
-
-
-def play(text: str, folder: Path) -> Play:
-    """Write the files of a page and run its sessions, in their order; return the page with what they print."""
-    parts, at, sessions = [], 0, 0
-    for block in MARKED.finditer(text):
-        parts.append(text[at : block.start("text")])
-        at = block.end("text")
-        if block["what"] == "session":
-            sessions += 1
-            parts.append(_session(block["text"], folder))
-        else:
-            _write(folder / block["name"], block["text"], add=block["what"] == "more")
-            parts.append(block["text"])
-    return Play("".join([*parts, text[at:]]), sessions)
+    return [page for page in sorted(DOCS.rglob("*.md")) if "\n```console\n" in page.read_text("utf-8")]
 
 
 def commands(text: str) -> list[str]:
@@ -90,36 +165,12 @@ def commands(text: str) -> list[str]:
     return [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
 
 
-def _write(path: Path, text: str, *, add: bool) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a" if add else "w", encoding="utf-8") as file:
-        file.write(text)
-    if text.startswith("#!"):
-        path.chmod(0o755)
-
-
-def _session(text: str, folder: Path) -> str:
-    return "".join([f"$ {line}\n{_printed(line, folder)}" for line in commands(text)])
-
-
-def _printed(line: str, folder: Path) -> str:
-    home = folder.parent / f"{folder.name}-home"
-    home.mkdir(exist_ok=True)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-c", line],
-        cwd=folder,
-        env={name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
-        | CALLER
-        | {"PATH": path, "HOME": str(home)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
-    printed = done.stdout.replace(str(folder), "FOLDER")
-    if printed and not printed.endswith("\n"):
-        printed += "\n"
-    return printed + (f"exit code {done.returncode}\n" if done.returncode else "")
+def install(venv: Path) -> None:
+    """Make what `python3 -m venv .venv && .venv/bin/pip install .` leaves, with the libraries that are there."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (libraries,) = venv.glob("lib/python*/site-packages")
+    (libraries / "shared.pth").write_text("\n".join([str(ROOT), *sys.path[1:]]))
+    script = venv / "bin" / "planrun"
+    source = (ROOT / "bin" / "planrun").read_text("utf-8")
+    script.write_text(source.replace("#!python\n", f"#!{venv / 'bin' / 'python'}\n", 1), "utf-8")
+    script.chmod(0o755)

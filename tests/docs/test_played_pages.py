@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.pages import DOCS
-from tests.docs.playing import play, played, steady
+from tests.docs.pages import DOCS, text_of
+from tests.docs.playing import Reader, played, steady
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+BEGINNINGS = (DOCS / "tutorial.md", DOCS / "README.md")
+"""The pages that say how to begin; all others go on where the second one ends."""
 
 
 @pytest.mark.parametrize("page", played(), ids=lambda page: page.stem)
@@ -20,9 +23,10 @@ def test_a_page_shows_what_its_commands_print(
 ) -> None:
     """Each session is on the page word for word but for times, ids and hashes."""
     text = page.read_text("utf-8")
-    folder = tmp_path / page.stem
-    folder.mkdir()
-    now = play(text, folder)
+    with Reader(tmp_path) as reader:
+        if page not in BEGINNINGS:
+            reader.play(text_of("README.md"))  # how to begin
+        now = reader.play(text)
     assert "internal error" not in now.text
     assert "Traceback" not in now.text
     if pytestconfig.getoption("update_goldens") and steady(now.text) != steady(text):
@@ -32,10 +36,31 @@ def test_a_page_shows_what_its_commands_print(
 
 def test_a_page_that_lies_is_told(tmp_path: Path) -> None:
     """A word that a command does not print, or a wrong exit code, is a difference; another time is none."""
-    text = "<!-- session -->\n```console\n$ echo took 1.5s; exit 3\ntook 0.2s\nexit code 3\n```\n"
-    assert steady(play(text, tmp_path).text) == steady(text)
-    for lie in (text.replace("code 3", "code 4"), text.replace("took 0.2s", "took long")):
-        assert steady(play(lie, tmp_path).text) != steady(lie)
+    text = "```console\n$ echo took 1.5s; (exit 3)\ntook 0.2s\nexit code 3\n```\n"
+    with Reader(tmp_path) as reader:
+        assert steady(reader.play(text).text) == steady(text)
+        for lie in (text.replace("code 3", "code 4"), text.replace("took 0.2s", "took long")):
+            assert steady(reader.play(lie).text) != steady(lie)
+
+
+def test_nothing_is_added_to_what_a_page_shows(tmp_path: Path) -> None:
+    """A script without `chmod`, a command before `activate` and a hidden file name fail, as for a reader."""
+    page = (
+        "File `run.sh`:\n\n```sh\n#!/bin/sh\necho ran\n```\n\n<!-- file: hidden -->\n```text\ntext\n```\n\n"
+        "```console\n$ ./run.sh\n$ chmod +x run.sh && ./run.sh\n$ planrun --version\n$ cat hidden\n"
+        "$ source .venv/bin/activate\n$ planrun --version\n$ X=1; mkdir new && cd new\n$ echo $X ${PWD##*/}\n```\n"
+    )
+    with Reader(tmp_path) as reader:
+        text = reader.play(page).text
+    denied, ran, missing, hidden, activated, version, moved, kept = re.split(
+        r"^\$ .*\n", text, flags=re.MULTILINE
+    )[1:]
+    assert "exit code 126\n" in denied
+    assert ran == "ran\n"
+    assert "exit code 127\n" in missing
+    assert "exit code 1\n" in hidden
+    assert (activated, moved, kept) == ("", "", "1 new\n```\n")
+    assert version.startswith("planrun ")
 
 
 def test_the_tutorial_and_each_how_to_are_played() -> None:
