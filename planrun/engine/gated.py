@@ -172,6 +172,8 @@ class GatedScheduler(Scheduler):
             ended = self.rooms.executor.wait(0)  # what could not be started
             if not ended:
                 self._emit(ev.RunEnding(at=self._clock.stamp(), why="gates"))
+                if self.services:
+                    self.services.look()  # it stops those that are ready: they do not run while the run waits
                 break
             for job, outcome in ended:
                 self._finish(job, outcome)

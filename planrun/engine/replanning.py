@@ -64,7 +64,7 @@ class ReplanningScheduler(GatedScheduler):
             super()._start()
             return
         while self.lost is None and not self.state.pausing:
-            name = self._queue.take(len(self.rooms.executor.running), len(self._waiting))
+            name = self._queue.take(self._working, len(self._waiting))
             if name is None:
                 return
             if self._is_between_attempts(name):

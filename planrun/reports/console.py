@@ -289,7 +289,9 @@ class Console:
         return "\n".join([f"… the end of {self._path(log)}", *rows[-TAIL_LINES:]])
 
     def _repeated(self, event: ev.AttemptEnded) -> None:
-        if not self.look.quiet:
+        if event.reason == "paused":  # a service, which the next resume starts again
+            self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run goes on\n")
+        elif not self.look.quiet:
             why = facts.attempt_sentence(event)
             delay = f", next in {units.seconds(event.delay)}" if event.delay else ""
             self._say(f"{self._icon('waiting')} {line(event.step)}: attempt {event.n} failed: {why}{delay}\n")
