@@ -13,8 +13,8 @@ from planrun.app.resuming import reopen
 from planrun.app.session import Session
 from planrun.app.settings import current_folder
 from planrun.errors import InvalidInput
+from planrun.executors.scan import signal_exactly, start_time
 from planrun.executors.signals import PAUSING
-from planrun.executors.tree import signal_exactly, start_time
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.records import rundir as records

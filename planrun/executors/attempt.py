@@ -136,7 +136,12 @@ class Attempt:
         self.wait_status = wait_status
         self.ended = now
         self.tree.leading = False
-        if self._suspicious() and (self.tree.look(self.log.held_as()) or self.log.unfinished()):
+        if not self._suspicious():
+            self.over = True
+        elif not self.tree.may_look(now):
+            self._leave(now)
+            self.wake = self.tree.next_look
+        elif self.tree.look(self.log.held_as()) or self.log.unfinished():
             self._leave(now)
         else:
             self.over = True
@@ -162,6 +167,9 @@ class Attempt:
         self.wake = now + self._pause
 
     def _sweep(self, now: float) -> None:
+        if not self.tree.may_look(now):
+            self.wake = self.tree.next_look
+            return
         if not self.tree.remaining() and not self.tree.look(self.log.held_as()):
             self._await_output(now)
             return
@@ -187,7 +195,7 @@ class Attempt:
         self.wake = now + self._pause
 
     def _sweep_with(self, signum: int) -> None:
-        self.tree.look(self.log.held_as())
+        self.tree.look(self.log.held_as(), thorough=True)
         self.swept.update(self.tree.members())
         self.swept_group = True
         self.tree.signal(signum)

@@ -8,7 +8,8 @@ import os
 import time
 
 from planrun.executors.mark import bearers
-from planrun.executors.tree import HAS_PROC, carries, signal_exactly, start_time
+from planrun.executors.scan import carries, signal_exactly, start_time
+from planrun.executors.tree import HAS_PROC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

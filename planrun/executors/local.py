@@ -16,7 +16,7 @@ from planrun.executors.logs import Logs
 from planrun.executors.mark import Marks
 from planrun.executors.signals import SignalInbox
 from planrun.executors.spawn import Launcher, SpawnFailed
-from planrun.executors.tree import ProcessTree
+from planrun.executors.tree import ProcessTree, Scans
 from planrun.executors.watch import ChildSignalWatch, PidfdWatch
 from planrun.model.job import Outcome
 from planrun.model.record import Record
@@ -76,6 +76,7 @@ class LocalExecutor:
         self._owner = owner
         self._marks = Marks(owner.workspace if owner else "")
         self._births = Births()
+        self._scans = Scans()
         self._first = 0  # the process id of the first child of all
         self._launcher = Launcher(self._marks)
         self._guardian: Guardian | None = None
@@ -111,6 +112,7 @@ class LocalExecutor:
             self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}")
             return
         self._guard()
+        self._scans.expire()
         mark = self._marks.new()
         try:
             started, pid = self._launch(job, log, mark)
@@ -167,6 +169,7 @@ class LocalExecutor:
             if not self._running and timeout is None:
                 limit = now
             ended = self._watch.wait(self._delay(limit, now))
+            self._scans.expire()
             for source in self._watch.readable:
                 self._receive(self._by_source[source])
             for pid, status in ended:
@@ -262,7 +265,9 @@ class LocalExecutor:
                 self._guardian.dismiss()  # it would look for marks
                 self._guardian = None
                 self._guard()
-        return ProcessTree(pid, job, mark=mark if self._marks.works else 0, births=self._births)
+        return ProcessTree(
+            pid, job, mark=mark if self._marks.works else 0, births=self._births, scans=self._scans
+        )
 
     def _end_strays(self) -> None:
         """End what no attempt can be charged with any more, and then the guardian."""

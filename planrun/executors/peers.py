@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 
 from planrun.executors.mark import MARKS, mark_of
-from planrun.executors.tree import HAS_PROC, has_variable, origin
+from planrun.executors.scan import has_variable, origin
+from planrun.executors.tree import HAS_PROC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MOST = 4096  # ancestors: more than any system has, where process ids are used again while they are looked at
-# What every step of any run has in its environment, whatever else; see `tree.COOKIE`.
+# What every step of any run has in its environment, whatever else; see `scan.COOKIE`.
 _RUN = b"PLANRUN_RUN="
 
 

@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 # `_signal` and not `signal`: see signals.py.
-import _signal
 import os
+import time
 
-from planrun.executors.mark import borne, mark_of
+from planrun.executors.mark import borne
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from planrun.executors.births import Births
+    from planrun.executors.scan import Scan
     from planrun.model.job import Job
 
-# What SPEC calls the environment cookie: together these name one attempt of one run.
-COOKIE = ("PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT")
 HAS_PROC = os.path.exists("/proc/self/stat")
-_GONE = (b"Z", b"X", b"x")  # a zombie whose parent does not reap it is as good as gone
+
+
+class Scans:
+    """The scan of this turn, and when there may be another one; times are monotonic seconds.
+
+    The next one has to wait as long as the last one took: however many steps end, half of planrun's time is left.
+    """
+
+    __slots__ = ("_scan", "_since", "next")
+
+    def __init__(self) -> None:
+        self._scan: Scan | None = None
+        self._since = -1
+        self.next = 0.0
+
+    def expire(self) -> None:
+        """Forget the scan: processes ended or were started since."""
+        self._scan = None
+
+    def may(self, now: float) -> bool:
+        """Whether there is a scan of this turn, or there may be one."""
+        return self._scan is not None or now >= self.next
+
+    def take(self) -> Scan:
+        """Return the scan of this turn."""
+        if self._scan is None:
+            from planrun.executors.scan import Scan, start_time  # most steps end without one
+
+            began = time.monotonic()
+            if self._since < 0:
+                self._since = start_time(os.getpid())
+            self._scan = Scan(self._since)
+            ended = time.monotonic()
+            self.next = ended + (ended - began)
+        return self._scan
 
 
 class ProcessTree:
@@ -28,14 +59,23 @@ class ProcessTree:
     in the environment, or by having a parent that does. Without /proc it is the group alone.
     """
 
-    __slots__ = ("_births", "_environment", "_known", "_mark", "_number", "leader", "leading")
+    __slots__ = ("_births", "_environment", "_known", "_mark", "_number", "_scans", "leader", "leading")
 
-    def __init__(self, leader: int, job: Job, *, mark: int = 0, births: Births | None = None) -> None:
+    def __init__(
+        self,
+        leader: int,
+        job: Job,
+        *,
+        mark: int = 0,
+        births: Births | None = None,
+        scans: Scans | None = None,
+    ) -> None:
         self.leader = leader
         self.leading = True  # the main process is not reaped yet, so its number cannot be anybody else's
         self._environment = job.env
         self._mark = mark
         self._births = births
+        self._scans = scans or Scans()
         self._number = births.ours(leader) if births else 0
         self._known: dict[int, int] = {}  # process id to start time: together they are never used twice
 
@@ -65,37 +105,50 @@ class ProcessTree:
             return True
         return True
 
-    def look(self, log: tuple[int, int] | None = None) -> int:
+    def may_look(self, now: float) -> bool:
+        """Whether look() may search now; `next_look` says when it may again."""
+        return not HAS_PROC or self._scans.may(now)
+
+    @property
+    def next_look(self) -> float:
+        """When look() may search again, in monotonic seconds."""
+        return self._scans.next
+
+    def look(self, log: tuple[int, int] | None = None, *, thorough: bool = False) -> int:
         """Search the whole system for members, main process excepted; return how many live.
 
-        With `log` (device and inode) also those count that have this file open for writing.
+        With `log` (device and inode) also those count that have this file open for writing: where there are no
+        others, or always when it is to be `thorough`.
         """
         if not HAS_PROC:
             return int(not self.leading and self.has_group())
-        self._known = {pid: start for pid, start in self._known.items() if start_time(pid) == start}
-        rows = {row[0]: row for row in _processes()}
+        self.remaining()
+        scan = self._scans.take()
+        processes = scan.processes
         # Alive after it was reaped: the number went to a stranger, and so did group and session.
-        leader = 0 if self.leader in rows and not self.leading else self.leader
+        leader = 0 if self.leader in processes and not self.leading else self.leader
         family = {leader, *self._known} - {0}
-        cookie = self._cookie()
-        for pid, (_, _, group, session, _) in rows.items():
-            if (
-                (leader and leader in (session, group))
-                or (self._mark and mark_of(pid) == self._mark)
-                or (cookie and carries(pid, cookie))
-                or (log and _writes(pid, log))
-            ):
-                family.add(pid)
-        while children := {pid for pid, row in rows.items() if row[1] in family} - family:
-            family |= children
-        self._known.update((pid, rows[pid][4]) for pid in (family & rows.keys()) - {self.leader})
-        return len(self._known)
+        if leader:
+            family.update(scan.related(leader))
+        if self._mark:
+            family.update(scan.marked(self._mark))
+        if cookie := self._cookie():
+            family.update(scan.carriers(cookie))
+        family = scan.descendants(family)
+        if log and (thorough or not (family & processes.keys()) - {self.leader}):
+            family = scan.descendants(family.union(scan.writers(log)))
+        found = {pid: processes[pid].start for pid in (family & processes.keys()) - {self.leader}}
+        self._known.update(found)
+        return self.remaining()
 
     def remaining(self) -> int:
         """How many of the members found before are still alive."""
         if not HAS_PROC:
             return int(self.has_group())
-        self._known = {pid: start for pid, start in self._known.items() if start_time(pid) == start}
+        if self._known:
+            from planrun.executors.scan import start_time  # most steps leave nobody
+
+            self._known = {pid: start for pid, start in self._known.items() if start_time(pid) == start}
         return len(self._known)
 
     def members(self) -> tuple[int, ...]:
@@ -107,47 +160,21 @@ class ProcessTree:
         group = self.leading or not HAS_PROC
         if group:
             _quietly_killpg(self.leader, signum)
+        if not self._known:
+            return
+        from planrun.executors.scan import signal_exactly
+
         for pid, start in self._known.items():
             if not (group and _group_of(pid) == self.leader):
                 signal_exactly(pid, start, signum)
 
     def _cookie(self) -> tuple[bytes, ...]:
         """The entries that only this attempt's processes have in their environment; none when one is missing."""
+        from planrun.executors.scan import COOKIE
+
         if any(name not in self._environment for name in COOKIE):
             return ()
         return tuple(os.fsencode(f"{name}={self._environment[name]}") for name in COOKIE)
-
-
-def _processes() -> Iterator[tuple[int, int, int, int, int]]:
-    """Every living process but this one: id, parent, group, session, start time (clock ticks since boot)."""
-    own = os.getpid()
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != own and (stat := _stat(int(name))):
-            yield int(name), int(stat[1]), int(stat[2]), int(stat[3]), int(stat[19])
-
-
-def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat from the state on (proc_pid_stat(5)); none when the process is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            text = file.read()
-    except OSError:
-        return []
-    # The name before it may hold spaces and brackets of its own.
-    fields = text[text.rindex(b")") + 2 :].split()
-    return [] if fields[0] in _GONE else fields
-
-
-def origin(pid: int) -> tuple[int, ...]:
-    """Return parent, group and session of a process; empty when it is gone or a zombie."""
-    stat = _stat(pid)
-    return (int(stat[1]), int(stat[2]), int(stat[3])) if stat else ()
-
-
-def start_time(pid: int) -> int:
-    """When a process began, in clock ticks since boot; -1 when it is gone or a zombie."""
-    stat = _stat(pid)
-    return int(stat[19]) if stat else -1
 
 
 def _group_of(pid: int) -> int:
@@ -157,62 +184,8 @@ def _group_of(pid: int) -> int:
         return -1
 
 
-def carries(pid: int, cookie: tuple[bytes, ...]) -> bool:
-    """Whether a process was started with all these entries in its environment."""
-    environment = _environment(pid)
-    return bool(environment) and all(entry in environment for entry in cookie)
-
-
-def has_variable(pid: int, begin: bytes) -> bool:
-    """Whether a process was started with an entry that begins so in its environment."""
-    return any(entry.startswith(begin) for entry in _environment(pid))
-
-
-def _environment(pid: int) -> list[bytes]:
-    """Return what a process was started with; nothing for one that is gone, or somebody else's."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            return file.read().split(b"\0")
-    except OSError:
-        return []
-
-
-def _writes(pid: int, log: tuple[int, int]) -> bool:
-    folder = f"/proc/{pid}/fd"
-    try:
-        for name in os.listdir(folder):
-            # The link's own mode says how the file is open; a reader (`tail -f`) is no member.
-            if os.lstat(f"{folder}/{name}").st_mode & 0o200:
-                target = os.stat(f"{folder}/{name}")
-                if (target.st_dev, target.st_ino) == log:
-                    return True
-    except OSError:
-        return False
-    return False
-
-
 def _quietly_killpg(group: int, signum: int) -> None:
     try:
         os.killpg(group, signum)
     except OSError:  # gone, or all of it runs as somebody else (sudo)
         return
-
-
-def signal_exactly(pid: int, start: int, signum: int) -> None:
-    """Signal the process with this number that began at this time, and no other that got its number since."""
-    try:
-        handle = os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        handle = -1
-    try:
-        if start_time(pid) != start:
-            return
-        if handle >= 0:
-            _signal.pidfd_send_signal(handle, signum)
-        else:
-            os.kill(pid, signum)
-    except OSError:  # gone meanwhile, or somebody else's
-        pass
-    finally:
-        if handle >= 0:
-            os.close(handle)

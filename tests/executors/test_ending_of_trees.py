@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.executors import attempt, tree
+from planrun.executors import attempt, scan, tree
 from planrun.executors.mark import Marks
 from planrun.executors.tree import ProcessTree
 from tests.executors.conftest import LIMIT, alive
@@ -225,9 +225,9 @@ def test_a_process_that_got_an_old_number_is_not_signalled(bench: Bench) -> None
     """A member is signalled only while number and start time are those that were found."""
     bench.executor.start(bench.job("a", "sleep", "60"))
     number = bench.executor._by_pid.copy().popitem()[0]
-    tree.signal_exactly(number, -2, signal.SIGKILL)
+    scan.signal_exactly(number, -2, signal.SIGKILL)
     assert alive(number)
-    tree.signal_exactly(number, tree.start_time(number), signal.SIGKILL)
+    scan.signal_exactly(number, scan.start_time(number), signal.SIGKILL)
     assert bench.outcomes(1)["a"].signal == signal.SIGKILL
 
 

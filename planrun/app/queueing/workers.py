@@ -12,7 +12,8 @@ import sys
 
 from planrun.app.holding import holder
 from planrun.app.queueing.queued import VARIABLE
-from planrun.executors.tree import HAS_PROC, signal_exactly, start_time
+from planrun.executors.scan import signal_exactly, start_time
+from planrun.executors.tree import HAS_PROC
 from planrun.model.queued import Worker
 
 TYPE_CHECKING = False
