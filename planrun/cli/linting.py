@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "sarif", "github")
 
 
-@click.command(short_help="Say what a reviewer would ask about a valid plan.")
+@click.command(short_help="Report risks and mistakes in valid plans.")
 @click.argument("plans", metavar="PLAN...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--format",
@@ -31,7 +31,7 @@ FORMATS = ("text", "json", "sarif", "github")
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="The same as --format json.")
 @click.option("--ignore", metavar="CODE", multiple=True, help="Leave out advice of this code; repeatable.")
-@click.option("--strict", is_flag=True, help="End with exit code 1 when there is anything to say.")
+@click.option("--strict", is_flag=True, help="End with exit code 1 when there are findings.")
 @click.option(
     "--fix", is_flag=True, help="Put the longest path first in the file (L412); nothing else is changed."
 )
@@ -40,8 +40,8 @@ def lint(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Give advice about valid plans: dangers, attempts, waits, leftovers. Nothing runs.
 
-    Exit code 0, whatever there is to say (--strict: 1). 2: a plan is not valid. What a plan does not want to hear, it
-    says itself: `x-lint: {ignore: [L403]}`.
+    Exit code 0 also with findings (--strict: 1). 2: a plan is not valid. Suppress rules with
+    `x-lint: {ignore: [L403]}` in the plan.
 
     \b
     Examples:
@@ -82,13 +82,13 @@ def _fix(file: str) -> None:
     if found is not None:
         before, after, order = found
         replace_file(file, after, before)
-        tell(f"{file}: the steps stand in this order now: {', '.join(order)}")
+        tell(f"{file}: reordered steps: {', '.join(order)}")
 
 
 def _write_text(advised: Sequence[Advised], problems: Sequence[Problem]) -> None:
     for one in advised:
         if not one.problems:
-            say(f"{printable(one.file)}: nothing to say")
+            say(f"{printable(one.file)}: no findings")
     if problems:
         sources = {file: data for one in advised for file, data in one.sources.items()}
         say_text(problems, sources)

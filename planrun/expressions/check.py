@@ -95,7 +95,7 @@ def check_condition(tree: Tree, types: Callable[[Path], Type]) -> None:
     """Raise ExpressionError unless `tree` is boolean, or may be."""
     found = infer(tree, types)
     if found not in ("boolean", "any"):
-        raise _error(f"a condition is true or false; this is {called(found)}", tree)
+        raise _error(f"a condition must be boolean, got {called(found)}", tree)
 
 
 def check_list(value: str | Tree | Template, types: Callable[[Path], Type]) -> None:

@@ -79,7 +79,7 @@ def _list(tree: Tree, scope: Scope) -> Any:
 def _boolean(tree: Tree, scope: Scope, where: str) -> bool:
     value = evaluate(tree, scope)
     if type(value) is not bool:
-        raise EvaluationError(f"{where} wants true or false, not {called(type_of(value))}")
+        raise EvaluationError(f"{where} must be boolean, got {called(type_of(value))}")
     return value
 
 

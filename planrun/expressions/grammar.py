@@ -145,7 +145,7 @@ class Grammar:
         if seed is None:
             raise ExpressionError(names.unknown(node.name), *place)
         if links:
-            raise self.error(f"{names.shown(node.name)} is true or false and has no parts", links[0])
+            raise self.error(f"{names.shown(node.name)} is a boolean and has no parts", links[0])
         step, status = seed
         path = ("path", *place, ("steps", step, "status"))
         return ("compare", *place, "==", path, ("const", *place, status))

@@ -90,7 +90,7 @@ def _value(schema: Fragment, value: Any, path: Path) -> Iterator[Fault]:
     types = [wanted] if isinstance(wanted, str) else wanted or []
     if types and not any(type(value) is _KINDS[name] for name in types):
         words = " or ".join(_WORDS[name] for name in types)
-        yield Fault(path=path, kind="type", message=f"should be {words}, and is {_kind(value)}")
+        yield Fault(path=path, kind="type", message=f"must be {words}, got {_kind(value)}")
     elif isinstance(value, str):
         yield from _text(schema, value, path)
     elif isinstance(value, list):

@@ -227,7 +227,7 @@ class _Reading:
             found = "a list" if node.kind == SEQUENCE else "only text"
             problem = Problem(
                 code="E101",
-                message=f"a {self.noun} is a mapping of keys such as {KEYS[self.noun]}, and this is {found}",
+                message=f"expected a mapping of keys such as {KEYS[self.noun]}, got {found}",
                 file=self.file,
                 line=node.line,
                 col=node.col,

@@ -95,7 +95,7 @@ def _sound(outline: Outline, draft: Draft, links: list[Link], verb: str) -> list
 def _report_link(outline: Outline, draft: Draft, link: Link, verb: str) -> None:
     other = outline.by_id.get(link.on)
     if other is None:
-        message = f'step "{draft.id}" {verb} "{link.on}", and there is no such step'
+        message = f'step "{draft.id}" {verb} unknown step "{link.on}"'
         outline.report("E202", message, link.node, outline.suggest(link.on))
     elif other.id == draft.id:
         outline.report("E203", f'step "{draft.id}" {verb} itself', link.node)
@@ -190,5 +190,5 @@ def _report_cycle(outline: Outline, path: list[str]) -> None:
             link = healed
         places.append(link.node)
         related.append((link.node.line, link.node.col, f'"{name}" waits for "{other}" here'))
-    message = f"steps wait for each other: {' → '.join(shown)}"
+    message = f"dependency cycle: {' → '.join(shown)}"
     outline.report("E204", message, places[0], "; ".join(implied[:2]), related=tuple(related[1:MAX_SHOWN]))

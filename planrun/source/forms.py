@@ -133,7 +133,7 @@ def ambiguous(node: Node, wanted: str = "") -> Finding | None:
     hint = f'as text, write "{text[:40]}" in quotes'
     if wanted == "boolean" and (word := _WORDS.get(text.lower())):
         hint = f"write `{word}`"
-    return "E117", f"can be read in two ways: {text[:40]}", hint
+    return "E117", f"is ambiguous in YAML: {text[:40]}", hint
 
 
 def _value(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
@@ -208,7 +208,7 @@ def _bool(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
         hint = "write false, without quotes"
     else:
         hint = "write true or false"
-    return "E109", f"is neither true nor false: {shown(text)}", hint
+    return "E109", f"must be a boolean, got {shown(text)}", hint
 
 
 def _integer(node: Node, spec: tuple[Any, ...]) -> Finding | None:
@@ -217,7 +217,7 @@ def _integer(node: Node, spec: tuple[Any, ...]) -> Finding | None:
         return _bounds(int(text), spec)
     if node.plain and text in NULLS:
         return "E103", "has no value", "write a whole number"
-    return "E110", f"is not a whole number: {shown(text)}", _number_hint(text)
+    return "E110", f"must be a whole number, got {shown(text)}", _number_hint(text)
 
 
 def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
@@ -226,7 +226,7 @@ def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
         return _bounds(as_number(node), spec)
     if node.plain and text in NULLS:
         return "E103", "has no value", "write a number"
-    return "E110", f"is not a number: {shown(text)}", _number_hint(text)
+    return "E110", f"must be a number, got {shown(text)}", _number_hint(text)
 
 
 def _number_hint(text: str) -> str:
@@ -254,7 +254,20 @@ def _word(node: Node, spec: tuple[Any, ...]) -> Finding | None:
         return ("E108", later, "") if text in not_yet else None
     if node.plain and text in NULLS:
         return "E103", "has no value", f"write one of {', '.join(words)}"
-    return "E105", f"is {shown(text)}, and can only be {_or(words)}", did_you_mean(text, words)
+    return "E105", f"must be {_or(words)}, got {shown(text)}", _word_hint(text, words)
+
+
+_CRON = r"@[a-z]+\Z|[-*/,0-9A-Za-z]+( +[-*/,0-9A-Za-z]+){4,5}\Z"
+
+
+def _word_hint(text: str, words: tuple[str, ...]) -> str:
+    """Return what to write for a word that is not accepted; a time of cron is one that many tools take."""
+    if "sequential" in words and re.match(_CRON, text):
+        return (
+            "this key is the order of the steps, and planrun has no scheduler: "
+            "start it from cron, a systemd timer or a scheduled CI pipeline"
+        )
+    return did_you_mean(text, words)
 
 
 def _or(words: tuple[str, ...]) -> str:
@@ -275,7 +288,7 @@ def _delay(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     except ValueError:
         if node.plain and text in NULLS:
             return "E103", "has no value", "write a duration such as 30s, 5m or 1h30m"
-        return "E111", f"is not a duration: {shown(text)}", _duration_hint(text)
+        return "E111", f"must be a duration, got {shown(text)}", _duration_hint(text)
     return "E115", f"is longer than a year: {shown(text)}", ""
 
 
@@ -302,8 +315,11 @@ def _version(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
         return None
     if node.plain and node.value in NULLS:
         return "E103", "has no value", "write `version: 1`"
-    said = f"is {shown(node.value)}, and this planrun knows only version 1"
-    return "E116", said, "write `version: 1`, without quotes"
+    return (
+        "E116",
+        f": unsupported version {shown(node.value)}; expected 1",
+        "write `version: 1`, without quotes",
+    )
 
 
 FORMS: dict[str, Callable[[Node, tuple[Any, ...]], Finding | None]] = {
@@ -326,7 +342,7 @@ FORMS: dict[str, Callable[[Node, tuple[Any, ...]], Finding | None]] = {
 # What a message calls a form that was expected.
 NOUNS = {
     "id": "an id",
-    "bool": "true or false",
+    "bool": "a boolean (true or false)",
     "integer": "a whole number",
     "number": "a number",
     "word": "a word",

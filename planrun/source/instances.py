@@ -201,7 +201,7 @@ def _check_whole(outline: Outline, node: Node, what: str) -> None:
     if OPEN not in node.value:
         outline.report(
             "E101",
-            f"{what} should be a list, and this is text",
+            f"{what}: expected a list, got text",
             node,
             "write [a, b], or ${{ … }} that gives a list",
         )

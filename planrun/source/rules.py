@@ -102,9 +102,7 @@ def _check_answer(
     place = policy.value["decisions"].key(name)
     gate = gates.get(name)
     if name not in outline.by_id:
-        outline.report(
-            "E202", f'an answer for "{name}", and there is no such step', place, outline.suggest(name)
-        )
+        outline.report("E202", f'an answer for unknown step "{name}"', place, outline.suggest(name))
     elif gate is None:
         asking = outline.nearest(name, gates) or "answers are for `ask` and `decide` steps"
         outline.report("E253", f'an answer for step "{name}", which asks for nothing', place, asking)

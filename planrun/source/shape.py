@@ -258,11 +258,11 @@ class _Walk:
             rule[1] and "a list",
             rule[2] and "a mapping",
         )
-        wanted = " or ".join(noun for noun in nouns if noun)
+        wanted = " or ".join(noun for noun in nouns if noun) + _example(rule)
         found = ("text", "a list", "a mapping")[node.kind]
         key = self.path[-1] if self.path else ""
         hint = TYPE_HINTS.get((str(key), node.kind), "")
-        self.about(node, ("E101", f"should be {wanted}, and this is {found}", hint))
+        self.about(node, ("E101", f": expected {wanted}, got {found}", hint))
 
     def under(self, holder: Node, key: str, value: Node, finding: Finding) -> None:
         """Report a finding about the scalar under a key; one without a value stands at its key."""
@@ -277,7 +277,8 @@ class _Walk:
             subject = f'"{_dotted(self.path)}"' + (f" in {self.label()}" if self.step else "")
         else:
             subject = self.label() if self.step else f"the {self.noun}"
-        self.report(node, (code, f"{subject} {what}", hint))
+        joined = what if what.startswith(":") else f" {what}"
+        self.report(node, (code, f"{subject}{joined}", hint))
 
     def where(self, *, top: bool = False) -> str:
         """Return ` in "retries" of step "build"`, or what of it applies."""
@@ -315,6 +316,20 @@ class _Walk:
         )
         if len(self.problems) >= MAX_PROBLEMS:
             raise _FullError
+
+
+def _example(rule: tuple[Any, Any, Any]) -> str:
+    """Return `, e.g. {run: ...}` for a place that takes a mapping only."""
+    if rule[SCALAR] or rule[SEQUENCE]:
+        return ""
+    spec = rule[MAPPING]
+    if not isinstance(spec, str):
+        key = "NAME"
+    elif spec == "Step":
+        key = "run"
+    else:
+        key = next(iter(REQUIRED.get(spec, OBJECTS[spec])))
+    return f", e.g. `{{{key}: ...}}`"
 
 
 def _others(step: Node) -> list[Node]:

@@ -56,7 +56,7 @@ def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
             continue
         holds = evaluate(option.when, scope)
         if not isinstance(holds, bool):
-            raise EvaluationError(f'`when` of the option "{option.label}" is not true or false')
+            raise EvaluationError(f'`when` of the option "{option.label}" is not boolean')
         if holds:
             chosen.append(option.value)
             if not action.multi_select:

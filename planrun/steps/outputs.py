@@ -49,7 +49,7 @@ def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     texts = parse_outputs(text)
     for name in texts:
         if name not in declared:
-            raise OutputError(f'it wrote the output "{name}", which it does not declare')
+            raise OutputError(f'undeclared output "{name}"; add `outputs: {{{name}: ...}}`')
     values: dict[str, Any] = {}
     if not declared:
         return values

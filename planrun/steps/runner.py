@@ -84,7 +84,7 @@ class Steps:
         assert step.condition is not None
         value = evaluate(step.condition, self.scope(state, step))
         if not isinstance(value, bool):
-            raise EvaluationError(f"{step.condition_text} is not true or false")
+            raise EvaluationError(f"{step.condition_text} is not boolean")
         return value
 
     def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:

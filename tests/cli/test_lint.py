@@ -33,7 +33,7 @@ def test_advice_is_never_an_error(say: Callable[..., Said]) -> None:
     said = say("lint", "plan.yml", "clean.yml")
     assert (said.code, said.err) == (0, "")
     assert "plan.yml:4:5: advice[L417]:" in said.out
-    assert "clean.yml: nothing to say\n" in said.out
+    assert "clean.yml: no findings\n" in said.out
     assert say("lint", "plan.yml", "--strict").code == 1
     assert say("lint", "clean.yml", "--strict").code == 0
     assert say("validate", "plan.yml").out == "plan.yml: ok, 1 step\n"
@@ -61,7 +61,7 @@ def test_forms_for_programs(say: Callable[..., Said]) -> None:
 @pytest.mark.usefixtures("folder")
 def test_advice_is_left_out_by_its_code(say: Callable[..., Said]) -> None:
     """`--ignore` leaves a code out; one that there is not is a usage error with the nearest."""
-    assert say("lint", "plan.yml", "--ignore", "L417", "--strict").out == "plan.yml: nothing to say\n"
+    assert say("lint", "plan.yml", "--ignore", "L417", "--strict").out == "plan.yml: no findings\n"
     said = say("lint", "plan.yml", "--ignore", "L471")
     assert said.code == 2
     assert 'there is no advice "L471"' in said.err

@@ -122,7 +122,7 @@ def test_condition_is_boolean() -> None:
     """A condition is boolean, or of a type that only a run can tell."""
     check_condition(parse("params.b"), types)
     check_condition(parse("params.x"), types)
-    with pytest.raises(ExpressionError, match="this is a string"):
+    with pytest.raises(ExpressionError, match="got a string"):
         check_condition(parse("params.s"), types)
 
 

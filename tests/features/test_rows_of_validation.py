@@ -65,9 +65,9 @@ def test_bad_references_are_errors_and_never_dropped(planrun: Command, tmp_path:
     )
     said = planrun("execute", "plan.yml")
     assert said.returncode == 2
-    assert 'error[E202]: step "a" depends on "nowhere", and there is no such step' in said.stderr
+    assert 'error[E202]: step "a" depends on unknown step "nowhere"' in said.stderr
     assert 'error[E203]: step "b" depends on itself' in said.stderr
-    assert "error[E204]: steps wait for each other: c → d → c" in said.stderr
+    assert "error[E204]: dependency cycle: c → d → c" in said.stderr
     assert not (tmp_path / "ran").exists()
 
 

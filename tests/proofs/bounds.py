@@ -244,7 +244,7 @@ BOUNDS: tuple[Bound, ...] = (
     _file(
         "digits of a whole number",
         "",
-        "is not a whole number",
+        "must be a whole number",
         lambda n: HEAD + b"limits: {max_parallel: 1%s}\n" % (b"0" * (n - 1)),
         18,
     ),

@@ -36,15 +36,15 @@ BAD = {
     # References
     "unknown step": (
         steps("- id: build", "  run: x", "- id: test", "  run: x", "  depends_on: [biuld]"),
-        ("E202", 7, 18, 'step "test" depends on "biuld", and there is no such step; did you mean "build"?'),
+        ("E202", 7, 18, 'step "test" depends on unknown step "biuld"; did you mean "build"?'),
     ),
     "unknown step in a mapping": (
         steps("- id: build", "  run: x", "- id: test", "  run: x", "  depends_on: {built: done}"),
-        ("E202", 7, 18, 'depends on "built", and there is no such step; did you mean "build"?'),
+        ("E202", 7, 18, 'depends on unknown step "built"; did you mean "build"?'),
     ),
     "unknown step recovered": (
         steps("- id: build", "  run: x", "  recovers: [tset]"),
-        ("E202", 5, 16, 'step "build" recovers "tset", and there is no such step'),
+        ("E202", 5, 16, 'step "build" recovers unknown step "tset"'),
     ),
     "itself": (
         steps("- id: a", "  run: x", "  depends_on: [a]"),
@@ -88,11 +88,11 @@ BAD = {
             "- {id: b, run: x, depends_on: [a]}",
             "- {id: c, run: x, depends_on: [b]}",
         ),
-        ("E204", 3, 34, "steps wait for each other: a → c → b → a"),
+        ("E204", 3, 34, "dependency cycle: a → c → b → a"),
     ),
     "cycle through a condition": (
         steps("- {id: a, run: x, condition: step_b_failed}", "- {id: b, run: x, depends_on: [a]}"),
-        ("E204", 3, 32, "steps wait for each other: a → b → a"),
+        ("E204", 3, 32, "dependency cycle: a → b → a"),
     ),
     "cycle through recovery": (
         steps(
@@ -105,7 +105,7 @@ BAD = {
     "cycle under finally": (
         steps("- run: x")
         + "finally:\n  - {id: y, run: x, depends_on: [z]}\n  - {id: z, run: x, depends_on: [y]}\n",
-        ("E204", 5, 34, "steps wait for each other: y → z → y"),
+        ("E204", 5, 34, "dependency cycle: y → z → y"),
     ),
     # Expressions
     "broken expression": (
@@ -173,11 +173,11 @@ BAD = {
     ),
     "a condition that is no condition": (
         steps("- {id: a, run: x, condition: run.sha}"),
-        ("E212", 3, 32, "a condition is true or false"),
+        ("E212", 3, 32, "a condition must be boolean"),
     ),
     "a check that is no condition": (
         steps("- validate:", "    - that: run.sha"),
-        ("E212", 4, 15, "a condition is true or false"),
+        ("E212", 4, 15, "a condition must be boolean"),
     ),
     "the type of an output": (
         steps(
@@ -342,7 +342,7 @@ BAD = {
     ),
     "when that is not boolean": (
         steps("- id: a", "  decide: {question: q, options: [{label: b, when: run.ref}]}"),
-        ("E212", 4, 54, "a condition is true or false; this is a string"),
+        ("E212", 4, 54, "a condition must be boolean, got a string"),
     ),
     "a folder of a question": (
         steps("- id: a", "  ask: {question: 'Look at ${{ step.dir }}?'}"),
@@ -416,7 +416,7 @@ BAD = {
     ),
     "an answer for a step that there is not": (
         HEAD + "policy: {decisions: {stroe: x}}\nsteps: [{id: store, ask: {question: q, type: string}}]\n",
-        ("E202", 2, 22, 'an answer for "stroe", and there is no such step; did you mean "store"?'),
+        ("E202", 2, 22, 'an answer for unknown step "stroe"; did you mean "store"?'),
     ),
     "an answer for a step that asks for nothing": (
         HEAD + "policy: {decisions: {a: x}}\nsteps: [{id: a, run: x}]\n",

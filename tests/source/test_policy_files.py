@@ -52,7 +52,7 @@ WRONG = {
         1,
         'unknown key "policy"',
     ),
-    "an unknown level": ("auto_approve: all\n", "E105", 1, 15, "can only be"),
+    "an unknown level": ("auto_approve: all\n", "E105", 1, 15, "must be"),
     "an empty rule": ("rules: [{}]\n", "E113", 1, 9, "write one of deny, require, allow"),
     "a rule without matcher": ("rules: [{deny: {}}]\n", "E113", 1, 16, "is empty"),
     "an unknown rule": ("rules: [{forbid: {step: a}}]\n", "E104", 1, 10, 'unknown key "forbid"'),

@@ -153,5 +153,5 @@ def test_long_cycles_are_shortened() -> None:
     problems = found(steps(*lines))
     assert len(problems) == 1
     assert problems[0][3] == (
-        "steps wait for each other: s0 → s1 → s2 → s3 → s4 → s5 → s6 → s7 → s8 → s9 → s10 → … → s999 → s0"
+        "dependency cycle: s0 → s1 → s2 → s3 → s4 → s5 → s6 → s7 → s8 → s9 → s10 → … → s999 → s0"
     )

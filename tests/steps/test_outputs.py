@@ -47,7 +47,7 @@ def test_outputs_are_typed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x=1\n", 'the output "x", which it does not declare'),
+        ("x=1\n", 'undeclared output "x"'),
         ("", 'did not write its output "n"'),
         ("n=three\n", 'the output "n"'),
     ],

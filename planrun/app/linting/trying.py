@@ -37,7 +37,7 @@ def untried(subject: Subject) -> Iterator[Problem]:
             "L403",
             f'step "{step.id}" reaches the network (`{program}`) and has one attempt',
             step,
-            hint="`retries: 2` outlives a moment without a connection; `retries: 0` says that one is meant",
+            hint="`retries: 2` tolerates brief network failures; set `retries: 0` to silence",
         )
 
 

@@ -31,7 +31,7 @@ def holds(step: Step, state: RunState, context: Mapping[str, Any]) -> bool:
     assert step.condition is not None
     value = evaluate(step.condition, state.scope({"env": {}, "run": dict(context)}, step))
     if not isinstance(value, bool):
-        raise EvaluationError(f"{step.condition_text} is not true or false")
+        raise EvaluationError(f"{step.condition_text} is not boolean")
     return value
 
 

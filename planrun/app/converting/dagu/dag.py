@@ -248,9 +248,7 @@ class Dag:
             for name in free:
                 del waiting[name]
         if waiting:
-            self.found.refuse(
-                "shape", f"steps that wait for each other: {', '.join(waiting)}", self.keys.place("steps")
-            )
+            self.found.refuse("shape", f"dependency cycle: {', '.join(waiting)}", self.keys.place("steps"))
 
     def _waited(self, keys: Keys) -> list[DraftStep]:
         found = []
