@@ -143,7 +143,7 @@ class Grammar:
         place = self.span(node)
         seed = names.seed(node.name)
         if seed is None:
-            raise ExpressionError(names.unknown(node.name), *place)
+            raise ExpressionError(names.unknown(node.name, alone=not links), *place)
         if links:
             raise self.error(f"{names.shown(node.name)} is a boolean and has no parts", links[0])
         step, status = seed

@@ -50,8 +50,8 @@ def seed(name: str) -> tuple[str, str] | None:
     return None
 
 
-def unknown(name: str) -> str:
-    """Return what is wrong with a name that is none."""
+def unknown(name: str, *, alone: bool = False) -> str:
+    """Return what is wrong with an unknown name; `alone`: nothing follows it, so it may be a text without quotes."""
     if name in _FOREIGN_NAMES:
         return _FOREIGN_NAMES[name]
     if name in FUNCTIONS:
@@ -60,7 +60,8 @@ def unknown(name: str) -> str:
         forms = f"{_SEED}<id>_failed or {_SEED}<id>_succeeded"
         dashed = "and one with a dash or a dot in its id by steps['<id>'].status"
         return f"unknown name `{shown(name)}`; a step is asked for by {forms}, {dashed}"
-    return f"unknown name `{shown(name)}`" + _nearest(name, ROOTS, f"; names are {', '.join(ROOTS)}")
+    quoted = f"; quote text: '{shown(name)}'" if alone else ""
+    return f"unknown name `{shown(name)}`{quoted}" + _nearest(name, ROOTS, f"; names are {', '.join(ROOTS)}")
 
 
 def unknown_function(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.source.dialects import STEP_HINTS, STEP_KEYS, TOP_HINTS, TOP_KEYS, TYPE_HINTS
+from planrun.source.dialects import FOREIGN, TYPE_HINTS
 from planrun.source.document import read_tree
 from planrun.source.forms import (
     FORMS,
@@ -20,7 +20,7 @@ from planrun.source.forms import (
     to_data,
 )
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
-from planrun.source.problems import MAX_PROBLEMS, Problem, did_you_mean, in_order
+from planrun.source.problems import MAX_PROBLEMS, Problem, in_order, nearest
 from planrun.source.tables import ACTIONS, COMPANIONS, FILLED, LATER, NAMED, OBJECTS, ONE_KEY, REQUIRED
 
 TYPE_CHECKING = False
@@ -70,13 +70,6 @@ def check(root: Node, file: str, kind: str = "Plan") -> list[Problem]:
             code="E199", message="too many problems; the rest of the file was not checked", hint=""
         )
     return walk.problems
-
-
-_DIALECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "Plan": (TOP_KEYS, TOP_HINTS),
-    "Step": (STEP_KEYS, STEP_HINTS),
-    "Defaults": (STEP_KEYS, {}),
-}
 
 
 class _FullError(Exception):
@@ -233,14 +226,11 @@ class _Walk:
         """Report a key that is not known here, with the one that was probably meant."""
         if name == "Plan" and key.startswith("x-"):
             return
-        keys, hints = _DIALECTS.get(name, ({}, {}))
-        word = key.lower()
-        meant = keys.get(word)
-        if meant not in OBJECTS[name]:
-            meant = None
-        hint = hints.get(word) or (f'did you mean "{meant}"?' if meant else did_you_mean(key, OBJECTS[name]))
-        if meant in node.keys:
-            hint = f'"{meant}" is already there'
+        hint = _key_hint(key, name)
+        if hint in node.keys:
+            hint = f'"{hint}" is already there'
+        elif hint in OBJECTS[name]:
+            hint = f'did you mean "{hint}"?'
         self.report(node.keys[key], ("E104", f"unknown key {shown(key)}{self.where(top=True)}", hint))
 
     def later(self, node: Node, key: str) -> None:
@@ -316,6 +306,16 @@ class _Walk:
         )
         if len(self.problems) >= MAX_PROBLEMS:
             raise _FullError
+
+
+def _key_hint(key: str, name: str) -> str:
+    """Return the key that is meant by an unknown one, or how to write it; otherwise the keys that are known."""
+    known = OBJECTS[name]
+    written = key.lower().replace("-", "").replace("_", "")
+    meant = FOREIGN.get(name, {}).get(written, "")
+    if meant in known or " " in meant:
+        return meant
+    return nearest(key, known) or f"keys here: {', '.join(known)}"
 
 
 def _example(rule: tuple[Any, Any, Any]) -> str:

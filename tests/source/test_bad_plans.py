@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planrun.source import load, shape
+from planrun.source.dialects import FOREIGN
 from planrun.source.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
+from planrun.source.tables import OBJECTS
 from tests.source.corpus import BadPlan, bad_plans
 
 BAD = bad_plans()
@@ -52,6 +54,21 @@ def test_every_form_is_printable(bad: BadPlan) -> None:
     ]
     for form in forms:
         assert form.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("bad", SHAPE, ids=lambda bad: bad.name)
+def test_an_unknown_key_never_stands_alone(bad: BadPlan) -> None:
+    """A finding about an unknown key names another key, what to write instead, or all keys of the place."""
+    problems = load.check_bytes(bad.data, bad.path.name).problems
+    assert [each for each in problems if each.code == "E104" and not each.hint] == []
+
+
+def test_words_of_other_tools_lead_to_keys_that_exist() -> None:
+    """What a word is taken for is a key of some place where it can stand, or a sentence."""
+    places = {"Defaults": {**OBJECTS["Step"], **OBJECTS["Defaults"]}}
+    for place, words in FOREIGN.items():
+        assert {meant for meant in words.values() if " " not in meant} <= {*places.get(place, OBJECTS[place])}
+        assert not {word for word in words if word != word.lower() or "-" in word or "_" in word}
 
 
 def test_there_are_at_least_300_kinds() -> None:
