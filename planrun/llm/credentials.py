@@ -28,6 +28,7 @@ _TOKENS = ("ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_IDENTITY_TOKEN")  # the f
 # What the process needs besides to find its way to the service.
 _PLAIN = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_LONGEST_TOKEN = 1 << 16
 _LOOPBACK = ("localhost", "::1", "0:0:0:0:0:0:0:1")
 
 
@@ -90,6 +91,26 @@ def find_credentials(environ: Mapping[str, str]) -> Credentials | str:
         wanted = [*missing, *([] if token else [" or ".join(_TOKENS)])]
         return f"workload identity is set up in part: {', '.join(wanted)} is missing"
     return "there are no credentials for a language model: set ANTHROPIC_API_KEY"
+
+
+def credential_texts(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return credentials inside other values: passwords of proxies, the token in a file; by their place."""
+    from urllib.parse import unquote, urlsplit
+
+    found: dict[str, str] = {}
+    for name, address in _proxies(environ).items():
+        try:
+            password = urlsplit(address if "//" in address else f"//{address}").password or ""
+        except ValueError:
+            continue
+        found |= {f"{name} password": password, f"{name} password, decoded": unquote(password)}
+    if path := environ.get(_TOKENS[0]):
+        try:
+            with open(path, "rb") as file:
+                found[_TOKENS[0]] = file.read(_LONGEST_TOKEN).decode("utf-8", "replace").strip()
+        except OSError:
+            pass  # the exchange fails, and says why
+    return {name: text for name, text in found.items() if text}
 
 
 def _proxies(environ: Mapping[str, str]) -> dict[str, str]:

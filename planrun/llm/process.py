@@ -15,6 +15,7 @@ import sys
 import time
 
 from planrun.llm import wire
+from planrun.llm.redacting import masked, redacted
 from planrun.model.call import Answer, Usage
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.llm.credentials import Endpoint
+    from planrun.llm.redacting import Mask
     from planrun.model.call import Ending, Request
 
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker", "__main__.py")
@@ -59,11 +61,14 @@ class ModelProcess:
     """A model that is asked by a process of its own, which is started when it is needed and stays for several calls.
 
     `wake`: a descriptor that ends a wait when it can be read, such as that of a SignalInbox. `backoff`: seconds before
-    the first repeat of a call.
+    the first repeat of a call. `mask` hides known secrets, credentials among them, in what is asked and answered.
     """
 
-    def __init__(self, endpoint: Endpoint, *, wake: int = -1, backoff: float = BACKOFF) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, wake: int = -1, backoff: float = BACKOFF, mask: Mask = str
+    ) -> None:
         self._endpoint = endpoint
+        self._mask = mask
         self._wake = wake
         self._backoff = backoff
         self._pid = 0
@@ -109,7 +114,7 @@ class ModelProcess:
             told = f"the process that calls the model cannot be started: {error.strerror or error}"
             self._settle(self._call.answer("unavailable", told, "process:not_started"))
             return
-        self._send(wire.line("ask", number=self._asked, request=wire.as_data(request)))
+        self._send(wire.line("ask", number=self._asked, request=wire.as_data(masked(request, self._mask))))
 
     def wait(self, timeout: float | None) -> Answer | None:
         """Return the answer; None after `timeout` seconds, when `wake` can be read, or when nothing was asked."""
@@ -238,7 +243,7 @@ class ModelProcess:
 
     def _settle(self, answer: Answer) -> None:
         assert self._call is not None
-        self._answer = answer.but(duration=time.monotonic() - self._call.began)
+        self._answer = redacted(answer, self._mask).but(duration=time.monotonic() - self._call.began)
         self._call = None
 
     def _overdue(self) -> None:

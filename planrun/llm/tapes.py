@@ -9,6 +9,7 @@ from __future__ import annotations
 from planrun.errors import RecordsLost
 from planrun.llm.entries import ENDINGS, Entry, form_of, written
 from planrun.llm.keys import key_of, placed
+from planrun.llm.redacting import WORDS, cleaned, masked
 from planrun.llm.shelf import Shelf, entries
 from planrun.llm.unlike import told
 from planrun.model.call import Answer, Request
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from planrun.ports import Model
 
     Mask = Callable[[str], str]
-
-_WORDS = ("message", "model", "request_id", "stop_reason", "rule")  # of an answer besides its text
 
 
 class Recorder:
@@ -75,7 +74,7 @@ class Recorder:
 
     def _kept(self, request: Request, answer: Answer) -> Answer:
         """Record an answer and return it, or why it is not to be used."""
-        said = {name: getattr(answer, name) for name in _WORDS}
+        said = {name: getattr(answer, name) for name in WORDS}
         said["text"] = form_of(answer.text)[1]
         places = list(_suspicious("the answer", said))
         if places:
@@ -137,29 +136,11 @@ class Player:
         """There is nothing to leave running."""
 
 
-def masked(request: Request, mask: Mask | None) -> Request:
-    """Return a request without known secrets, and without what no text can hold."""
-    messages = _clean(list(request.messages), mask)
-    return request.but(system=tuple(_clean(list(request.system), mask)), messages=tuple(messages))
-
-
 def _clean_answer(answer: Answer, mask: Mask | None) -> Answer:
-    clean = {name: _clean(vars(answer)[name], mask) for name in _WORDS if vars(answer).get(name)}
+    clean = {name: cleaned(vars(answer)[name], mask) for name in WORDS if vars(answer).get(name)}
     # First what its JSON says: that is what the file shows and a plan is made of, and a mask may break JSON.
     form, data = form_of(answer.text)
-    return answer.but(text=_clean(written(form, _clean(data, mask)), mask), **clean)
-
-
-def _clean(value: Any, mask: Mask | None) -> Any:
-    """Return plain data masked, halves of characters and NUL replaced."""
-    if isinstance(value, str):
-        whole = value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
-        return mask(whole) if mask else whole
-    if isinstance(value, (list, tuple)):
-        return [_clean(item, mask) for item in value]
-    if isinstance(value, dict):
-        return {name: _clean(item, mask) for name, item in value.items()}
-    return value
+    return answer.but(text=cleaned(written(form, cleaned(data, mask)), mask), **clean)
 
 
 def _suspicious(what: str, data: dict[str, Any]) -> Iterator[str]:

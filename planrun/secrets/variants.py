@@ -73,6 +73,8 @@ def _wrapped(data: bytes) -> Iterator[bytes]:
 def _wide_encodings(text: str) -> Iterator[bytes]:
     """Yield what only a whole value is worth."""
     data = to_bytes(text)
+    yield to_bytes(text[::-1])  # `rev` puts out characters, so bytes of one character keep their order
+    yield from (b"".join(form % byte for byte in data) for form in (b"\\u%04x", b"\\u%04X"))
     yield from base64s(data)
     yield from numbers(data)
     wide = text.encode("utf-16-le", "surrogatepass")

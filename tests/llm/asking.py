@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planrun.llm.credentials import endpoint_of
 from planrun.llm.process import ModelProcess
 from planrun.model.call import Answer, Request
+from planrun.secrets.masker import Masker
 from tests.fakes.messages import KEY
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 120.0
 """Seconds to wait for a fact that comes in one, on a machine that nobody else uses."""
+MASK = Masker({"key": KEY}).mask_text
 ENVIRON = {"PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": KEY}
 
 
@@ -38,7 +40,7 @@ def question(text: str = "Build it.", **fields: Any) -> Request:
 @contextmanager
 def calling(url: str, environ: Mapping[str, str] = ENVIRON, wake: int = -1) -> Iterator[ModelProcess]:
     """Give a process that asks at an address, and end it."""
-    model = ModelProcess(endpoint_of(url, environ), wake=wake, backoff=0.02)
+    model = ModelProcess(endpoint_of(url, environ), wake=wake, backoff=0.02, mask=MASK)
     try:
         yield model
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidInput
-from planrun.llm.credentials import SECRETS, AddressError, endpoint_of
+from planrun.llm.credentials import SECRETS, AddressError, credential_texts, endpoint_of
 from planrun.model.llm import Llm
 from planrun.model.record import Record
 
@@ -72,12 +72,13 @@ def open_model(
         return Player(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
     from planrun.llm.process import ModelProcess
 
-    model = ModelProcess(_endpoint(settings, environ), wake=wake)
+    mask = _hiding(taping.mask, environ)
+    model = ModelProcess(_endpoint(settings, environ), wake=wake, mask=mask)
     opened: Model = model
     if settings.llm_record:
         from planrun.llm.tapes import Recorder
 
-        opened = Recorder(model, settings.llm_record, _hiding(taping.mask, environ))
+        opened = Recorder(model, settings.llm_record, mask)
     model.start()
     return opened
 
@@ -108,6 +109,7 @@ def _hiding(mask: Mask | None, environ: Mapping[str, str]) -> Mask:
 
     known = known_secrets((*PROVIDER_KEYS, *SECRETS), environ)[0]
     known |= {name: value for name, value in environ.items() if value and holds_credential(name)}
+    known |= credential_texts(environ)
     own = Masker(known).mask_text
     return own if mask is None else lambda text: own(mask(text))
 

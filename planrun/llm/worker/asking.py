@@ -167,7 +167,7 @@ class Reader:
         """Return what came of it; raises Unusable for what is no message, and what the library raises."""
         kind = self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
-            raise Unusable(f"content_type:{kind[:60] or 'none'}", "the service sent no stream of events")
+            raise Unusable(f"content_type:{kind or 'none'}", "the service sent no stream of events")
         try:
             for event in stream:
                 self._look(event)
@@ -214,8 +214,8 @@ class Reader:
         kind = _text(block, "type")
         if kind not in _BLOCKS:
             raise Unusable(
-                f"content_block:{kind[:60] or 'none'}",
-                f"the model answered with a part that planrun does not know: {kind[:60]!a}",
+                f"content_block:{kind or 'none'}",
+                f"the model answered with a part that planrun does not know: {kind!a}",
                 repeat=0,
             )
         if kind == "text":
@@ -234,8 +234,8 @@ class Reader:
             self._tally.unread()
         elif kind not in _SILENT_DELTAS:
             raise Unusable(
-                f"delta:{kind[:60] or 'none'}",
-                f"the model answered with a part that planrun does not know: {kind[:60]!a}",
+                f"delta:{kind or 'none'}",
+                f"the model answered with a part that planrun does not know: {kind!a}",
                 repeat=0,
             )
 
@@ -268,11 +268,11 @@ class Reader:
             told = "the stream ended before the answer did"
             return self._outcome("truncated", "stream:ended_early", told)
         if not isinstance(stop, str) or stop not in _STOPS:
-            told = f"the model stopped for a reason that planrun does not know: {str(stop)[:60]!a}"
-            raise Unusable(f"stop_reason:{str(stop)[:60]}", told, repeat=0)
+            told = f"the model stopped for a reason that planrun does not know: {str(stop)!a}"
+            raise Unusable(f"stop_reason:{stop!s}", told, repeat=0)
         ending, told = _STOPS[stop]
         if ending == "refused" and self._category:
-            told += f" ({self._category[:60]})"
+            told += f" ({self._category})"
         outcome = self._outcome(ending, f"stop_reason:{stop}", told).but(repeat=0)
         return outcome.but(text=self._text()) if ending == "answered" else outcome
 

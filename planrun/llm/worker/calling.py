@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST = 60.0  # seconds between two attempts, unless the service asks for more (V-68)
 JITTER = 0.1
 OVERLOAD = 2.5  # an overloaded service is left alone so many times longer
-_LONGEST_MESSAGE = 400  # characters
+_MOST = 1 << 16  # characters of any text besides the answer; planrun masks it first and shortens it then
 _LEFT_OUT: dict[Feature, str] = {
     "schema": "the schema is asked for in the text",
     "effort": "effort is left out",
@@ -33,7 +33,6 @@ class Caller:
     def __init__(self, opening: dict[str, Any]) -> None:
         service, credentials = opening["service"], opening["credentials"]
         self._backoff: float = service["backoff"]
-        self._secrets = [text for name, text in credentials["fields"].items() if name in ("value", "token")]
         self._client = client_of(service["base_url"], credentials)
         self._form = Form()
         self._left_out: list[Feature] = []
@@ -44,7 +43,7 @@ class Caller:
         while True:
             outcome = self._attempt(call)
             if outcome.unknown and self._leave_out(outcome.unknown):
-                call.note = self._shown(outcome.message)
+                call.note = outcome.message[:_MOST]
                 continue
             if outcome.ending == "answered":
                 return self._answer(call, outcome, outcome.message)
@@ -52,7 +51,7 @@ class Caller:
             told = self._last_word(call, outcome, repeats[outcome.rule] - 1, sum(repeats.values()) - 1)
             if told is not None:
                 return self._answer(call, outcome, told)
-            call.note = self._shown(outcome.message)
+            call.note = outcome.message[:_MOST]
 
     def _attempt(self, call: Call) -> Outcome:
         tally = call.tally
@@ -102,19 +101,12 @@ class Caller:
         return Answer(
             ending=outcome.ending,
             text=outcome.text,
-            model=outcome.model[:200],
-            request_id=outcome.request_id[:200],
-            stop_reason=outcome.stop_reason,
-            message=self._shown("; ".join([*([message] if message else []), *notes])),
-            rule=rule,
+            model=outcome.model[:_MOST],
+            request_id=outcome.request_id[:_MOST],
+            stop_reason=outcome.stop_reason[:_MOST],
+            message="; ".join([*([message[:_MOST]] if message else []), *notes]),
+            rule=rule[:_MOST],
         )
-
-    def _shown(self, message: str) -> str:
-        """Return a message in one line, of a length for people, and without credentials."""
-        for secret in self._secrets:
-            message = message.replace(secret, "***")
-        line = " ".join("".join(char if char.isprintable() else " " for char in message).split())
-        return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
 
 def pause_before(outcome: Outcome, repeat: int, base: float) -> float:
