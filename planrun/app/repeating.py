@@ -8,6 +8,7 @@ from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.groups import unrolled
 from planrun.model.plan import Ask, Decide, Group, Validate
+from planrun.model.undoing import awaits_replan
 from planrun.source.canonical import plain
 from planrun.steps.formulas import formulas
 from planrun.steps.render import parts_of
@@ -76,7 +77,8 @@ class Repetition:
     """A run that goes on: `before` as it stopped, `after` the same under the plan that it goes on with.
 
     Both are the same state when that is the same plan. `selected` are the steps that may run, None: all.
-    `held` are failures that are planned anew. `holds` evaluates a condition, `steps` renders.
+    `keeps_failures`: what failed, and what that blocked, stays so. `held` are failures that are planned anew.
+    `holds` evaluates a condition, `steps` renders.
     """
 
     def __init__(
@@ -93,7 +95,11 @@ class Repetition:
         self._steps = steps
         self._selected = selected
         self._holds = holds
+        self.keeps_failures = False
         self.held: tuple[str, ...] = ()
+        self.spent: dict[
+            str, str
+        ] = {}  # not idempotent, so they do not run again, with what would be the reason
         self._lists: dict[str, dict[str, Any] | None] = {}  # of groups whose members were found in the run
         self._lost = frozenset(lost_attempts(before))
         self._again: dict[str, str] = {}
@@ -143,6 +149,9 @@ class Repetition:
                 reason = self._renewal(found)
             else:
                 reason = self._pardon(found) if refusal(found) else why(found)
+                if reason not in ("", ASKED) and name not in self._lost and found.is_spent:
+                    self.spent[name] = reason
+                    continue
             if reason and found.step.service is not None and self._is_same(found, reason):
                 self._restarted.add(name)
             if reason:
@@ -224,6 +233,8 @@ class Repetition:
         interrupted = self._interruption(found)
         if interrupted or found.status in ("completed", "skipped", "paused"):
             return interrupted
+        if self.keeps_failures and not awaits_replan(self._before, found):
+            return ""
         if found.status != "failed":
             return found.status
         if found.reason == "denied":

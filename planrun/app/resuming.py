@@ -17,6 +17,7 @@ from planrun.errors import Denied, InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.model.undoing import is_past_steps, unended
 from planrun.records import keeping
 from planrun.records import rundir as records
 from planrun.records.reading import repair
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     Say = Callable[[str], object]
 
 _TOLD = 20  # steps that run again, one a line
+_LASTING = frozenset(("destroys", "publishes"))
 
 
 class Wish(Record):
@@ -88,7 +90,8 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head, beside=kept)
         session.record(state, ledger, event)
         for name in course.given_up():
-            session.record(state, ledger, given_up(os.path.basename(rundir), name, event.at))
+            run = "" if name in state.undoing else os.path.basename(rundir)
+            session.record(state, ledger, given_up(run, name, event.at))
         selected = course.selected
         if course.is_abstract:
             from planrun.app.planning.preparing import make_concrete, with_pieces  # few plans have such steps
@@ -128,6 +131,10 @@ class Course:
         self._before = state
         self._wish = wish
         self._named = state.named
+        self._spent: dict[str, str] = {}
+        is_asked = bool(wish.plan or wish.steps or wish.replan is not None)
+        self.finishes = is_past_steps(state) and not is_asked
+        self._keeps_failures = state.ended is None and state.ending is None and wish.plan is None
         self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
         self.plan = self._revised(wish.plan) if wish.plan else state.plan
         _refuse_rejected(state, self.plan)
@@ -160,7 +167,8 @@ class Course:
         if session.vault:
             self.opening["options"]["secrets"] = session.vault.notice(self.plan, self.selected)
         session.recall(self.plan, self.opening)
-        self.options = scheduler_options(session, self.plan, self.selected).but(replan=self.failed)
+        options = scheduler_options(session, self.plan, self.selected)
+        self.options = options.but(replan=self.failed, catches_up=self.finishes)
         self.steps = session.steps(self._after, rundir, self.opening)
         self._again = self._repetition()
 
@@ -176,9 +184,14 @@ class Course:
         """The event with which the run goes on."""
         lost = lost_attempts(self._before)
         steps = self._wish.steps
-        return ev.RunResumed(
-            rerun=tuple(self._again), lost=tuple(lost), why=self._again, retry=steps, **self.opening
+        event = ev.RunResumed(
+            rerun=tuple(self._again),
+            lost=tuple(lost),
+            why=self._again,
+            retry=steps,
+            **self.opening,
         )
+        return event.but(finishes=True) if self.finishes else event
 
     def keep_plan(self) -> None:
         """Keep a copy of a plan that the run had not seen."""
@@ -193,9 +206,10 @@ class Course:
         To be asked when the event is applied: what counts is what the plan says now. A resume that was killed may
         have told of the loss, and not have come to this.
         """
+        before = self._before
         return [
             name
-            for name, found in self._before.steps.items()
+            for name, found in [*before.steps.items(), *before.undoing.items()]
             if found.status == "pending"
             and found.attempts
             and found.attempts[-1].status == "lost"
@@ -289,6 +303,8 @@ class Course:
         return state_under(self._before, self.plan, self.opening["params"])
 
     def _repetition(self) -> dict[str, str]:
+        if self.finishes:
+            return dict.fromkeys(unended(self._before), "lost")
         found = Repetition(
             self._before,
             self._after,
@@ -296,7 +312,9 @@ class Course:
             selected=self.selected,
             holds=self.steps.holds,
         )
+        found.keeps_failures = self._keeps_failures
         found.held = self.failed
+        self._spent = found.spent
         if not self._wish.steps:
             return found.of_changes()
         for name in self._wish.steps:
@@ -360,16 +378,29 @@ class Course:
 
     def _summary(self, event: ev.RunResumed) -> Iterator[str]:
         main = self.plan.main()
+        if self.finishes:
+            left = [step.id for step in self.plan.cleanup() if not self._after.steps[step.id].ended]
+            yield f"no step runs again; still to run under finally: {', '.join(left) or 'none'}"
+            return
         steps = {step.id: self._after.steps[step.id] for step in main}
         again = {name: why for name, why in self._again.items() if why != CLEANUP}
         to_come = sum(found.status in ("pending", "paused") for found in steps.values())
         reused = len(steps) - len(again) - to_come
         yield f"reused: {reused}, run again: {len(again)}, still to run: {to_come}"
         for name, why in list(again.items())[:_TOLD]:
-            lost = name in event.lost and name not in event.retry and not steps[name].step.idempotent
-            yield f"  {name}: {why}" + (", and not idempotent, so it does not run" if lost else "")
+            known = steps[name].step
+            lost = name in event.lost and name not in event.retry
+            note = ""
+            if lost and not known.idempotent:
+                note = ", and not idempotent, so it does not run"
+            elif lost and not _LASTING.isdisjoint(known.effects):
+                note = "; it may have had its effect already; `idempotent: false` fails such a step instead"
+            yield f"  {name}: {why}{note}"
         if len(again) > _TOLD:
             yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
+        for name, why in self._spent.items():
+            run = os.path.basename(self._rundir)
+            yield f"  {name}: not idempotent, so it does not run again ({why}); planrun retry {run} {name} runs it"
 
 
 def policies_of(state: RunState) -> list[Mapping[str, Any]]:

@@ -45,9 +45,7 @@ class GatedScheduler(Scheduler):
                 self._begin(step, attempt, prepared)
                 return
         passage = self._gates.judge(step, self.state, prepared.job if prepared else None)
-        if passage.answer == "ask" and (
-            step.undoes or self.options.catches_up
-        ):  # nobody is there to be asked
+        if passage.answer == "ask" and (step.undoes or not self.options.asks):  # nobody is there to be asked
             why = f"nobody approved it beforehand: {passage.reason}"
             passage = passage.but(answer="deny", opened=None, reason=why)
         for event in (passage.opened, passage.answered):

@@ -28,6 +28,7 @@ class Options(Record):
     seconds: Mapping[str, float] = {}
     rollback: bool = True  # what a run did is undone when it fails
     catches_up: bool = False  # with what a run that was cut short still owes, and nothing else
+    asks: bool = True  # what needs an approval waits for one; otherwise it is denied
 
 
 class Queue:

@@ -119,7 +119,7 @@ def classify_text(text: str) -> tuple[ErrorClass, str] | None:
 def retries(step: Step, attempt: int, outcome: Outcome, failure: Failure) -> bool:
     """Whether attempt number `attempt` (1-based, counted since the step last became pending) is repeated."""
     retry = step.retries
-    if attempt > retry.max or outcome.reason in ("denied", "refused"):
+    if attempt > retry.max or not step.idempotent or outcome.reason in ("denied", "refused"):
         return False
     return any(_matches(rule, outcome, failure) for rule in retry.on)
 

@@ -84,9 +84,13 @@ def rest(run: Scheduler) -> int:
     for name, state in run.state.steps.items():
         if state.status == "waiting" and not state.at_gate:
             run._emit(ev.StepMoved(at=run._clock.stamp(), step=name, status="paused", reason="paused"))
-    run._emit(ev.PlanMoved(at=run._clock.stamp(), status="paused"))
+    code, wishes = EXIT_WAITING, run.options
+    if run.state.paused_by == "gates":  # a failure is not hidden by what waits
+        code = run.state.exit_code_at_gates(strict=wishes.strict, fail_on_flaky=wishes.fail_on_flaky)
+    event = ev.PlanMoved(at=run._clock.stamp(), status="paused")
+    run._emit(event if code == EXIT_WAITING else event.but(exit_code=code))
     run._sync()
-    return EXIT_WAITING if run.lost is None else EXIT_RECORDS
+    return code if run.lost is None else EXIT_RECORDS
 
 
 def leave_out(run: Scheduler, steps: Sequence[Step]) -> None:

@@ -43,6 +43,9 @@ class RunResumed(Record):
     pid: int
     host: str
     why: dict[str, str] = {}  # noqa: RUF012 - never written; of the steps in `rerun`, in words
+    finishes: bool = (
+        False  # what comes after `steps` is completed, rollback and `finally`, and nothing else starts
+    )
     retry: tuple[str, ...] = ()  # steps that somebody asked for, finished or not
 
 
@@ -51,6 +54,7 @@ class PlanMoved(Record):
 
     at: str
     status: str
+    exit_code: int = 5  # of planrun, when the run is paused
 
 
 class AttemptStarted(Record):

@@ -73,6 +73,14 @@ class StepState:
         return self.status in ENDED
 
     @property
+    def is_spent(self) -> bool:
+        """Whether it is not idempotent and an attempt of it started a process, so that only `retry` repeats it."""
+        if self.step.idempotent or self.undone == "completed":
+            return False
+        ends = [attempt.ended for attempt in self.attempts]
+        return any(end is None or end.reason not in ("refused", "spawn", "records") for end in ends)
+
+    @property
     def at_gate(self) -> bool:
         """Whether it waits for somebody."""
         return self.status == "waiting" and self.reason in AT_GATE

@@ -49,6 +49,8 @@ class RunState:
         self.cut_short = False  # by a signal, since it began or went on
         self.ending: ev.RunEnding | None = None
         self.pausing = False  # asked to pause, or paused
+        self.paused_by = ""  # while it is pausing or paused: pause, gates or budget
+        self.paused_with = EXIT_WAITING  # the exit code, while it is paused
         self.gate: Gate | None = None  # of the plan as a whole
         self.planning: Planning | None = None  # None: no model was asked
         self.named: Mapping[str, Any] = {}  # what the ledger says of the plan that the run goes on with
@@ -148,14 +150,34 @@ class RunState:
 
     @property
     def exit_status(self) -> int | None:
-        """What planrun ended with: 5 where the run is paused, or waits for the approval of its plan.
+        """The exit code of planrun; None while the run goes on and when it was killed.
 
-        None while it goes on and when it was killed.
+        A paused run has 5, or that of its failure; one whose plan needs an approval has 5.
         """
         if self.ended is not None:
             return self.ended.exit_code
+        if self.status == "paused":
+            return self.paused_with
         asked = self.status == "awaiting_approval" and self.gate is not None and self.gate.opened is not None
-        return EXIT_WAITING if self.status == "paused" or asked else None
+        return EXIT_WAITING if asked else None
+
+    @property
+    def settled(self) -> Verdict | None:
+        """The verdict once nothing can change it: of a run that ended, or that failed and waits for approvals."""
+        if self.ended is not None:
+            return self.ended.verdict  # type: ignore[return-value]  # as it was recorded
+        return self.verdict() if self.status == "paused" and self.paused_with != EXIT_WAITING else None
+
+    def exit_code_at_gates(self, *, strict: bool, fail_on_flaky: bool) -> int:
+        """The exit code of a run in which nothing goes on without an answer: 5, unless it failed already."""
+        if any(self._may_recover(name) for name in self.steps):
+            return EXIT_WAITING
+        return self.exit_code(self.verdict(), strict=strict, fail_on_flaky=fail_on_flaky) or EXIT_WAITING
+
+    def _may_recover(self, name: str) -> bool:
+        """Whether a step failed and a step that recovers it has not ended."""
+        handlers = self.handlers.get(name, ()) if self.steps[name].status == "failed" else ()
+        return self.tolerance(name) is None and any(not self.steps[each].ended for each in handlers)
 
     def summary(self) -> dict[str, int]:
         """How many steps ended how; the parts add up to `total` once every step has ended."""
@@ -186,7 +208,8 @@ class RunState:
         self.resumed.append(event)
         self.options = event.options
         self.params = event.params
-        self.ending, self.rollback, self.cut_short = None, None, False
+        if not event.finishes:
+            self.ending, self.rollback, self.cut_short = None, None, False
         if self.planning:
             self._planned(event)
         self._go_on(event)
@@ -206,7 +229,7 @@ class RunState:
     def _go_on(self, event: ev.RunResumed | ev.CleanupResumed) -> None:
         """Take note that a run goes on, and that nobody knows how attempts without an end ended."""
         self.ended = None
-        self.pausing = False
+        self.pausing, self.paused_by = False, ""
         for name in event.lost:
             attempt = self.steps[name].attempts[-1]
             attempt.ended = ev.AttemptEnded(
@@ -283,6 +306,7 @@ class RunState:
     def _plan_moved(self, event: ev.PlanMoved) -> None:
         self.status = move_plan(self.status, event.status)
         self.began = self.began or self.status == "executing"
+        self.paused_with = event.exit_code
 
     def _attempt_started(self, event: ev.AttemptStarted) -> None:
         state = self.steps[event.step]
@@ -356,6 +380,7 @@ class RunState:
 
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates", "budget")
+        self.paused_by = event.why if self.pausing else ""
         self.cut_short = self.cut_short or event.why == "cancel"
         if not self.pausing:
             # A second cause (a signal during an abort) does not change why the run ended.

@@ -140,7 +140,7 @@ def _is_broken_off(state: RunState) -> bool:
 
 def owes(state: RunState) -> bool:
     """Whether a run that nobody works on still has something to do, if only to be given an end."""
-    killed = state.began and state.ended is None and state.status != "paused"
+    killed = state.began and state.ended is None and not _rests(state)
     return killed or owes_rollback(state) or bool(owed_cleanup(state))
 
 
@@ -159,6 +159,12 @@ def owed_undoing(state: RunState) -> list[str]:
     return [name for name in names if _is_owed(state.undoing[name])]
 
 
+def unended(state: RunState) -> list[str]:
+    """Return the undo and `finally` steps whose attempt has no end."""
+    states = [*state.undoing.items(), *state.steps.items()]
+    return [name for name, found in states if found.status == "running" and found.step.section != "steps"]
+
+
 def owed_cleanup(state: RunState) -> list[str]:
     """Return the `finally` steps that are still to run: what has no end, and what a signal left no time for."""
     if not _was_cut_short(state):
@@ -168,9 +174,41 @@ def owed_cleanup(state: RunState) -> list[str]:
     return [found.step.id for found in steps if _is_owed(found) or (cut and found.status == "blocked")]
 
 
+def is_past_steps(state: RunState) -> bool:
+    """Whether a run without an end has only its rollback and its `finally` steps left.
+
+    A run that was cancelled and then killed is not such a run, since a CI system does that and a resume continues it;
+    nor is one with a failure that a model may replan.
+    """
+    if not state.began or state.ended is not None:
+        return False
+    why = state.ending.why if state.ending else ""
+    if why in ("abort", "deadline"):
+        return True
+    if why and state.status != "paused":
+        return False
+    main = [found for found in state.steps.values() if found.step.section == "steps"]
+    return all(found.ended and not awaits_replan(state, found) for found in main)
+
+
+def awaits_replan(state: RunState, found: StepState) -> bool:
+    """Whether a step failed and the model that replans has not been asked to the end."""
+    replan = state.options.get("replan")
+    if found.status != "failed" or not found.step.replan or not (replan and replan["model"]):
+        return False
+    ended = state.planning.ended if state.planning else ()
+    done = (event.steps for event in ended if event.outcome not in ("budget", "stopped"))
+    return not any(found.step.id in names for names in done)
+
+
+def _rests(state: RunState) -> bool:
+    """Whether a run is paused that no signal cancelled."""
+    return state.status == "paused" and not state.cut_short
+
+
 def _was_cut_short(state: RunState) -> bool:
     """Whether a run came to start steps, and was then cancelled, lost its records or has no end."""
-    if not state.began or state.status == "paused":
+    if not state.began or _rests(state):
         return False
     lost = state.ending is not None and state.ending.why == "records"
     return state.ended is None or state.cut_short or lost

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planrun.errors import EXIT_WAITING
 from planrun.reports.clean import line
 from planrun.reports.units import epoch, period, seconds, tokens
 
@@ -69,15 +68,15 @@ _NAMED = 8  # of many names the first ones
 
 
 def status_of(state: RunState) -> str:
-    """The verdict of a run that ended, `waiting` for one that came to rest until somebody answers, else its status."""
-    if state.ended:
-        return state.ended.verdict
+    """The verdict of a run that ended or failed, `waiting` for one that needs an answer, else its status."""
+    if verdict := state.settled:
+        return verdict
     return "waiting" if is_waiting(state) else state.status
 
 
 def is_waiting(state: RunState) -> bool:
     """Whether a run came to rest, and goes on only once somebody has answered."""
-    if state.exit_status != EXIT_WAITING:
+    if state.ended or state.exit_status is None:
         return False
     if state.status == "awaiting_approval":
         return state.gate is not None and state.gate.answered is None
@@ -131,7 +130,7 @@ def ended_by(state: RunState, event: RunEnding) -> str:
 
 def objection(state: RunState) -> str:
     """Why a run that is completed or partial ends with exit code 1 all the same; empty for every other."""
-    if not state.ended or state.ended.exit_code != 1 or state.ended.verdict not in ("completed", "partial"):
+    if state.exit_status != 1 or state.settled not in ("completed", "partial"):
         return ""
     found = []
     failed = [name(step) for step in told(state) if step.status == "failed"]
@@ -145,7 +144,7 @@ def objection(state: RunState) -> str:
 
 def outcome(state: RunState) -> str:
     """The status with what explains it: `cancelled by SIGTERM`, `failed: the deadline of 1h passed`."""
-    status, why = status_of(state), ending(state) if state.ended else ""
+    status, why = status_of(state), ending(state) if state.settled else ""
     if why.startswith(status):
         return why
     against = objection(state)
@@ -155,7 +154,7 @@ def outcome(state: RunState) -> str:
 def unended(state: RunState) -> str:
     """What there is to say where the exit code would stand, of a run that has none; empty before its start."""
     if is_waiting(state):
-        return "exit code 5, until somebody answers"
+        return f"exit code {state.exit_status}; it waits for an answer"
     if state.status in ("paused", "awaiting_approval") and state.exit_status is not None:
         run = line(state.started.run) if state.started else "RUN"
         return _with_more(state) or f"planrun resume {run} goes on"

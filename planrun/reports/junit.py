@@ -170,7 +170,7 @@ class _Writer:
             "planrun.policy": in_force(state),
             "planrun.head": head,
             "planrun.status": state.status,
-            "planrun.verdict": state.ended.verdict if state.ended else "",
+            "planrun.verdict": state.settled or "",
             "planrun.step_seconds": f"{spent:.3f}",  # the suite's time is wall clock: steps overlap
             "planrun.rollback": _of_undoing(state),
             **_of_models(state),

@@ -108,7 +108,7 @@ def _run(state: RunState) -> dict[str, Any]:
             "versions": _versions(state),
         },
         "status": state.status,
-        "verdict": ended.verdict if ended else None,
+        "verdict": state.settled,
         "exit_code": state.exit_status,
         "started_at": started.at if started else None,
         "ended_at": ended.at if ended else None,

@@ -36,10 +36,10 @@ steps:
 
 @pytest.fixture
 def waiting(say: Say, tmp_path: Path) -> str:
-    """Return a run that waits for three answers; a fourth step was denied."""
+    """Return a run that waits for three answers; a fourth step was denied, so its exit code is 3."""
     (tmp_path / "plan.yml").write_text(PLAN)
     said = say("execute", "plan.yml")
-    assert said.code == 5
+    assert said.code == 3
     return next((tmp_path / ".planrun" / "runs").iterdir()).name
 
 
@@ -54,7 +54,7 @@ def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path:
     (tmp_path / "plan.yml").write_text(PLAN)
     said = say("execute", "plan.yml")
     run = next((tmp_path / ".planrun" / "runs").iterdir()).name
-    assert said.code == 5
+    assert said.code == 3
     assert "  policy: auto-approve medium, model-written low, 1 rule (plan.yml:4)\n" in said.err
     assert "◔ really waits for an answer: Publish it?\n" in said.err
     assert "✗ wipe (failed: denied)\n  plan.yml:10: rule 1 (plan.yml:6) denies it" in said.err
@@ -62,7 +62,7 @@ def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path:
     assert f"    $ planrun decide {run} where=staging\n    $ planrun decide {run} where=prod\n" in said.err
     assert f"  planrun resume {run} goes on once it is answered\n" in said.err
     ledger = json.loads((tmp_path / "planrun-out" / "ledger.json").read_text("utf-8"))
-    assert (ledger["status"], ledger["exit_code"]) == ("paused", 5)
+    assert (ledger["status"], ledger["verdict"], ledger["exit_code"]) == ("paused", "failed", 3)
     assert {gate["step"]: gate["status"] for gate in ledger["gates"]} == {
         "publish": "open",
         "really": "open",
@@ -81,7 +81,7 @@ def test_status_tells_what_a_run_waits_for(say: Say, waiting: str) -> None:
     assert f"\nplanrun resume {waiting} goes on once it is answered\n" in said.out
     assert "next:" in said.out
     found = document(say("status", "--json"))
-    assert (found["status"], found["exit_code"]) == ("waiting", 5)
+    assert (found["status"], found["exit_code"]) == ("waiting", 3)
     assert found["next"] == ["after"]
     gates = {gate["step"]: gate for gate in found["waiting"]}
     assert list(gates) == ["publish", "really", "where"]

@@ -6,7 +6,7 @@ import os
 
 from planrun.app.durations import weights
 from planrun.app.linting.catalogue import ADVICE
-from planrun.app.linting.danger import not_undone, unasked
+from planrun.app.linting.danger import asked_in_finally, not_undone, unasked, unknown_repetition
 from planrun.app.linting.remains import (
     background,
     constant_conditions,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 RULES: tuple[Rule, ...] = (
     unasked,
     not_undone,
+    asked_in_finally,
+    unknown_repetition,
     untried,
     repeated,
     nameless,

@@ -22,4 +22,6 @@ ADVICE: dict[str, str] = {
     "L416": "a step that comes close to its timeout",
     "L417": "a failure that is hidden",
     "L418": "output that is thrown away",
+    "L421": "an approval or a question in finally",
+    "L422": "a step with a lasting effect that does not state whether it may run twice",
 }

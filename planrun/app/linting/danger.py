@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from planrun.app.policies import static_decision
 from planrun.model import graph
 from planrun.model.plan import Ask, Decide
+from planrun.policy.deciding import Layers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +89,40 @@ def not_undone(subject: Subject) -> Iterator[Problem]:
                 f'step "{step.id}" {_DONE[effect]}, and does not say how that is undone',
                 step,
                 hint="give it a `rollback`, or say `reversible: false`",
+            )
+
+
+def asked_in_finally(subject: Subject) -> Iterator[Problem]:
+    """L421: a `finally` step that waits for an approval or an answer, so that the run does not end."""
+    layers = Layers(plan=subject.plan.policy, file=subject.plan.file)
+    for step in subject.steps():
+        if step.section != "finally":
+            continue
+        decision = static_decision(step, layers, {})
+        if isinstance(step.action, Ask | Decide):
+            why = "asks a question"
+        elif decision.answer == "ask":
+            why = f"needs an approval: {decision.reason}"
+        else:
+            continue
+        yield subject.advice(
+            "L421",
+            f'step "{step.id}" is under `finally` and {why}; the run cannot end without an answer',
+            step,
+            hint="move it to `steps`, or allow it by a rule of the policy",
+        )
+
+
+def unknown_repetition(subject: Subject) -> Iterator[Problem]:
+    """L422: a command that publishes or destroys, in a step without `idempotent`: a resume after a kill repeats it."""
+    for step in subject.steps():
+        effect = _danger(subject, step)
+        if effect in ("destroys", "publishes") and not subject.says(step, "idempotent"):
+            yield subject.advice(
+                "L422",
+                f'step "{step.id}" {_DONE[effect]}; after a kill `planrun resume` runs it again',
+                step,
+                hint="state `idempotent: false` to fail instead, or `idempotent: true`",
             )
 
 

@@ -47,11 +47,10 @@ def repeated(subject: Subject) -> Iterator[Problem]:
         if step.retries.max and not step.idempotent:
             yield subject.advice(
                 "L404",
-                f'step "{step.id}" is `idempotent: false` and has {step.retries.max} more attempts: a failed one may '
-                f"have done half of it",
+                f'step "{step.id}" is `idempotent: false`, so its `retries: {step.retries.max}` never happen',
                 step,
                 "retries",
-                "leave out one of both",
+                "remove one of both",
             )
 
 
