@@ -388,7 +388,7 @@ class Course:
         reused = len(steps) - len(again) - to_come
         yield f"reused: {reused}, run again: {len(again)}, still to run: {to_come}"
         for name, why in list(again.items())[:_TOLD]:
-            known = steps[name].step
+            known = self._after.steps[name].step
             lost = name in event.lost and name not in event.retry
             note = ""
             if lost and not known.idempotent:
