@@ -199,10 +199,19 @@ class Session:
             opening["options"] |= self.known.recorded()
 
     def jobs(self, plan: Plan) -> int:
-        """How many attempts run at once: what was asked for, never more than the plan allows."""
-        jobs = self.settings.jobs or default_jobs()
-        most = plan.limits.max_parallel
-        return min(jobs, most) if most else jobs
+        """How many attempts run at once: what the caller asks for, else what the plan says, else the processors.
+
+        Under a lock or a ceiling the caller can only ask for fewer than the plan says.
+        """
+        asked, most = self.settings.jobs, plan.limits.max_parallel
+        if asked and most and (self.settings.locked or self._has_ceiling):
+            return min(asked, most)
+        return asked or most or default_jobs()
+
+    @property
+    def _has_ceiling(self) -> bool:
+        ceilings = self.admission.recorded()["ceilings"] if self.admission else ()
+        return bool(self.settings.policy or ceilings)
 
     def steps(self, state: RunState, rundir: str, opening: Mapping[str, Any]) -> Steps:
         """The step runner of this run, which starts or goes on with the event whose fields `opening` has."""

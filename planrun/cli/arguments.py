@@ -82,7 +82,7 @@ RUNNING = (
         name="jobs",
         kind="count",
         metavar="N",
-        help="Steps that run at once; never more than the plan's max_parallel. Default: the processors.",
+        help="How many steps run at once, in place of the plan's max_parallel. Default: the processors.",
     ),
     Option(flags=("--strict",), name="strict", kind="flag", help="Exit 1 for tolerated failures, too."),
     Option(

@@ -76,7 +76,7 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
     `tolerance` is that of the ended step's failure: `continue` also stands for a recovered one.
     A fault upstream blocks; a tolerated fault and everything that it skipped is passed on as `tolerated`, a step that
     whoever approved the run left out, or a question that whoever started it did, as `approval`; whatever else does not
-    satisfy the edge is a benign `upstream`.
+    satisfy the edge, as a `failed` edge on what a tolerated fault skipped, is a benign `upstream`.
     """
     if edge == "done" or (edge == "open" and status == "running"):
         return "satisfied"
@@ -86,8 +86,10 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
         return _judge_failed(edge, tolerance)
     if status == "completed":
         return "upstream" if edge == "failed" else "satisfied"
-    if reason in ("tolerated", "approval"):
-        return "approval" if reason == "approval" else "tolerated"
+    if reason == "approval":
+        return "approval"
+    if reason == "tolerated" and edge != "failed":
+        return "tolerated"
     return "satisfied" if edge in ("ok", "open") else "upstream"
 
 

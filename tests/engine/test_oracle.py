@@ -50,7 +50,7 @@ def oracle(graph: Graph) -> tuple[list[tuple[str, str]], str]:  # noqa: C901 - t
             return ""
         if fault:
             return "blocked"
-        passed_on = status == "failed" or (status == "skipped" and reason == "tolerated")
+        passed_on = status == "failed" or (status == "skipped" and reason == "tolerated" and kind != "failed")
         return "tolerated" if passed_on else "upstream"
 
     for does, edges, _ in graph:

@@ -155,10 +155,11 @@ def _loop(state: RunState, supposed: Supposition, case: Case, clock: VirtualCloc
         holds=supposed.holds,
         chance=lambda: 0.5,
     )
-    most = case.plan.limits.max_parallel
     jobs = int(known.get("jobs", 1))
+    if case.before.plan.limits.max_parallel in (None, jobs):  # the caller did not choose it
+        jobs = case.plan.limits.max_parallel or jobs
     options = Options(
-        jobs=min(jobs, most) if most else jobs,
+        jobs=jobs,
         schedule=case.plan.schedule,
         selected=select(case.plan, known.get("selection", {})),
         strict=bool(known.get("strict")),
