@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.app.converting.findings import Finding, Findings
-from planrun.app.converting.writing import check, refuse_bug, text_of
+from planrun.app.converting.writing import valid_text
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.source.document import read_tree
@@ -63,11 +63,10 @@ def convert(order: Order) -> Converted:
             found.refuse("shape", "there is nothing in it that a step could be made of", root)
             listed = found.listed
         return Converted(source=source, findings=listed)
-    text = text_of(draft, order.file, listed)
-    wrong = check(text, "plan.yml")
-    if wrong:
-        refuse_bug(wrong, text)
-    return Converted(source=source, findings=listed, text=text, steps=len(draft.steps) + len(draft.cleanup))
+    text = valid_text(draft, found, root)
+    return Converted(
+        source=source, findings=found.listed, text=text, steps=len(draft.steps) + len(draft.cleanup) if text else 0
+    )
 
 
 def told_source(root: Node) -> str:

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.source.node import Node
+
 MAX_ID = 100
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 # The keys of a step in the order in which people read them; others follow.
@@ -32,6 +34,7 @@ class DraftStep:
         self.notes: list[str] = []
         self.prelude: list[str] = []  # what has to stand before its script
         self.is_joined = False  # whether its script was put together from several
+        self.node: Node | None = None  # where it stands in the file that is converted
 
     def wait(self, step: str, kind: str = "ok") -> None:
         """Add an edge; what is there already and says more stays."""

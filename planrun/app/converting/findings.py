@@ -92,6 +92,11 @@ class Findings:
         self._found.setdefault((code, message), finding)
 
     @property
+    def is_refused(self) -> bool:
+        """Whether something is refused and not accepted."""
+        return any(each.kind == "refused" and not each.accepted for each in self._found.values())
+
+    @property
     def listed(self) -> tuple[Finding, ...]:
         """All findings in file order."""
         return tuple(sorted(self._found.values(), key=lambda found: (found.line, found.col)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun import __version__
-from planrun.errors import InternalError
 from planrun.llm.writing import entry_text, plan_text
 
 TYPE_CHECKING = False
@@ -11,11 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from planrun.app.converting.draft import DraftPlan
-    from planrun.app.converting.findings import Finding
+    from planrun.app.converting.draft import DraftPlan, DraftStep
+    from planrun.app.converting.findings import Finding, Findings
+    from planrun.source.node import Node
     from planrun.source.problems import Problem
 
 MAX_TOLD = 200  # findings in the head of a plan; the verb prints all
+_LIMITS = frozenset(("E003", "E012", "E021", "E241", "E280"))
 
 
 def text_of(draft: DraftPlan, source: str, findings: Sequence[Finding]) -> str:
@@ -46,17 +47,55 @@ def _heading(source: str, findings: Sequence[Finding]) -> Iterator[str]:
         yield f"  and {len(findings) - MAX_TOLD} more"
 
 
-def check(text: str, file: str) -> list[Problem]:
-    """Return the errors of a plan that was written, as the door of any plan finds them."""
+def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
+    """Return the plan as text that `validate` accepts; "" where something is refused and not accepted.
+
+    A step that the loader rejects is a finding, and without an action when that is accepted.
+    """
+    steps = [*draft.steps, *draft.cleanup]
+    given_up: set[str] = set()
+    while True:
+        text = text_of(draft, found.file, found.listed)
+        wrong = [problem for problem in _problems(text) if problem.severity == "error"]
+        if not wrong:
+            return text
+        rows = text.split("\n")
+        for problem in wrong:
+            step = _step_at(rows, problem.line, steps)
+            if step is None or step.id in given_up:
+                found.refuse("too-large" if problem.code in _LIMITS else "shape", f"as a plan: {problem.text}", root)
+                return ""
+        for step, message in _of_steps(rows, wrong, steps):
+            given_up.add(step.id)
+            note = found.refuse("not-valid", f"the step {step.id} as a plan's: {message}", step.node or root, step.id)
+            if step.condition:
+                step.notes.append(f"todo: its condition was: {step.condition}")
+                step.condition = ""
+            step.make_abstract(note)
+        if found.is_refused:
+            return ""
+
+
+def _of_steps(
+    rows: Sequence[str], problems: Sequence[Problem], steps: Sequence[DraftStep]
+) -> Iterator[tuple[DraftStep, str]]:
+    """Yield each step that has a problem, with the text of its first one."""
+    seen: set[str] = set()
+    for problem in problems:
+        step = _step_at(rows, problem.line, steps)
+        if step is not None and step.id not in seen:
+            seen.add(step.id)
+            yield step, problem.text
+
+
+def _step_at(rows: Sequence[str], line: int, steps: Sequence[DraftStep]) -> DraftStep | None:
+    """Return the step in whose text a line stands; None above all steps."""
+    start = rows.index("steps:") if "steps:" in rows else len(rows)
+    count = sum(1 for row in rows[start:line] if row.startswith("  - id: "))
+    return steps[count - 1] if 0 < count <= len(steps) else None
+
+
+def _problems(text: str) -> Sequence[Problem]:
     from planrun.source.load import check_bytes
 
-    return [problem for problem in check_bytes(text.encode(), file).problems if problem.severity == "error"]
-
-
-def refuse_bug(problems: Sequence[Problem], text: str) -> None:
-    """Raise InternalError for a plan that is none: that is a mistake of the converter, and never the reader's."""
-    first = problems[0]
-    row = text.split("\n")[first.line - 1].strip()
-    raise InternalError(
-        f"the plan that was made is not valid and is not written: {first.text} [{first.code}], line {first.line}: {row}"
-    )
+    return check_bytes(text.encode(), "plan.yml").problems

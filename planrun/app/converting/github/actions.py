@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from planrun.app.converting.draft import DraftStep
-from planrun.app.converting.reading import text_of
+from planrun.app.converting.reading import is_nothing, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Actions:
         self.job = job
         self.found = workflow.found
         self.inputs: Mapping[str, Node] = {}
+        self.is_conditional = False
         self.comments: list[str] = []  # for the next step that is made
 
     def step(self, node: Node, name: str) -> DraftStep | None:
@@ -68,6 +69,7 @@ class Actions:
         uses = node.value["uses"]
         action = text_of(uses).strip().partition("@")[0]
         self.inputs = self.workflow.reader.mapping(node.get("with"), "`with`")
+        self.is_conditional = not is_nothing(node.get("if")) or not is_nothing(node.get("continue-on-error"))
         if action in SETUPS:
             return self._setup(action, uses, name)
         handler = _HANDLERS.get(action)
@@ -125,22 +127,26 @@ class Actions:
         self.comments.append(self.found.todo("cache", message, uses))
 
     def upload(self, uses: Node) -> None:
-        """Say of the step before that it makes the files."""
+        """Say of the step before that it makes the files, where their absence fails the workflow, too.
+
+        `if-no-files-found` is `warn` where nothing is said: then the files may be missing.
+        """
         paths = [line.strip() for line in text_of(self.inputs.get("path")).split("\n") if line.strip()]
         own = [step for step in self.job.made if "run" in step.keys and step.id in self.job.plain]
         maker = own[-1] if own else None
         fit = [path.rstrip("/") for path in paths if _LOCAL_PATH.fullmatch(path)]
+        message = "artifacts are not uploaded: the files stay in the workspace"
         if (
-            maker is None
-            or self.job.matrix is not None
-            or len(fit) != len(paths)
-            or not fit
-            or not self.workflow.plan.claim(maker.id, fit)
+            maker is not None
+            and not self.is_conditional
+            and text_of(self.inputs.get("if-no-files-found")) == "error"
+            and self.job.matrix is None
+            and fit
+            and len(fit) == len(paths)
+            and self.workflow.plan.claim(maker.id, fit)
         ):
-            message = "artifacts are not uploaded: the files stay in the workspace"
-        else:
             maker.keys["produces"] = list(dict.fromkeys([*maker.keys.get("produces", []), *fit]))
-            message = f"artifacts are not uploaded: the files stay in the workspace; `{maker.id}` says it makes them"
+            message = f"{message}; `{maker.id}` fails without them"
         self.found.differs("artifacts", message, uses)
 
     def download(self, uses: Node) -> None:

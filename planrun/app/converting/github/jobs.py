@@ -10,7 +10,8 @@ from planrun.app.converting.github.chain import link
 from planrun.app.converting.github.conditions import Condition, condition
 from planrun.app.converting.github.containers import container_of, services_of, told_of
 from planrun.app.converting.github.grammar import NotAnExpressionError
-from planrun.app.converting.github.matrix import OTHER_MACHINE, matrix_of
+from planrun.app.converting.github.known import texts_of
+from planrun.app.converting.github.matrix import OTHER_MACHINE, machine_text, matrix_of
 from planrun.app.converting.github.merging import merge_scripts
 from planrun.app.converting.github.names import PlaceNames
 from planrun.app.converting.github.steps import StepMaking, note_exports
@@ -38,6 +39,7 @@ class JobConversion:
         self.job = job
         self.node = job.node
         self.notes: list[str] = []
+        self.is_elsewhere = False  # whether no instance of its matrix is for this system
 
     def run(self) -> None:
         """Put the steps of the job into the plan."""
@@ -52,9 +54,16 @@ class JobConversion:
             self._with_workflow(own)
             return
         self._defaults()
-        self._machine()
+        elsewhere = self._machine()
+        if elsewhere:
+            self._given_up(own, elsewhere, f"runs-on: {machine_text(node.get('runs-on'))}")
+            return
         self._told()
-        refusal = self._matrix(names) or note
+        refusal = self._matrix(names)
+        if self.is_elsewhere:
+            self._given_up(own, refusal, f"runs-on: {machine_text(node.get('runs-on'))}")
+            return
+        refusal = refusal or note
         made = StepMaking(self.workflow, job)
         for position, item in enumerate(self.reader.items(node.get("steps"), "`steps`"), 1):
             step = made.make(item, position)
@@ -94,17 +103,24 @@ class JobConversion:
     def _with_workflow(self, own: Condition) -> None:
         """Refuse a job that is another workflow; accepted, it is a step to be written."""
         uses = self.node.key("uses")
-        name = self.workflow.plan.name(self.job.name)
         message = (
             f"the job {self.job.name} is the workflow {text_of(self.node.get('uses'))}; convert that one, too"
         )
-        step = DraftStep(name)
-        step.make_abstract(self.found.refuse("workflow-call", message, uses, name))
-        step.keys["notes"] = f"uses: {text_of(self.node.get('uses'))}"
+        note = self.found.refuse("workflow-call", message, uses, self.job.name)
+        self._given_up(own, note, f"uses: {text_of(self.node.get('uses'))}")
+
+    def _given_up(self, own: Condition, note: str, notes: str) -> None:
+        """Put one step without an action in the place of the job."""
+        step = DraftStep(self.workflow.plan.name(self.job.name))
+        step.node = self.node
+        step.make_abstract(note)
+        step.keys["notes"] = notes
         self.job.made.append(step)
         if truth_of(self.node.get("continue-on-error")):
             step.keys["on_failure"] = "skip"
         self.job.plain.add(step.id)
+        if "matrix." in own.text:
+            own.text = ""
         link(self.workflow, self.job, own, [])
         self.workflow.plan.steps += self.job.made
 
@@ -116,25 +132,27 @@ class JobConversion:
         self.job.usual_shell = self.workflow.usual_shell
         self.job.folder = run.get("working-directory")
 
-    def _machine(self) -> None:
+    def _machine(self) -> str:
+        """Look at the machine that the job asks for; returns a comment when it is another one."""
         node = self.node.get("runs-on")
         if node is None:
-            return
-        if node.kind == MAPPING:
-            texts = [text_of(node.get("group")), *self.reader.texts(node.get("labels"), "`labels`")]
-        else:
-            texts = self.reader.texts(node, "`runs-on`")
-        text = " ".join(texts).strip()
+            return ""
+        text = machine_text(node)
         self.found.differs(
             "runs-on", "`runs-on` chooses no machine: the plan runs where planrun is started", node
         )
-        if "${{" in text:
-            if not re.search(r"\$\{\{\s*matrix\.", text):
-                self.notes.append(
-                    self.found.todo("runs-on", f"the machine of {self.job.name} was worked out: {text}", node)
-                )
-        elif OTHER_MACHINE.match(text):
-            self.notes.append(self.found.refuse("runs-on", f"the job {self.job.name} is for {text}", node))
+        if re.search(r"\$\{\{[^}]*\bmatrix\b", text):
+            return ""  # the instances for another system are left out
+        options = texts_of(text, {})
+        other = [each for each in options or () if OTHER_MACHINE.match(each)]
+        if options is None:
+            self.notes.append(
+                self.found.todo("runs-on", f"the machine of {self.job.name} was worked out: {text}", node)
+            )
+        elif other:
+            doubt = "" if len(other) == len(options) else "may be "
+            return self.found.refuse("runs-on", f"the job {self.job.name} {doubt or 'is '}for {other[0]}", node)
+        return ""
 
     def _told(self) -> None:
         """Tell what of a job a plan does not have."""
@@ -171,6 +189,7 @@ class JobConversion:
         try:
             self.job.matrix = matrix_of(self.workflow, self.job, strategy, names)
         except UntranslatableError as why:
+            self.is_elsewhere = why.code == "runs-on"
             return self.found.refuse(why.code, f"{why.message} (matrix of {self.job.name})", strategy)
         except NotAnExpressionError as error:
             return self.found.refuse(

@@ -6,15 +6,17 @@ import re
 
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
+from planrun.app.converting.github.known import texts_of
 from planrun.app.converting.github.pieces import pieces_of
-from planrun.app.converting.github.spelling import Spelled, spell
+from planrun.app.converting.github.spelling import Spelled, const, spell
 from planrun.app.converting.reading import data_of, text_of, truth_of
 from planrun.llm.writing import Quoted
-from planrun.model.combining import combine, size
+from planrun.model.combining import combine, describes, same, size, unnameable
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from planrun.app.converting.github.facts import Job, Workflow
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 MAX_INSTANCES = 256  # of one matrix, as the plan language has it
+MAX_COMPARED = 1_000_000  # combinations times entries, as the plan language has it
 RESERVED = ("include", "exclude", "max_parallel", "fail_fast")
 OTHER_MACHINE = re.compile(r"(?:.*[-_ ])?(?:windows|macos|mac|osx|win32|win64)\b.*", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -32,13 +35,15 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 class Matrix:
     """The matrix of one job: the keys for the plan, and what its names are there.
 
-    `kinds`: the type of each name; `always`: the names that every instance has.
+    `kinds`: the type of each name; `always`: the names that every instance has. `instances`: the values of each, empty
+    where they are known only when it runs.
     """
 
     def __init__(self) -> None:
         self.keys: dict[str, Any] = {}
         self.kinds: dict[str, str] = {}
         self.always: set[str] = set()
+        self.instances: list[Row] = []
 
     def read(self, names: tuple[str, ...]) -> Spelled:
         """Return what `matrix.a` or `matrix.a.b` reads."""
@@ -72,16 +77,7 @@ class _Reading:
         self.job = job
         self.strategy = strategy
         self.names = names
-        self.machines = self._machine_axes()
         self.gone: list[str] = []
-
-    def _machine_axes(self) -> set[str]:
-        """Return the names of the matrix that choose the machine."""
-        runs_on = self.job.node.get("runs-on")
-        text = " ".join(
-            text_of(item) for item in (runs_on.value if runs_on and runs_on.kind == SEQUENCE else [runs_on])
-        )
-        return {_fit(name) for name in re.findall(r"matrix\.([A-Za-z_][\w.-]*)", text)}
 
     def read(self) -> Matrix | None:
         node = self.strategy.get("matrix")
@@ -90,26 +86,19 @@ class _Reading:
         if node.kind != MAPPING:
             message = "a whole matrix that is worked out when the workflow runs; planrun takes the lists of single axes"
             raise UntranslatableError("matrix-dynamic", message)
+        axes = {
+            name: self._axis(name, value)
+            for name, value in node.value.items()
+            if name not in ("include", "exclude")
+        }
+        rows = self._rows(node.get("include"), "include")
+        without = self._rows(node.get("exclude"), "exclude")
+        known = {name: values for name, values in axes.items() if isinstance(values, list)}
         matrix = Matrix()
-        axes = {name: value for name, value in node.value.items() if name not in ("include", "exclude")}
-        rows = self._object_axis(axes)
-        if rows is None:
-            rows = []
-            for name, value in axes.items():
-                matrix.keys[self._name(name)] = self._axis(name, value)
-        rows += self._rows(node.get("include"), "include")
-        rows = [row for row in rows if not self._is_elsewhere(row)]
-        without = [row for row in self._rows(node.get("exclude"), "exclude") if not self._is_elsewhere(row)]
-        if not rows and (not matrix.keys or any(not values for values in matrix.keys.values())):
-            raise UntranslatableError(
-                "runs-on", "every instance of the matrix is for another system than Linux"
-            )
-        matrix.keys = {name: values for name, values in matrix.keys.items() if values}
-        self._typed(matrix, rows, without)
-        if rows:
-            matrix.keys["include"] = rows
-        if without:
-            matrix.keys["exclude"] = without
+        if len(known) == len(axes):
+            self._keep(matrix, known, rows, without)
+        else:
+            self._unfold(matrix, axes, rows, without)
         self._limits(matrix)
         if self.gone:
             told = ", ".join(dict.fromkeys(self.gone))
@@ -117,6 +106,58 @@ class _Reading:
                 "other-machines", f"the plan is for one machine: left out are the instances on {told}", node
             )
         return matrix
+
+    def _keep(self, matrix: Matrix, axes: dict[str, list[Any]], rows: list[Row], without: list[Row]) -> None:
+        """Fill a matrix that is known in full: all its instances but those for other systems."""
+        if size(axes) * (1 + len(rows) + len(without)) > MAX_COMPARED:
+            raise UntranslatableError("matrix", f"a matrix of more than {MAX_INSTANCES} instances")
+        made = [values for _, values in combine(axes, rows, without)]
+        if len(made) > MAX_INSTANCES:
+            raise UntranslatableError("matrix", f"a matrix of more than {MAX_INSTANCES} instances")
+        here = [_flat(values) for values in made if not self._is_elsewhere(values)]
+        if not here:
+            raise UntranslatableError(
+                "runs-on", "every instance of the matrix is for another system than Linux"
+            )
+        matrix.keys = _shortest(here, axes, rows, without)
+        matrix.always = set.intersection(*[set(values) for values in here])
+        matrix.kinds = _kinds(here)
+        matrix.instances = here
+
+    def _unfold(
+        self, matrix: Matrix, axes: dict[str, list[Any] | str], rows: list[Row], without: list[Row]
+    ) -> None:
+        """Fill a matrix of which some axes are known only when it runs."""
+        for values in axes.values():
+            if isinstance(values, list) and any(isinstance(each, (dict, list)) for each in values):
+                raise UntranslatableError("matrix", "an axis of lists or mappings beside one that is worked out")
+        self._check_machine(axes, rows)
+        matrix.keys = {self._name(name): values for name, values in axes.items()}
+        flat = [_flat(row) for row in rows]
+        if flat:
+            matrix.keys["include"] = flat
+        if without:
+            matrix.keys["exclude"] = [_flat(row) for row in without]
+        matrix.always = {name for name in matrix.keys if name not in RESERVED and all(name in row for row in flat)}
+        matrix.kinds = _kinds([
+            *({name: each} for name, values in matrix.keys.items() if name not in RESERVED for each in
+              (values if isinstance(values, list) else [Quoted("")])),
+            *flat,
+        ])
+
+    def _check_machine(self, axes: dict[str, list[Any] | str], rows: list[Row]) -> None:
+        """Refuse instances whose system is known only when they run; raises UntranslatableError."""
+        text = machine_text(self.job.node.get("runs-on"))
+        if not re.search(r"\$\{\{[^}]*\bmatrix\b", text):
+            return
+        for name in dict.fromkeys([*axes, *(name for row in rows for name in row)]):
+            if not re.search(rf"\bmatrix\.{re.escape(name)}\b", text):
+                continue
+            values = axes.get(name, [])
+            every = [*(values if isinstance(values, list) else []), *(row.get(name, "") for row in rows)]
+            if isinstance(values, str) or any(OTHER_MACHINE.match(str(each)) for each in every):
+                message = f"the axis `{name}` chooses the machine, and the matrix is worked out when the workflow runs"
+                raise UntranslatableError("runs-on", message)
 
     def _limits(self, matrix: Matrix) -> None:
         most, fast = self.strategy.get("max-parallel"), self.strategy.get("fail-fast")
@@ -141,37 +182,58 @@ class _Reading:
         return fit
 
     def _axis(self, name: str, node: Node) -> list[Any] | str:
+        self._name(name)
         if node.kind == SCALAR:
             pieces = pieces_of(text_of(node))
             if len(pieces) != 1 or isinstance(pieces[0], str):
                 raise UntranslatableError("matrix", f"the axis `{name}` is no list")
             found = spell(pieces[0], self.names)
             if found.is_known and isinstance(found.value, list):
-                return self._here(name, [self._known(value) for value in found.value])
+                return [self._known(value, name) for value in found.value]
             self.found.differs(
                 "matrix-dynamic", f"the axis `{name}` is unfolded during the run, and has to be a list", node
             )
             return f"${{{{ {found.text} }}}}"
-        values = [self._scalar(item, name) for item in self.reader.items(node, f"the axis `{name}`")]
-        return self._here(name, values)
+        items = self.reader.items(node, f"the axis `{name}`")
+        if any(item.kind == SCALAR and "${{" in text_of(item) for item in items):
+            return self._mixed(name, items)
+        return [self._value(item, name) for item in items]
 
-    def _here(self, name: str, values: list[Any]) -> list[Any]:
-        if _fit(name) not in self.machines:
-            return values
-        kept = [value for value in values if not OTHER_MACHINE.match(str(value))]
-        self.gone += [str(value) for value in values if value not in kept]
-        return kept
+    def _mixed(self, name: str, items: list[Node]) -> list[Any] | str:
+        """Return an axis of which some values are expressions: as one expression where not all are known."""
+        found: list[Spelled] = []
+        for item in items:
+            if item.kind != SCALAR:
+                raise UntranslatableError("matrix", f"the axis `{name}` joins mappings and expressions")
+            pieces = pieces_of(text_of(item))
+            if len(pieces) == 1 and not isinstance(pieces[0], str):
+                found.append(spell(pieces[0], self.names))
+            elif any(not isinstance(piece, str) for piece in pieces):
+                raise UntranslatableError("matrix", f"the axis `{name}` has a value that is put together")
+            else:
+                found.append(const(self._scalar(item, name)))
+        if all(each.is_known for each in found):
+            return [self._known(each.value, name) for each in found]
+        return f"${{{{ [{', '.join(each.text for each in found)}] }}}}"
 
-    def _known(self, value: Any) -> Any:
-        if isinstance(value, (list, dict)) or value is None:
-            raise UntranslatableError("matrix", "an axis of lists or mappings")
-        return Quoted(value) if isinstance(value, str) else value
+    def _known(self, value: Any, name: str) -> Any:
+        if isinstance(value, dict):
+            return {self._name(key): self._known(each, key) for key, each in value.items()}
+        if isinstance(value, list):
+            raise UntranslatableError("matrix", f"`{name}` is a list in one instance")
+        if isinstance(value, float):
+            return Quoted(repr(value))
+        return Quoted(value) if isinstance(value, str) else Quoted("") if value is None else value
+
+    def _value(self, node: Node, name: str) -> Any:
+        """Return a value of an axis or of an entry: a scalar, or a mapping of such."""
+        if node.kind == MAPPING:
+            return {self._name(key): self._value(each, key) for key, each in node.value.items()}
+        if node.kind == SEQUENCE:
+            raise UntranslatableError("matrix", f"`{name}` is a list in one instance")
+        return self._scalar(node, name)
 
     def _scalar(self, node: Node, name: str) -> Any:
-        if node.kind != SCALAR:
-            raise UntranslatableError(
-                "matrix", f"the axis `{name}` has lists or mappings as values beside other axes"
-            )
         value = data_of(node)
         if isinstance(value, float):
             shown = str(int(value)) if value.is_integer() else repr(value)
@@ -191,63 +253,101 @@ class _Reading:
                 )
                 if spelled is None or not spelled.is_known:
                     raise UntranslatableError("matrix", f"the axis `{name}` has a value that is worked out")
-                return self._known(spelled.value)
+                return self._known(spelled.value, name)
             return Quoted(value)
         return Quoted("") if value is None else value
-
-    def _object_axis(self, axes: dict[str, Node]) -> list[Row] | None:
-        """Return the rows of a matrix whose only axis is a list of mappings: each is an instance."""
-        if len(axes) != 1:
-            return None
-        ((name, node),) = axes.items()
-        if node.kind != SEQUENCE or not node.value or any(item.kind != MAPPING for item in node.value):
-            return None
-        return [self._row({name: item}) for item in node.value]
 
     def _rows(self, node: Node | None, what: str) -> list[Row]:
         if node is not None and node.kind == SCALAR and text_of(node):
             raise UntranslatableError("matrix-dynamic", f"`{what}` that is worked out when the workflow runs")
-        return [self._row(self.reader.mapping(item, what)) for item in self.reader.items(node, f"`{what}`")]
+        rows = []
+        for item in self.reader.items(node, f"`{what}`"):
+            members = self.reader.mapping(item, what)
+            for name in members:
+                self._name(name)
+            rows.append({name: self._value(value, name) for name, value in members.items()})
+        return rows
 
-    def _row(self, members: dict[str, Node]) -> Row:
-        row: Row = {}
-        for name, value in members.items():
-            if value.kind == MAPPING:
-                row |= {f"{_fit(name)}_{inner}": each for inner, each in self._row(value.value).items()}
-            elif value.kind == SEQUENCE:
-                raise UntranslatableError("matrix", f"`{name}` is a list in one instance")
-            else:
-                row[self._name(name)] = self._scalar(value, name)
-        return row
-
-    def _is_elsewhere(self, row: Row) -> bool:
-        for name in self.machines:
-            value = row.get(name)
-            if value is not None and OTHER_MACHINE.match(str(value)):
-                self.gone.append(str(value))
-                return True
-        return False
-
-    def _typed(self, matrix: Matrix, rows: list[Row], without: list[Row]) -> None:
-        values: dict[str, list[Any]] = {}
-        for name, axis in matrix.keys.items():
-            values[name] = list(axis) if isinstance(axis, list) else []
-        matrix.always = _certain(matrix.keys, rows, without)
-        for row in rows:
-            for name, value in row.items():
-                values.setdefault(name, []).append(value)
-        matrix.kinds = {name: _kind(each) for name, each in values.items()}
+    def _is_elsewhere(self, values: Row) -> bool:
+        """Say whether an instance is for another system; raises UntranslatableError where that cannot be known."""
+        text = machine_text(self.job.node.get("runs-on"))
+        options = texts_of(text, dict(_paths(values)))
+        other = [each for each in options or () if OTHER_MACHINE.match(each)]
+        if not other:
+            return False
+        if len(other) < len(options or ()):
+            raise UntranslatableError("runs-on", f"whether `{text}` is a machine with Linux is worked out")
+        self.gone.append(other[0])
+        return True
 
 
-def _certain(axes: dict[str, Any], rows: list[Row], without: list[Row]) -> set[str]:
-    """Return the names that every instance has."""
-    known = {name: values for name, values in axes.items() if isinstance(values, list)}
-    if len(known) < len(axes):  # some are found during the run, and `include` may add instances without them
-        return {name for name in axes if all(name in row for row in rows)}
-    if size(known) > MAX_INSTANCES:
-        raise UntranslatableError("matrix", f"a matrix of more than {MAX_INSTANCES} instances")
-    made = [set(values) for _, values in combine(known, rows, without)]
-    return set.intersection(*made) if made else set()
+def machine_text(node: Node | None) -> str:
+    """Return what `runs-on` says as one text: labels and group with blanks between."""
+    if node is None:
+        return ""
+    if node.kind == MAPPING:
+        return f"{text_of(node.get('group'))} {machine_text(node.get('labels'))}".strip()
+    return " ".join(text_of(item) for item in node.value) if node.kind == SEQUENCE else text_of(node)
+
+
+def _paths(values: Row, above: tuple[str, ...] = ("matrix",)) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _paths(value, (*above, name))
+        yield (*above, name), value
+
+
+def _flat(values: Row) -> Row:
+    """Return an instance with the members of its mappings as names of their own: `job.os` is `job_os`."""
+    found: Row = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found |= {f"{_fit(name)}_{inner}": each for inner, each in _flat(value).items()}
+        else:
+            found[_fit(name)] = value
+    return found
+
+
+def _shortest(here: list[Row], axes: dict[str, list[Any]], rows: list[Row], without: list[Row]) -> Row:
+    """Return the keys of a matrix with just these instances: the axes as they are where that gives them, else a list."""
+    keys: Row = {}
+    if not any(isinstance(each, (dict, list)) for values in axes.values() for each in values):
+        kept = {
+            _fit(name): [each for each in values if any(same(each, row.get(_fit(name))) for row in here)]
+            for name, values in axes.items()
+        }
+        kept = {name: values for name, values in kept.items() if values}
+        added = [row for row in map(_flat, rows) if any(describes(row, each) for each in here)]
+        left = [
+            row
+            for row in map(_flat, without)
+            if any(describes(row, each) for _, each in combine(kept))
+        ]
+        made = combine(kept, added, left)
+        if [each for _, each in made] == here and _are_named(name for name, _ in made):
+            keys = {**kept, **({"include": added} if added else {}), **({"exclude": left} if left else {})}
+    if not keys and _are_named(name for name, _ in combine({}, here)):
+        keys = {"include": here}
+    if not keys:  # names of instances that no id can have
+        numbers = [Quoted(str(at)) for at in range(1, len(here) + 1)]
+        keys = {
+            "instance": numbers,
+            "include": [{"instance": at, **row} for at, row in zip(numbers, here, strict=True)],
+        }
+    return keys
+
+
+def _are_named(names: Iterable[str]) -> bool:
+    listed = list(names)
+    return len(set(listed)) == len(listed) and not any(map(unnameable, listed))
+
+
+def _kinds(rows: list[Row]) -> dict[str, str]:
+    values: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    return {name: _kind(each) for name, each in values.items()}
 
 
 def _kind(values: list[Any]) -> str:

@@ -67,6 +67,7 @@ class StepMaking:
         if step is None:
             self.job.dropped.add(own_id)
             return None
+        step.node = node
         step.notes = [*self.actions.comments, *step.notes]
         self.actions.comments = []
         if own_id:
