@@ -65,7 +65,10 @@ def convert(order: Order) -> Converted:
         return Converted(source=source, findings=listed)
     text = valid_text(draft, found, root)
     return Converted(
-        source=source, findings=found.listed, text=text, steps=len(draft.steps) + len(draft.cleanup) if text else 0
+        source=source,
+        findings=found.listed,
+        text=text,
+        steps=len(draft.steps) + len(draft.cleanup) if text else 0,
     )
 
 

@@ -33,7 +33,10 @@ class DraftStep:
         self.condition = ""
         self.notes: list[str] = []
         self.prelude: list[str] = []  # what has to stand before its script
-        self.is_joined = False  # whether its script was put together from several
+        self.is_raw = False  # whether parts behind it in one script are to see its variables
+        self.sets_path = False  # whether parts behind it need the PATH that it sets
+        self.parts = [name]  # ids of the steps whose scripts it runs
+        self.hands_on = False  # whether it writes to $GITHUB_ENV or $GITHUB_PATH for the parts behind it
         self.node: Node | None = None  # where it stands in the file that is converted
 
     def wait(self, step: str, kind: str = "ok") -> None:

@@ -63,11 +63,15 @@ def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
         for problem in wrong:
             step = _step_at(rows, problem.line, steps)
             if step is None or step.id in given_up:
-                found.refuse("too-large" if problem.code in _LIMITS else "shape", f"as a plan: {problem.text}", root)
+                found.refuse(
+                    "too-large" if problem.code in _LIMITS else "shape", f"as a plan: {problem.text}", root
+                )
                 return ""
         for step, message in _of_steps(rows, wrong, steps):
             given_up.add(step.id)
-            note = found.refuse("not-valid", f"the step {step.id} as a plan's: {message}", step.node or root, step.id)
+            note = found.refuse(
+                "not-valid", f"the step {step.id} as a plan's: {message}", step.node or root, step.id
+            )
             if step.condition:
                 step.notes.append(f"todo: its condition was: {step.condition}")
                 step.condition = ""

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 
 from planrun.app.converting.draft import DraftStep
-from planrun.app.converting.reading import is_nothing, text_of
+from planrun.app.converting.findings import UntranslatableError
+from planrun.app.converting.github.names import PlaceNames, declare_outputs, job_ended
+from planrun.app.converting.github.publishing import PUBLISHERS, publisher
+from planrun.app.converting.github.setups import SETUPS, Setup
+from planrun.app.converting.github.spelling import either
+from planrun.app.converting.github.texts import template
+from planrun.app.converting.reading import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,40 +20,6 @@ if TYPE_CHECKING:
     from planrun.app.converting.github.facts import Job, Workflow
     from planrun.source.node import Node
 
-# Actions that put programs on the PATH, and the programs.
-SETUPS: Mapping[str, tuple[str, ...]] = {
-    "actions/setup-python": ("python3",),
-    "actions/setup-node": ("node", "npm"),
-    "actions/setup-go": ("go",),
-    "actions/setup-java": ("java",),
-    "actions/setup-dotnet": ("dotnet",),
-    "actions/setup-ruby": ("ruby",),
-    "ruby/setup-ruby": ("ruby", "bundle"),
-    "astral-sh/setup-uv": ("uv",),
-    "pnpm/action-setup": ("pnpm",),
-    "oven-sh/setup-bun": ("bun",),
-    "denoland/setup-deno": ("deno",),
-    "dtolnay/rust-toolchain": ("cargo", "rustc"),
-    "actions-rs/toolchain": ("cargo", "rustc"),
-    "actions-rust-lang/setup-rust-toolchain": ("cargo", "rustc"),
-    "gradle/actions/setup-gradle": ("java",),
-    "gradle/gradle-build-action": ("java",),
-    "shivammathur/setup-php": ("php", "composer"),
-    "erlef/setup-beam": ("erl",),
-    "docker/setup-buildx-action": ("docker",),
-    "docker/setup-qemu-action": ("docker",),
-    "docker/setup-docker-action": ("docker",),
-    "azure/setup-helm": ("helm",),
-    "azure/setup-kubectl": ("kubectl",),
-    "hashicorp/setup-terraform": ("terraform",),
-    "arduino/setup-task": ("task",),
-    "go-task/setup-task": ("task",),
-    "extractions/setup-just": ("just",),
-    "snok/install-poetry": ("poetry",),
-    "abatilo/actions-poetry": ("poetry",),
-    "pdm-project/setup-pdm": ("pdm",),
-}
-_VERSIONED = re.compile(r".*version.*|toolchain|distribution", re.IGNORECASE)
 _CACHES = frozenset(("actions/cache", "actions/cache/restore", "actions/cache/save", "Swatinem/rust-cache"))
 _PLACED = ("repository", "path", "ref", "submodules", "lfs", "ssh-key")
 _LOCAL_PATH = re.compile(r"(?![~/!])(?!.*(?:^|/)\.\.(?:/|$))(?!.*\$\{\{)[^\n]+")
@@ -61,7 +33,7 @@ class Actions:
         self.job = job
         self.found = workflow.found
         self.inputs: Mapping[str, Node] = {}
-        self.is_conditional = False
+        self.condition = ""  # the `if` of the step
         self.comments: list[str] = []  # for the next step that is made
 
     def step(self, node: Node, name: str) -> DraftStep | None:
@@ -69,9 +41,18 @@ class Actions:
         uses = node.value["uses"]
         action = text_of(uses).strip().partition("@")[0]
         self.inputs = self.workflow.reader.mapping(node.get("with"), "`with`")
-        self.is_conditional = not is_nothing(node.get("if")) or not is_nothing(node.get("continue-on-error"))
+        self.condition = text_of(node.get("if")) or text_of(node.get("continue-on-error"))
         if action in SETUPS:
-            return self._setup(action, uses, name)
+            try:
+                return self._setup(action, node, name)
+            except UntranslatableError as why:
+                step = DraftStep(name)
+                step.make_abstract(self.found.refuse(why.code, why.message, uses, name))
+                return step
+        if action == "re-actors/alls-green":
+            return self._green(uses, name)
+        if action in PUBLISHERS:
+            return publisher(self, action, node, name)
         handler = _HANDLERS.get(action)
         if handler is None and action in _CACHES:
             handler = Actions.cache
@@ -94,20 +75,74 @@ class Actions:
             step.keys["notes"] = "\n".join([f"uses: {text_of(uses)}", *given])[:4000]
         return step
 
-    def _setup(self, action: str, uses: Node, name: str) -> DraftStep:
-        programs = list(SETUPS[action])
-        step = DraftStep(name, validate=[{"commands_on_path": programs}])
-        wanted = [
-            f"{key}: {text_of(value)}" for key, value in self.inputs.items() if _VERSIONED.fullmatch(key)
-        ]
-        told = " and ".join(programs)
-        if wanted:
-            asked = "; ".join(wanted)
-            message = f"{action} is not run: {told} must be there, in the version that it asks for ({asked})"
+    def _setup(self, action: str, node: Node, name: str) -> DraftStep:
+        uses = node.value["uses"]
+        setup = Setup(action, {key: text_of(value) for key, value in self.inputs.items()})
+        told = " and ".join(setup.programs)
+        step = DraftStep(name)
+        message = f"{action} is not run: {told} must be there"
+        if setup.left:
+            message = (
+                f"{action} is not run: {told} must be there, in the version that it asks for ({setup.left})"
+            )
             step.notes.append(self.found.todo("setup", message, uses, name))
+        elif setup.is_python:
+            message = f"{action} is not run: a virtual environment is made of the Python that is there"
+            self.found.differs("setup", message, uses)
+        elif setup.script:
+            self.found.differs(
+                "setup", f"{action} is not run: the version of {told} that is there is checked", uses
+            )
         else:
-            self.found.differs("setup", f"{action} is not run: {told} must be there", uses)
+            self.found.differs("setup", message, uses)
+        if setup.script:
+            self._scripted(step, setup, node)
+        elif self.job.is_whole:
+            programs = " ".join(setup.programs)
+            step.keys["run"] = f'for name in {programs}; do command -v "$name"; done > /dev/null\n'
+            step.is_raw = True
+        else:
+            step.keys["validate"] = [{"commands_on_path": setup.programs}]
+        if self.job.is_contained:
+            step.keys["shell"] = "sh -e"
         return step
+
+    def _scripted(self, step: DraftStep, setup: Setup, node: Node) -> None:
+        """Give a step the script of a setup; the version is put into its environment."""
+        names = PlaceNames(self.workflow, self.job, node, ({}, self.job.env, self.workflow.env))
+        before = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
+        step.keys["env"] = {**before, "WANTED": template(setup.asked, names)}
+        step.keys["run"] = setup.script
+        step.is_raw = True
+        if not setup.is_python:
+            return
+        step.keys["env"]["VENV"] = "${{ step.dir }}/venv"
+        if self.job.is_whole:
+            step.keys["run"] += 'PATH="$VENV/bin:$PATH"\n'
+            step.sets_path = True
+        else:
+            step.keys["run"] += 'echo "github_path=$VENV/bin:" >> "$PLANRUN_OUTPUT"\n'
+            declare_outputs(step, ["github_path"])
+            self.job.handing[step.id] = ["PATH"]
+
+    def _green(self, uses: Node, name: str) -> DraftStep:
+        """Return the check that the needed jobs succeeded, or were skipped where that is allowed."""
+        allowed = {
+            word: {each.strip() for each in text_of(self.inputs.get(word)).split(",")}
+            for word in ("allowed-skips", "allowed-failures")
+        }
+        checks = []
+        for job in self.job.needs:
+            met = job_ended(job, "success")
+            if job.name in allowed["allowed-failures"]:
+                met = either(met, job_ended(job, "failure"))
+            if job.name in allowed["allowed-skips"] | allowed["allowed-failures"]:
+                met = either(met, job_ended(job, "skipped"))
+            checks.append({"that": met.text})
+        self.found.differs(
+            "alls-green", "re-actors/alls-green becomes checks of how the needed jobs ended", uses
+        )
+        return DraftStep(name, validate=checks or [{"that": True}])
 
     def checkout(self, uses: Node) -> None:
         """Note that the workspace is used as it is."""
@@ -119,43 +154,66 @@ class Actions:
                 self.comments.append(self.found.todo("checkout", message, self.inputs[name]))
 
     def cache(self, uses: Node) -> None:
-        """Leave a cache to a person: which step makes it, nothing tells."""
+        """Leave a cache out: files of this machine are still there in the next run."""
         paths = " ".join(text_of(self.inputs.get("path")).split()) or "what it keeps"
-        message = (
-            f"{text_of(uses)} kept {paths}: nothing is deleted between runs here; see `cache:` for steps"
-        )
-        self.comments.append(self.found.todo("cache", message, uses))
+        message = f"nothing is deleted between runs here, so {paths} needs no cache; `cache-hit` is false"
+        self.found.differs("cache", message, uses)
 
     def upload(self, uses: Node) -> None:
-        """Say of the step before that it makes the files, where their absence fails the workflow, too.
+        """Say of the step before that it makes the files.
 
-        `if-no-files-found` is `warn` where nothing is said: then the files may be missing.
+        Their absence fails only where `if-no-files-found` is `error`; it is `warn` where nothing is said.
         """
         paths = [line.strip() for line in text_of(self.inputs.get("path")).split("\n") if line.strip()]
-        own = [step for step in self.job.made if "run" in step.keys and step.id in self.job.plain]
+        self.job.uploads[text_of(self.inputs.get("name")) or "artifact"] = paths
+        own = [step for step in self.job.made if "run" in step.keys and not step.is_raw]
         maker = own[-1] if own else None
         fit = [path.rstrip("/") for path in paths if _LOCAL_PATH.fullmatch(path)]
         message = "artifacts are not uploaded: the files stay in the workspace"
         if (
             maker is not None
-            and not self.is_conditional
-            and text_of(self.inputs.get("if-no-files-found")) == "error"
             and self.job.matrix is None
             and fit
             and len(fit) == len(paths)
             and self.workflow.plan.claim(maker.id, fit)
         ):
-            maker.keys["produces"] = list(dict.fromkeys([*maker.keys.get("produces", []), *fit]))
-            message = f"{message}; `{maker.id}` fails without them"
+            self._keep(maker, list(dict.fromkeys(fit)))
+            message = f"{message}, and `produces` of `{maker.id}` records them"
         self.found.differs("artifacts", message, uses)
 
+    def _keep(self, maker: DraftStep, paths: list[str]) -> None:
+        made = maker.keys.setdefault("produces", [])
+        asked = self.condition
+        if "failure()" in asked:
+            made.append({"path": paths, "when": "failed"})
+        elif (
+            text_of(self.inputs.get("if-no-files-found")) == "error"
+            and not asked
+            and maker.id in self.job.plain
+        ):
+            made += paths
+        else:
+            made.append({"path": paths, "when": "present"})
+            if "always()" in asked:
+                made.append({"path": paths, "when": "failed"})
+
     def download(self, uses: Node) -> None:
-        """Note that files of other jobs are there already."""
+        """Note that files of other jobs are there already, and where, if another place is asked for."""
         self.found.differs("artifacts", "artifacts are not downloaded: all jobs share one workspace", uses)
-        if "path" in self.inputs:
-            path = text_of(self.inputs["path"])
+        path = text_of(self.inputs.get("path"))
+        if path and not self._is_there(path):
             message = f"the downloaded files are where they were made, and not in `{path}`"
             self.comments.append(self.found.todo("artifacts", message, self.inputs["path"]))
+
+    def _is_there(self, path: str) -> bool:
+        """Say whether the files were uploaded from the folder into which they would be downloaded."""
+        wanted = text_of(self.inputs.get("name"))
+        known = {name: paths for job in self.workflow.jobs.values() for name, paths in job.uploads.items()}
+        paths = known.get(wanted, []) if wanted else [each for found in known.values() for each in found]
+        folder = path.removeprefix("./").rstrip("/")
+        return bool(paths) and all(
+            each.removeprefix("./").rstrip("/") in (folder, f"{folder}/*", f"{folder}/**") for each in paths
+        )
 
 
 _HANDLERS: dict[str, Callable[[Actions, Node], None]] = {

@@ -66,6 +66,11 @@ class Job:
         self.outputs: Mapping[str, Node] = {}
         self.asking: set[str] = set()  # steps that run whatever came before
         self.handing: dict[str, list[str]] = {}  # names of variables that a step hands on, by its id
+        self.uploads: dict[str, list[str]] = {}  # paths of artifacts, by their names
+        self.read: set[str] = set()  # steps whose end is read by another step's `if`
+        self.handed: set[str] = set()  # names of variables that only the later parts of the same script see
+        self.is_whole = False  # whether its steps are to be one script: instances of a matrix, a container
+        self.is_contained = False
         self.shell = ""
         self.usual_shell = ""
         self.folder: Node | None = None

@@ -14,6 +14,7 @@ from planrun.app.converting.github.known import texts_of
 from planrun.app.converting.github.matrix import OTHER_MACHINE, machine_text, matrix_of
 from planrun.app.converting.github.merging import merge_scripts
 from planrun.app.converting.github.names import PlaceNames
+from planrun.app.converting.github.scripts import starts_server
 from planrun.app.converting.github.steps import StepMaking, note_exports
 from planrun.app.converting.reading import is_nothing, text_of, truth_of
 from planrun.source.node import MAPPING
@@ -39,6 +40,7 @@ class JobConversion:
         self.job = job
         self.node = job.node
         self.notes: list[str] = []
+        self.mixed = ""  # the comment, where only some instances run in a container
         self.is_elsewhere = False  # whether no instance of its matrix is for this system
 
     def run(self) -> None:
@@ -64,6 +66,8 @@ class JobConversion:
             self._given_up(own, refusal, f"runs-on: {machine_text(node.get('runs-on'))}")
             return
         refusal = refusal or note
+        job.is_contained = self._is_contained()
+        job.is_whole = job.matrix is not None or job.is_contained
         made = StepMaking(self.workflow, job)
         for position, item in enumerate(self.reader.items(node.get("steps"), "`steps`"), 1):
             step = made.make(item, position)
@@ -77,6 +81,7 @@ class JobConversion:
         if refusal:
             for step in job.made:
                 step.make_abstract(refusal)
+        self._merge()
         if job.matrix is not None:
             self._instances()
         self._only_one()
@@ -151,7 +156,9 @@ class JobConversion:
             )
         elif other:
             doubt = "" if len(other) == len(options) else "may be "
-            return self.found.refuse("runs-on", f"the job {self.job.name} {doubt or 'is '}for {other[0]}", node)
+            return self.found.refuse(
+                "runs-on", f"the job {self.job.name} {doubt or 'is '}for {other[0]}", node
+            )
         return ""
 
     def _told(self) -> None:
@@ -200,7 +207,6 @@ class JobConversion:
     def _instances(self) -> None:
         """Give the matrix to the steps that it concerns."""
         assert self.job.matrix is not None  # asked before
-        merge_scripts(self.job)
         working = [step for step in self.job.made if "validate" not in step.keys]
         for step in working:
             if "run" in step.keys:
@@ -232,20 +238,93 @@ class JobConversion:
                 group.remove(old)
                 group.add(step.id)
 
-    def _contain(self, names: PlaceNames) -> None:
+    def _merge(self) -> None:
+        """Join scripts that only do the same in one process, and report those for which that is not possible."""
+        made = self.job.made
+        servers = [at for at, step in enumerate(made[:-1]) if starts_server(str(step.keys.get("run", "")))]
+        handing = [at for at, step in enumerate(made) if step.hands_on]
+        server = made[servers[0]] if servers else None
+        if self.job.is_whole:
+            merge_scripts(self.job)
+        elif servers or handing:
+            merge_scripts(self.job, min([*servers, *handing]))
+        made = self.job.made
+        for at, step in enumerate(made):
+            if server is not None and server.id in step.parts:
+                self._served(server, step, is_last=not any("run" in each.keys for each in made[at + 1 :]))
+        for at, step in enumerate(made):
+            # What publishes (the only steps that name a risk) brings its own program.
+            later = next(
+                (each for each in made[at + 1 :] if "run" in each.keys and "risk" not in each.keys), None
+            )
+            if later is not None and (step.hands_on or step.sets_path):
+                message = f"{later.id} is another step, and does not see the variables and the PATH that {step.id} sets"
+                later.notes.append(
+                    self.found.refuse("github-env", message, later.node or self.node, later.id)
+                )
+
+    def _served(self, server: DraftStep, step: DraftStep, *, is_last: bool) -> None:
+        """Report a server that a script leaves in the background; `step` runs that script."""
+        node = server.node or self.node
+        message = "it seems to start a server in the background, which ends with its step"
+        if is_last:
+            self.found.differs("background", f"{message}: all later scripts are in the same step", node)
+        else:
+            step.notes.append(
+                self.found.todo(
+                    "background", f"{message}; make it a step with `service: true`", node, step.id
+                )
+            )
+
+    def _is_contained(self) -> bool:
+        """Say whether the job runs in a container; an image that is empty means none."""
         node = self.node.get("container")
         if node is None or is_nothing(node):
+            return False
+        image = text_of(node.get("image") if node.kind == MAPPING else node)
+        if self.job.matrix is None or not self.job.matrix.instances:
+            return texts_of(image, {}) != {""}
+        options = [
+            texts_of(image, {("matrix", *(name,)): value for name, value in row.items()})
+            for row in self.job.matrix.instances
+        ]
+        empty = [each == {""} for each in options]
+        if any(empty) and not all(empty):
+            message = f"some instances of {self.job.name} run in a container and others do not; make two jobs of them"
+            self.mixed = self.found.refuse("container", message, node)
+        return not all(empty)
+
+    def _contain(self, names: PlaceNames) -> None:
+        node = self.node.get("container")
+        if node is None or not self.job.is_contained:
             return
+        scripts = [step for step in self.job.made if "run" in step.keys]
+        note = self.mixed
+        container = None
         try:
             container = container_of(self.workflow, node, names)
         except UntranslatableError as why:
-            self.notes.append(self.found.refuse(why.code, why.message, node))
+            note = self.found.refuse(why.code, why.message, node)
+        if len(scripts) > 1 and not note:
+            message = (
+                f"the steps of {self.job.name} share one container there; here each of its {len(scripts)} scripts "
+                "would have a fresh one"
+            )
+            note = self.found.refuse("container", message, node)
+        if note:
+            for step in scripts:
+                step.make_abstract(note)
             return
         self.notes += told_of(self.workflow, node, "the container")
+        self.found.differs(
+            "container",
+            "the container runs as root, as there: files that it makes in the workspace are root's",
+            node,
+        )
+        for step in scripts:
+            step.keys["container"] = {**(container or {}), "user": "0:0"}
         for step in self.job.made:
-            if "run" in step.keys and container:
-                step.keys["container"] = container
-            elif "validate" in step.keys:
+            if "validate" in step.keys and step.id != self.job.anchor_gate:
                 message = "what is looked for outside of the container has to be inside"
                 step.notes.append(self.found.todo("container", message, node, step.id))
 

@@ -35,7 +35,9 @@ def texts_of(text: str, values: Values) -> set[str] | None:
     try:
         found = {""}
         for piece in pieces_of(text):
-            options = {piece} if isinstance(piece, str) else {_shown(each) for each in _results(piece, values)}
+            options = (
+                {piece} if isinstance(piece, str) else {_shown(each) for each in _results(piece, values)}
+            )
             found = {before + each for before in found for each in options}
             if len(found) > MAX_RESULTS:
                 return None
@@ -115,7 +117,9 @@ def _called(tree: Tree, values: Values) -> list[Any]:
             return [str(given[0]).format(*map(_shown, given[1:]))]
         where, what = given
         if name == "contains":
-            inside = [_shown(each).lower() for each in where] if isinstance(where, list) else _shown(where).lower()
+            inside = (
+                [_shown(each).lower() for each in where] if isinstance(where, list) else _shown(where).lower()
+            )
             return [_shown(what).lower() in inside]
         if name in ("startswith", "endswith"):
             return [bool(getattr(_shown(where).lower(), name)(_shown(what).lower()))]

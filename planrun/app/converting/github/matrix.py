@@ -130,7 +130,9 @@ class _Reading:
         """Fill a matrix of which some axes are known only when it runs."""
         for values in axes.values():
             if isinstance(values, list) and any(isinstance(each, (dict, list)) for each in values):
-                raise UntranslatableError("matrix", "an axis of lists or mappings beside one that is worked out")
+                raise UntranslatableError(
+                    "matrix", "an axis of lists or mappings beside one that is worked out"
+                )
         self._check_machine(axes, rows)
         matrix.keys = {self._name(name): values for name, values in axes.items()}
         flat = [_flat(row) for row in rows]
@@ -138,12 +140,20 @@ class _Reading:
             matrix.keys["include"] = flat
         if without:
             matrix.keys["exclude"] = [_flat(row) for row in without]
-        matrix.always = {name for name in matrix.keys if name not in RESERVED and all(name in row for row in flat)}
-        matrix.kinds = _kinds([
-            *({name: each} for name, values in matrix.keys.items() if name not in RESERVED for each in
-              (values if isinstance(values, list) else [Quoted("")])),
-            *flat,
-        ])
+        matrix.always = {
+            name for name in matrix.keys if name not in RESERVED and all(name in row for row in flat)
+        }
+        matrix.kinds = _kinds(
+            [
+                *(
+                    {name: each}
+                    for name, values in matrix.keys.items()
+                    if name not in RESERVED
+                    for each in (values if isinstance(values, list) else [Quoted("")])
+                ),
+                *flat,
+            ]
+        )
 
     def _check_machine(self, axes: dict[str, list[Any] | str], rows: list[Row]) -> None:
         """Refuse instances whose system is known only when they run; raises UntranslatableError."""
@@ -309,7 +319,7 @@ def _flat(values: Row) -> Row:
 
 
 def _shortest(here: list[Row], axes: dict[str, list[Any]], rows: list[Row], without: list[Row]) -> Row:
-    """Return the keys of a matrix with just these instances: the axes as they are where that gives them, else a list."""
+    """Return the keys of a matrix with just these instances: its axes where those give them, else a list."""
     keys: Row = {}
     if not any(isinstance(each, (dict, list)) for values in axes.values() for each in values):
         kept = {
@@ -318,11 +328,7 @@ def _shortest(here: list[Row], axes: dict[str, list[Any]], rows: list[Row], with
         }
         kept = {name: values for name, values in kept.items() if values}
         added = [row for row in map(_flat, rows) if any(describes(row, each) for each in here)]
-        left = [
-            row
-            for row in map(_flat, without)
-            if any(describes(row, each) for _, each in combine(kept))
-        ]
+        left = [row for row in map(_flat, without) if any(describes(row, each) for _, each in combine(kept))]
         made = combine(kept, added, left)
         if [each for _, each in made] == here and _are_named(name for name, _ in made):
             keys = {**kept, **({"include": added} if added else {}), **({"exclude": left} if left else {})}

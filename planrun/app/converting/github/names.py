@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.app.converting.draft import step_path
+from planrun.app.converting.draft import ACTIONS, step_path
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.pieces import pieces_of
@@ -69,6 +69,11 @@ class PlaceNames:
     def path(self, names: tuple[str, ...]) -> Spelled:
         """Return what a path reads."""
         root = names[0]
+        if names[:2] == ("github", "event") and "*" in names:
+            return self._given("_".join(name for name in names[1:] if name != "*"), ".".join(names), "array")
+        if names == ("needs", "*", "result"):
+            results = [self.needs((job.name, "result")).within(JOIN) for job in self.job.needs]
+            return Spelled(text=f"[{', '.join(results)}]", kind="list")
         if "*" in names:
             raise UntranslatableError("expression", f"`{'.'.join(names)}`: a filter over several values")
         if root in _READERS and len(names) > 1:
@@ -105,7 +110,7 @@ class PlaceNames:
         if len(names) != 3:
             return None
         if names[0] == "needs" and names[2] == "result":
-            return _job_ended(self._needed(names[1]), word)
+            return job_ended(self._needed(names[1]), word)
         if names[0] == "steps" and names[2] in ("outcome", "conclusion"):
             return self._step_ended(names, word)
         return None
@@ -116,6 +121,7 @@ class PlaceNames:
             return (
                 const(word == "success") if names[1].lower() in self.job.dropped else const(word == "skipped")
             )
+        self.job.read.add(step.id)
         is_tolerated = names[2] == "conclusion" and step.id in self.job.tolerated
         status = step_path(step.id, "status")
         words = {
@@ -155,15 +161,31 @@ class PlaceNames:
             return self._given("_".join(names), f"github.{'.'.join(names)}")
         if name == "token":
             raise UntranslatableError("secret", "`github.token` stands where planrun puts no secret in")
-        raise UntranslatableError("expression", f"`github.{'.'.join(names)}`")
+        return self._given(f"github_{'_'.join(names)}", f"github.{'.'.join(names)}")
 
-    def _given(self, name: str, there: str) -> Spelled:
+    def _given(self, name: str, there: str, kind: str = "string") -> Spelled:
         param = re.sub(r"[^A-Za-z0-9_]", "_", name)
         self.workflow.found.todo(
             "param", f"`{there}` is not known here; give it as `--param {param}=…`", self.node
         )
-        self.workflow.param(param, {"type": "string", "default": ""})
-        return Spelled(text=f"params.{param}")
+        self.workflow.param(param, {"type": kind, "default": [] if kind == "array" else ""})
+        return Spelled(text=f"params.{param}", kind="list" if kind == "array" else kind)
+
+    def whole(self, root: str) -> Spelled:
+        """Return a whole context as JSON text, with what of it is known here."""
+        if root == "needs":
+            parts = [
+                f'\'"{job.name}": {{"result": "\' ~ ({self.needs((job.name, "result")).text}) ~ \'"}}\''
+                for job in self.job.needs
+            ]
+            inside = " ~ ', ' ~ ".join(parts) or "''"
+            return Spelled(text=f"'{{' ~ {inside} ~ '}}'", level=JOIN)
+        if root in ("github", "runner", "job", "steps", "env", "vars", "inputs", "matrix", "strategy"):
+            self.note(
+                "context", f"`toJSON({root})` is empty: what GitHub says of a whole context is not known here"
+            )
+            return const("{}")
+        raise UntranslatableError("expression", f"`{root}`")
 
     def inputs(self, names: tuple[str, ...]) -> Spelled:
         """Return what an input of the workflow is: a parameter."""
@@ -180,6 +202,10 @@ class PlaceNames:
     def environment(self, names: tuple[str, ...]) -> Spelled:
         """Return what a variable is; one that is put together is put together here, too."""
         name = names[0]
+        if name in self.job.handed:
+            raise UntranslatableError(
+                "github-env", f"`env.{name}`, which an earlier script sets, stands where no shell reads it"
+            )
         if name in self.job.exported:
             return Spelled(text=self.job.exported[name])
         for level in self.env:
@@ -231,7 +257,7 @@ class PlaceNames:
         """Return an output or the result of a job that is needed."""
         job = self._needed(names[0])
         if len(names) == 2 and names[1] == "result":
-            parts = [f"'{word}' if {_job_ended(job, word).text} else " for word in _RESULTS[:2]]
+            parts = [f"'{word}' if {job_ended(job, word).text} else " for word in _RESULTS[:2]]
             return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
         if len(names) != 3 or names[1] != "outputs":
             raise UntranslatableError("expression", f"`needs.{'.'.join(names)}`")
@@ -256,11 +282,16 @@ class PlaceNames:
             return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
         if len(names) != 3 or names[1] != "outputs":
             raise UntranslatableError("expression", f"`steps.{'.'.join(names)}`")
+        step = self.job.ids.get(name)
+        if step is None and name in self.job.dropped:
+            return const("false" if names[2] == "cache-hit" else "")
         if self.job.matrix is not None:
             raise UntranslatableError(
                 "matrix-outputs", f"`steps.{'.'.join(names)}`: an output of the same instance"
             )
-        step = self.job.ids.get(name)
+        if step is not None and set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
+            declare_outputs(step, [names[2]])  # whoever writes the step has to give it
+            return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
         if step is None or "run" not in step.keys:
             raise UntranslatableError(
                 "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
@@ -316,7 +347,7 @@ _READERS: dict[str, Callable[[PlaceNames, tuple[str, ...]], Spelled]] = {
 }
 
 
-def _job_ended(job: Job, word: str) -> Spelled:
+def job_ended(job: Job, word: str) -> Spelled:
     """Return whether a job ended so."""
     failed = job.failed()
     done = " and ".join(

@@ -16,7 +16,7 @@ _NAMED = re.compile(
     r"""(?:echo|printf)\s+(?:-[a-zA-Z]+\s+|--\s+|'%s\\n'\s+)*["']?([A-Za-z_][A-Za-z0-9_-]*)(?:=|<<)"""
 )
 _HANDED = re.compile(
-    r"""^\s*(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)=[^\n]*?>>\s*["']?\$\{?GITHUB_ENV\b\}?["']?\s*(?:#.*)?$""",
+    r"""^(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)=[^\n]*?>>\s*["']?\$\{?GITHUB_ENV\b\}?["']?\s*(?:#.*)?$""",
     re.MULTILINE,
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
@@ -25,6 +25,33 @@ PRELUDES = {
     "GITHUB_ENV": 'export GITHUB_ENV="$PLANRUN_OUTPUT"',
     "GITHUB_STEP_SUMMARY": 'export GITHUB_STEP_SUMMARY="${GITHUB_STEP_SUMMARY:-/dev/null}"',
 }
+HAND_ON = """\
+hand_on() {  # as GitHub does: the parts below see what was written to $GITHUB_ENV and $GITHUB_PATH
+  [ ! -f "$GITHUB_ENV" ] || while IFS= read -r line; do
+    name=${line%%[=<]*}
+    case ${line#"$name"} in
+      =*) value=${line#*=} ;;
+      '<<'*) end=${line#*<<} value= mark=
+        while IFS= read -r line && [ "$line" != "$end" ]; do value=$value$mark$line mark='
+'; done ;;
+      *) continue ;;
+    esac
+    export "$name=$value"
+  done < "$GITHUB_ENV"
+  [ ! -f "$GITHUB_PATH" ] || while IFS= read -r line; do export "PATH=$line:$PATH"; done < "$GITHUB_PATH"
+  rm -f "$GITHUB_ENV" "$GITHUB_PATH"
+}"""
+PATH_OUTPUT = """\
+[ ! -f "$GITHUB_PATH" ] || while IFS= read -r line; do folders=$line:$folders; done < "$GITHUB_PATH"
+echo "github_path=$folders" >> "$PLANRUN_OUTPUT"
+"""
+# What `set` says beyond `-e` where a shell is started with more; parts of one script may differ in it.
+SHELL_OPTIONS = {"bash --noprofile --norc -eo pipefail": "set -o pipefail"}
+_BACKGROUND = re.compile(
+    r"""(?:^|[^&<>|\\'"])&[ \t]*(?=$|\n|\)|\#)|\s&\s|--daemoni[sz]e\b(?!\s+no)|--daemon\b"""
+    r"""|\bnohup\b|\bsetsid\b|\bpg_ctl\b.*\bstart\b""",
+    re.MULTILINE,
+)
 PYTHON_PRELUDE = 'import os; os.environ["GITHUB_OUTPUT"] = os.environ["PLANRUN_OUTPUT"]'
 
 
@@ -39,25 +66,29 @@ def written_outputs(script: str) -> list[str]:
     return list(found)
 
 
-def exported_names(script: str) -> list[str]:
-    """Return the names of variables that a script hands on to later steps by GITHUB_ENV.
-
-    Raises UntranslatableError where the text does not tell them all.
-    """
-    mentions = len(re.findall(r"\bGITHUB_ENV\b", script))
-    if not mentions:
-        return []
+def exported_names(script: str) -> list[str] | None:
+    """Return the names of variables that a script always hands on by GITHUB_ENV; None where the text shows not all."""
     found = _HANDED.findall(script)
-    if len(found) != mentions:
-        raise UntranslatableError(
-            "github-env", "what this script writes to $GITHUB_ENV cannot be told from its text"
-        )
+    if len(found) != len(re.findall(r"\bGITHUB_ENV\b", script)) or re.search(r"\b(?:exit|return)\b", script):
+        return None
     return list(dict.fromkeys(found))
+
+
+def possible_names(script: str) -> list[str]:
+    """Return the names of variables that a script seems to hand on."""
+    return list(dict.fromkeys(_NAMED.findall(script)))
+
+
+def starts_server(script: str) -> bool:
+    """Say whether a script seems to leave a process in the background when it ends."""
+    lines = [line for line in script.split("\n") if not line.lstrip().startswith("#")]
+    text = "\n".join(lines)
+    return bool(_BACKGROUND.search(text)) and not re.search(r"^\s*wait\b", text, re.MULTILINE)
 
 
 def check_commands(script: str) -> None:
     """Raise UntranslatableError for what later steps would see of a script on GitHub, and do not see here."""
-    if re.search(r"\bGITHUB_PATH\b|::add-path::", script):
+    if "::add-path::" in script:
         raise UntranslatableError("github-path", "later steps do not see what this script adds to the PATH")
     if "::set-output" in script:
         raise UntranslatableError("set-output", "`::set-output` is not read here; write to $GITHUB_OUTPUT")
@@ -75,7 +106,9 @@ def with_preludes(script: str, shell: str, wanted: Sequence[str]) -> str:
     if not wanted:
         return script
     if is_shell(shell):
-        lines = [PRELUDES.get(name, name) for name in wanted]
+        lines = [PRELUDES.get(name, name) for name in wanted if name != "GITHUB_PATH"]
+        if "GITHUB_PATH" in wanted:
+            script = f"(\n{script.rstrip(chr(10))}\n)\nfolders=\n{PATH_OUTPUT}"
         return "\n".join([*lines, script])
     if shell.startswith("python") and set(wanted) == {"GITHUB_OUTPUT"}:
         return f"{PYTHON_PRELUDE}\n{script}"

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         def call(self, name: str) -> Spelled:
             """Return what a status function says; raises UntranslatableError."""
 
+        def whole(self, root: str) -> Spelled:
+            """Return a whole context as JSON text; raises UntranslatableError."""
+
         def note(self, code: str, message: str) -> None:
             """Tell that something means something else."""
 
@@ -104,6 +107,8 @@ def as_truth(value: Spelled) -> Spelled:
     if value.kind in ("string", "number"):
         nothing = "''" if value.kind == "string" else "0"
         return Spelled(text=f"{value.within(COMPARE + 1)} != {nothing}", kind="boolean", level=COMPARE)
+    if value.kind == "any":  # of JSON: anything but true and false fails where it is read
+        return Spelled(text=value.text, kind="boolean", level=value.level)
     raise UntranslatableError(
         "expression", f"`{value.text}` has no certain type, and is taken for true or false"
     )
@@ -168,7 +173,12 @@ def _compare(tree: Tree, names: Names) -> Spelled:
     if left.is_known and not right.is_known:
         left, right, sign = right, left, _FLIPPED[sign]
     right = _fitted(right, left)
-    if left.kind != right.kind or left.kind in ("any", "list"):
+    if "any" in (left.kind, right.kind) and (left.is_known or right.is_known) and sign in ("==", "!="):
+        names.note(
+            "json-type",
+            "a value of JSON has to have the type of what it is compared with, else the step fails",
+        )
+    elif left.kind != right.kind or left.kind in ("any", "list"):
         message = f"`{left.text}` ({left.kind}) is compared with `{right.text}` ({right.kind})"
         raise UntranslatableError(
             "coercion", f"{message}; GitHub converts both to numbers, planrun does not compare them"
@@ -308,6 +318,8 @@ def _from_json(arguments: tuple[Tree, ...], names: Names) -> Spelled:
 
 
 def _to_json(arguments: tuple[Tree, ...], names: Names) -> Spelled:
+    if len(arguments) == 1 and arguments[0][0] == "path" and len(arguments[0][1]) == 1:
+        return names.whole(arguments[0][1][0])
     (value,) = (spell(each, names) for each in arguments)
     return Spelled(text=f"tojson({value.text})")
 

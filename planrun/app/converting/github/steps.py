@@ -13,6 +13,7 @@ from planrun.app.converting.github.scripts import (
     check_commands,
     exported_names,
     is_shell,
+    possible_names,
     written_outputs,
 )
 from planrun.app.converting.github.texts import script, template
@@ -118,12 +119,12 @@ class StepMaking:
         else:
             text_here = template(text, names)
         step.prelude = list(variables.lines)
-        self._hand_on(step, text)
+        self._hand_on(step, node, text, shell)
         step.keys["run"] = text_here.rstrip("\n") + ("\n" if "\n" in text_here.rstrip("\n") else "")
         env = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
         env |= variables.env
         if env:
-            step.keys["env"] = env
+            step.keys["env"] = {**env, **step.keys.get("env", {})}
         if variables.secrets:
             step.keys["secrets"] = list(dict.fromkeys(variables.secrets))
             for name in step.keys["secrets"]:
@@ -142,34 +143,52 @@ class StepMaking:
     def _shell(self, node: Node) -> str:
         """Return the words before the script; raises UntranslatableError."""
         wish = text_of(node.get("shell")) or self.job.shell or self.workflow.shell
+        if not wish and self.job.is_contained:
+            wish = "sh"  # as in containers there
         if wish in SHELLS:
             return SHELLS[wish]
         if wish.endswith(" {0}") and "{0}" not in wish[:-4] and "${{" not in wish:
             return wish[:-4].strip()
         raise UntranslatableError("shell", f"the shell `{wish}`")
 
-    def _hand_on(self, step: DraftStep, text: str) -> None:
+    def _hand_on(self, step: DraftStep, node: Node, text: str, shell: str) -> None:
         """Declare what the script writes for later steps."""
         names = written_outputs(text)
-        exported = exported_names(text)
-        if (exported or names) and self.job.matrix is not None:
-            if exported:
-                raise UntranslatableError("github-env", "$GITHUB_ENV in a job with a matrix")
+        if names and self.job.matrix is not None:
             self.found.differs(
                 "matrix-outputs", "outputs of a job with a matrix are read by no other job", self.job.node
             )
         if names:
             declare_outputs(step, names)
-        if exported:
-            declare_outputs(step, exported)
-            self.job.handing[step.id] = exported
         if "GITHUB_STEP_SUMMARY" in text:
             step.prelude.append("GITHUB_STEP_SUMMARY")
             self.found.differs(
                 "summary", "outside of GitHub what is written to $GITHUB_STEP_SUMMARY is lost", self.job.node
             )
-        if exported:
+        sets_variables, sets_path = "GITHUB_ENV" in text, "GITHUB_PATH" in text
+        if not sets_variables and not sets_path:
+            return
+        if not is_shell(shell):
+            code = "github-env" if sets_variables else "github-path"
+            raise UntranslatableError(code, f"`{shell}` is no shell, and writes variables for later steps")
+        exported = exported_names(text)
+        always = is_nothing(node.get("if")) and is_nothing(node.get("continue-on-error"))
+        if not self.job.is_whole and not sets_variables:
+            self._add_path(step)
+        elif not self.job.is_whole and not sets_path and always and exported is not None:
+            declare_outputs(step, exported)
+            self.job.handing[step.id] = exported
             step.prelude.append("GITHUB_ENV")
+        else:
+            step.hands_on = True
+            self.job.handed |= set(possible_names(text) if sets_variables else ())
+
+    def _add_path(self, step: DraftStep) -> None:
+        """Make an output of the folders that a script adds to the PATH, for the later steps."""
+        declare_outputs(step, ["github_path"])
+        self.job.handing[step.id] = ["PATH"]
+        step.prelude.append("GITHUB_PATH")
+        step.keys["env"] = {"GITHUB_PATH": "${{ step.dir }}/github_path"}
 
     def _common(self, step: DraftStep, node: Node, names: PlaceNames) -> None:
         """Give a step its title, its time, and what its failure means."""
@@ -186,10 +205,16 @@ class StepMaking:
         if truth_of(lenient):
             step.keys["on_failure"] = "continue"
             self.job.tolerated.add(step.id)
+        elif step.keys.get("on_failure") == "continue":
+            self.job.tolerated.add(step.id)
         elif truth_of(self.job.node.get("continue-on-error")):
             step.keys["on_failure"] = "skip"
             self.job.tolerated.add(step.id)
+        own = step.condition
         apply_condition(step, node.get("if"), names, self.job)
+        if own:
+            step.demand(own)
+            self.job.plain.discard(step.id)
 
     def _time(self, step: DraftStep, node: Node | None) -> None:
         if node is None or "validate" in step.keys:
@@ -207,4 +232,8 @@ class StepMaking:
 def note_exports(job: Job, step: DraftStep) -> None:
     """Let later steps of a job read what a step hands on."""
     for name in job.handing.pop(step.id, ()):
-        job.exported[name] = f"default({step_path(step.id, 'outputs')}.{name}, '')"
+        if name == "PATH":
+            before = job.exported.get("PATH", "env.PATH")
+            job.exported["PATH"] = f"default({step_path(step.id, 'outputs')}.github_path, '') ~ {before}"
+        else:
+            job.exported[name] = f"default({step_path(step.id, 'outputs')}.{name}, '')"

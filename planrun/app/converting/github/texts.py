@@ -43,22 +43,23 @@ def script(text: str, names: PlaceNames) -> tuple[str, list[str]]:
     A secret becomes a variable of the shell, unless it stands where the shell would not read one.
     """
     pieces = cut(text)
-    quotes = open_quotes(pieces) if any(secret_of(piece) for piece in pieces) else []
+    variables = [secret_of(piece) or _variable_of(piece, names) for piece in pieces]
+    quotes = open_quotes(pieces) if any(variables) else []
     secrets: list[str] = []
     found, hole = "", -1
-    for piece in pieces:
+    for piece, variable in zip(pieces, variables, strict=True):
         if isinstance(piece, str):
             found += piece
             continue
         hole += 1
-        secret = secret_of(piece)
-        if secret:
+        if variable:
+            code, root = ("secret", "secrets") if secret_of(piece) else ("github-env", "env")
             if quotes[hole] not in ("command", "double", "brace", "member"):
                 raise UntranslatableError(
-                    "secret", f"`secrets.{secret}` stands where the shell reads no variable"
+                    code, f"`{root}.{variable}` stands where the shell reads no variable"
                 )
-            secrets.append(secret)
-            found = _joined(found, f"${{{secret}}}")
+            secrets += [variable] if code == "secret" else []
+            found = _joined(found, f"${{{variable}}}")
             continue
         spelled = spell(piece, names)
         if not spelled.is_known:
@@ -79,6 +80,13 @@ def secret_of(piece: Piece) -> str:
     if names[0] == "secrets" and len(names) == 2:
         return str(names[1])
     return _TOKEN if names == ("github", "token") else ""
+
+
+def _variable_of(piece: Piece, names: PlaceNames) -> str:
+    """Return the name of a variable that an earlier part of the same script sets; "" for anything else."""
+    if isinstance(piece, str) or piece[0] != "path" or piece[1][0] != "env" or len(piece[1]) != 2:
+        return ""
+    return str(piece[1][1]) if piece[1][1] in names.job.handed else ""
 
 
 def _joined(before: str, shown: str) -> str:
