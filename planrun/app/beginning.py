@@ -26,7 +26,9 @@ params:                                # planrun execute {file} --param greeting
   greeting: {{type: string, default: Hello}}
 
 defaults: {{timeout: 5m}}
-policy: {{auto_approve: medium}}         # what is riskier waits for somebody's approval; see planrun explain
+# What is riskier waits for an approval (see planrun explain). For a plan that deploys, add `preset: careful`: it asks
+# before work that destroys, publishes or decides a strategy.
+policy: {{auto_approve: medium}}
 
 steps:
   - id: tools

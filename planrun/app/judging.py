@@ -78,6 +78,10 @@ def as_started(
         ),
         **facts_of_commands(found),
     }
+    lost = "" if "destroys" in found.effects else _lost(found, place.workspace)
+    if lost:
+        fields["effects"] = tuple(sorted({*found.effects, "destroys"}))
+        fields["reason"] += f"; it replaces what {lost} holds"
     # What a rule allows by its words it allows here: elsewhere they may name other programs and files.
     if _folder_of(job, place).startswith(("..", "/")):
         fields["is_bare"] = False
@@ -146,6 +150,23 @@ def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ..
     return found
 
 
+def _lost(found: Risk, workspace: str) -> str:
+    """Return the first file that is there and whose content is replaced; "" when there is none."""
+    return next((path for path in found.overwrites if _holds_data(workspace, path)), "")
+
+
+def _holds_data(workspace: str, path: str) -> bool:
+    place = os.path.join(workspace, path)
+    try:
+        return (
+            bool(os.listdir(place))
+            if path[-1:] == "/"
+            else os.path.isfile(place) and os.path.getsize(place) > 0
+        )
+    except OSError:
+        return False
+
+
 def _inside(job: Job) -> Job:
     """Return a job as what runs, without the container around it."""
     if not job.inside:
@@ -162,6 +183,7 @@ def _at_least(found: Risk, level: str, reason: str) -> Risk:
         effects=found.effects,
         commands=found.commands,
         understood=found.understood,
+        overwrites=found.overwrites,
         bare=False,
     )
 
@@ -175,6 +197,7 @@ def _joined(one: Risk, other: Risk) -> Risk:
         effects=tuple(sorted({*one.effects, *other.effects})),
         commands=(*one.commands, *other.commands),
         understood=one.understood and other.understood,
+        overwrites=(*one.overwrites, *other.overwrites),
         bare=one.bare and other.bare,
     )
 
@@ -196,7 +219,8 @@ def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Ri
     if isinstance(step.action, Exec):
         return of_argv(job.argv, env, setting)
     if _is_in_file(job):
-        return Risk(level=HIGH, reason="the script is too long to look into", understood=False)
+        reason = "the script is too long to look into"
+        return Risk(level=HIGH, reason=reason, effects=("unknown",), understood=False)
     return of_script(job.argv[-1], job.argv[:-1], env, setting)
 
 

@@ -36,6 +36,7 @@ class Look(Record):
     number: int
     line: int
     fits: bool
+    label: str = ""  # of a rule of a preset
 
 
 class Prospect(Record):
@@ -225,7 +226,9 @@ def _looks(facts: Facts, layers: Layers) -> Iterable[Look]:
                 if rule.verb != verb:
                     continue
                 fits = matches(rule, facts)
-                yield Look(policy=name, verb=verb, number=rule.number, line=rule.line, fits=fits)
+                yield Look(
+                    policy=name, verb=verb, number=rule.number, label=rule.label, line=rule.line, fits=fits
+                )
                 if fits:
                     break
             else:
@@ -268,7 +271,13 @@ def as_data(prospect: Prospect, layers: Layers) -> dict[str, Any]:
         for command in (risk.commands if risk else ())
     ]
     looks = [
-        {"policy": look.policy, "verb": look.verb, "rule": look.number, "line": look.line, "fits": look.fits}
+        {
+            "policy": look.policy,
+            "verb": look.verb,
+            "rule": look.label or look.number,
+            "line": look.line,
+            "fits": look.fits,
+        }
         for look in prospect.looks
     ]
     return {

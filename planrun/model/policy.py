@@ -22,6 +22,7 @@ class Match(Record):
     tool: tuple[str, ...] = ()  # kinds of actions: run, exec, validate, ask …
     command: tuple[str, ...] = ()  # commands, words joined by one blank
     words: tuple[str, ...] = ()  # whole words in id, title, description or action
+    topic: tuple[str, ...] = ()  # what its names and its action speak of: `planrun.model.topics`
     secret: tuple[str, ...] = ()  # names of secrets that the step lists
     effect: tuple[str, ...] = ()  # of the step's risk: destroys, network …
     risk: tuple[
@@ -33,12 +34,21 @@ class Match(Record):
 
 
 class Rule(Record):
-    """What holds for the steps that `match` fits; `number` is its place among the rules, from 1."""
+    """What holds for the steps that `match` fits; `number` is its place among the rules, from 1.
+
+    A rule of a preset has a `label` (`careful.destroys`) and the number 0.
+    """
 
     verb: Literal["deny", "require", "allow"]
     match: Match
     number: int
     line: int = 0
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """What decisions call it, behind the name of its policy."""
+        return self.label or f"rules.{self.number}"
 
 
 class Policy(Record):
@@ -51,6 +61,7 @@ class Policy(Record):
     auto_approve: Level = "high"
     llm_auto_approve: Level = "low"
     rules: tuple[Rule, ...] = ()
+    preset: str = ""  # whose rules are among them
     ask_for: Literal["steps", "plan"] = "steps"
     decisions: dict[str, Any] = {}  # noqa: RUF012 - never written; answers to `ask` and `decide` by step
     on_failure: dict[str, str] = {}  # noqa: RUF012 - what a failure means by risk, where a step does not say

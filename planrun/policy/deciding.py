@@ -102,9 +102,7 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
     for verb, answer in _VERBS:
         for rule in policy.rules:
             if rule.verb == verb and matches(rule, facts):
-                return Decision(
-                    answer=answer, rule=f"{name}:rules.{rule.number}", reason=_told(rule, facts, place)
-                )
+                return Decision(answer=answer, rule=f"{name}:{rule.name}", reason=_told(rule, facts, place))
     written = facts.step.origin == "file"
     level = policy.auto_approve if written else policy.llm_auto_approve
     key = "auto_approve" if written else "llm_auto_approve"
@@ -132,7 +130,8 @@ def _told(rule: Rule, facts: Facts, place: str) -> str:
     what = {"deny": "denies it", "require": "requires an approval", "allow": "allows it"}[rule.verb]
     line = f"{place}{rule.line}" if rule.line else place.rstrip(":")
     risk = f"; its risk is {facts.risk}" + (f" ({facts.reason})" if facts.reason else "")
-    return f"rule {rule.number} ({line}) {what}{risk if rule.verb != 'allow' else ''}"
+    called = f"rule {rule.number}" if rule.number else f"preset rule {rule.label}"
+    return f"{called} ({line}) {what}{risk if rule.verb != 'allow' else ''}"
 
 
 def matches(rule: Rule, facts: Facts) -> bool:
@@ -151,6 +150,7 @@ def matches(rule: Rule, facts: Facts) -> bool:
         and (not match.effect or _effects_fit(rule, facts.effects))
         and (not match.risk or _risk_fits(rule, facts.risk))
         and (not match.words or _words_fit(match, facts))
+        and (not match.topic or _topic_fits(match, facts))
         and (not match.command or _command_fits(rule, facts))
     )
 
@@ -190,6 +190,14 @@ def _words_fit(match: Match, facts: Facts) -> bool:
     step = facts.step
     texts = (step.id, step.title, step.description, facts.text)
     return any(has_words(words, text) for words in match.words for text in texts)
+
+
+def _topic_fits(match: Match, facts: Facts) -> bool:
+    from planrun.model.topics import TOPICS, fits_topic  # few policies have topics
+
+    step = facts.step
+    topics = [topic for topic in TOPICS if any_fits(match.topic, (topic,))]
+    return fits_topic(topics, (step.id, step.title, step.description), facts.text)
 
 
 def _command_fits(rule: Rule, facts: Facts) -> bool:
@@ -233,8 +241,9 @@ def in_force(layers: Layers) -> str:
 
 def _more(policy: Policy) -> str:
     """What a policy says besides its levels."""
-    count = len(policy.rules)
+    count = sum(not rule.label for rule in policy.rules)
     rules = f", {count} rule{'' if count == 1 else 's'}" if count else ""
+    rules += f", preset {policy.preset}" if policy.preset and policy.preset != "none" else ""
     return rules + (", one approval for the plan" if policy.ask_for == "plan" else "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.risk.classify import Risk, classify, classify_argv, ground_of
+from planrun.risk.classify import Risk, classify, classify_argv, ground_of, with_effects
 from planrun.risk.environment import harm
 from planrun.risk.levels import HIGH
 
@@ -22,7 +22,7 @@ _MODES = frozenset(("pipefail", "errexit", "nounset", "xtrace", "noglob", "verbo
 def of_script(script: str, shell: Sequence[str], env: Mapping[str, str | None], setting: Setting) -> Risk:
     """Return the class of a script for a shell; see `of_argv`. `shell` is the argv before the script, `-c` included."""
     if shell and not reads_bash(shell):
-        return _high(f"inline code of {shell[0]}, which is not looked into")
+        return with_effects(_high(f"inline code of {shell[0]}, which is not looked into"), script)
     return of_environment(env, setting) or classify(script, setting)
 
 

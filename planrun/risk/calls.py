@@ -41,7 +41,15 @@ def of_call(name: str, args: Args, env: Mapping[str, str | None], setting: Setti
         return _of_git(name, args, setting)
     ground = ground_of(setting)
     found = together(list(_FILES[name](args, ground)))
-    return Risk(level=found.level, reason=f"`{name}`: {found.reason}", effects=found.effects)
+    replaced = _known(args.get(_REPLACES[name])) if name in _REPLACES else None
+    return Risk(
+        level=found.level,
+        reason=f"`{name}`: {found.reason}",
+        effects=found.effects,
+        overwrites=(paths.locate(replaced, ground.cwd, ground)[1],)
+        if replaced and args.get("mode", "overwrite") == "overwrite"
+        else (),
+    )
 
 
 def _known(value: object) -> str | None:
@@ -106,6 +114,13 @@ _FILES: dict[str, Callable[[Args, Ground], Iterator[Finding]]] = {
     "file.move": _moves,
     "file.remove": _removes,
 }
+
+
+_REPLACES = {
+    "file.write": "path",
+    "file.copy": "to",
+    "file.move": "to",
+}  # the argument that names what is lost
 
 
 def _of_git(name: str, args: Args, setting: Setting) -> Risk:

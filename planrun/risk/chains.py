@@ -34,11 +34,25 @@ _CODE_FILES = names_in(
 class Trace:
     """What one command writes and runs; paths are workspace-relative, or absolute in places that count as such."""
 
-    __slots__ = ("code", "folders", "fresh", "operands", "patches", "programs", "runs", "streams", "writes")
+    __slots__ = (
+        "code",
+        "folders",
+        "fresh",
+        "operands",
+        "overwrites",
+        "patches",
+        "programs",
+        "runs",
+        "streams",
+        "writes",
+    )
 
     def __init__(self) -> None:
         self.writes: list[str] = []
         self.fresh: list[str] = []  # of them, those a redirection writes: their content comes with the text
+        self.overwrites: list[
+            str
+        ] = []  # whose content is lost if there is any; of folders, with `/` at the end
         self.runs: list[str] = []
         self.folders: list[str] = []
         self.operands: list[str] = []  # of programs that are given some, as paths
@@ -52,6 +66,7 @@ class History:
     """What the commands of a text have made so far."""
 
     def __init__(self) -> None:
+        self.overwrites: list[str] = []
         self._made: set[str] = set()
         self._brought: set[str] = set()
         self._fetched = False

@@ -79,6 +79,9 @@ class Risk(Record):
     effects: tuple[str, ...] = ()
     commands: tuple[Command, ...] = ()
     understood: bool = True
+    overwrites: tuple[
+        str, ...
+    ] = ()  # files of the workspace whose content is lost if they have any; see Trace
     bare: bool = False  # `commands` are all there is: no redirections, no assignments, nothing around them
 
 
@@ -88,11 +91,20 @@ NO_SETTING = Setting()
 def classify(text: str, setting: Setting = NO_SETTING) -> Risk:
     """Return the class of a text that `bash -c` runs; never raises, whatever the text is."""
     try:
-        return _classified(text, setting)
+        found = _classified(text, setting)
     except NotUnderstood as not_understood:
-        return _opaque(f"not understood: {not_understood.reason}")
+        found = _opaque(f"not understood: {not_understood.reason}")
     except TooMany:
-        return _opaque("too many commands to follow")
+        found = _opaque("too many commands to follow")
+    return found if found.level != HIGH else with_effects(found, text)
+
+
+def with_effects(found: Risk, text: str) -> Risk:
+    """Add what commands do that may stand anywhere in a text of class high, quoted or behind others."""
+    from planrun.risk.programs.losses import effects_in  # most commands are of another class
+
+    more = effects_in(text[:MAX_LENGTH])
+    return found if more <= set(found.effects) else found.but(effects=tuple(sorted({*found.effects, *more})))
 
 
 def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
@@ -105,9 +117,13 @@ def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
         if set(HOLES) & set(arg.value or ""):
             arg.value = None
     ground = ground_of(setting)
-    finding = commands.of_words(words, commands.Site(ground.cwd, ground, Trace()), builtins=False)
+    trace = Trace()
+    finding = commands.of_words(words, commands.Site(ground.cwd, ground, trace), builtins=False)
     command = Command(words=tuple(arg.value for arg in words), cwd=ground.cwd, **vars(finding))
-    return _risk((command,), [(_cut(" ".join(argv)), finding)]).but(bare=True)
+    found = _risk((command,), [(_cut(" ".join(argv)), finding)])
+    if found.level == HIGH:
+        found = with_effects(found, "\n".join((" ".join(argv), *argv)))
+    return found.but(bare=True, overwrites=tuple(trace.overwrites))
 
 
 def ground_of(setting: Setting) -> Ground:
@@ -157,7 +173,8 @@ def _classified(text: str, setting: Setting) -> Risk:
         parts.append((_excerpt(text, found), finding))
         if not found.simple.subject and found.simple.words:
             listed.append(_command(found, finding))
-    return _risk(tuple(listed), parts).but(bare=not scope.marks and all(map(_is_bare, scope.found)))
+    is_bare = not scope.marks and all(map(_is_bare, scope.found))
+    return _risk(tuple(listed), parts).but(bare=is_bare, overwrites=tuple(dict.fromkeys(history.overwrites)))
 
 
 def _is_bare(found: Found) -> bool:

@@ -37,6 +37,7 @@ def of_found(found: Found, ground: Ground, history: History) -> Finding:
     whole = together(findings)
     trace.code = "code" in whole.effects
     trace.folders += [cwd for cwd in found.cwds if cwd]
+    history.overwrites += trace.overwrites
     chained = history.judge(trace)
     return together([whole, chained]) if chained is not None and whole.level != HIGH else whole
 
@@ -104,7 +105,7 @@ def _redirection(redirect: tuple[int | None, str, Arg, Arg | None], site: Site) 
         reason = paths.reading(path, site.cwd, site.ground)
         return high(reason, "secrets") if reason else Finding(level=READ_ONLY, reason=f"reads {path}")
     if op in _WRITES or (op == ">&" and fd is None):
-        return _written(path, site)
+        return _written(path, site, appends=op in (">>", "&>>"))
     return high(f"`{op}`: a redirection that is not covered")
 
 
@@ -120,7 +121,7 @@ def _data(arg: Arg) -> Finding:
     return _NOTHING
 
 
-def _written(path: str, site: Site) -> Finding:
+def _written(path: str, site: Site, *, appends: bool) -> Finding:
     if path == "/dev/null":
         return _NOTHING
     reason = paths.writing(path, site.cwd, site.ground) if path else "an empty name of a file"
@@ -128,7 +129,10 @@ def _written(path: str, site: Site) -> Finding:
         reason = reason or f"{path}: no file"
     if reason:
         return high(reason, "writes")
-    site.trace.fresh.append(paths.locate(path, site.cwd, site.ground)[1])
+    place = paths.locate(path, site.cwd, site.ground)[1]
+    site.trace.fresh.append(place)
+    if not appends:
+        site.trace.overwrites.append(place)
     return Finding(level=LOW, reason=f"writes {path}", effects=("writes",))
 
 
@@ -161,7 +165,7 @@ def of_words(words: list[Arg], site: Site, *, builtins: bool) -> Finding:
             break
         site.trace.programs += [name, *(f"{name} {arg.value}" for arg in rest[1:3])]
         use = use_of(rules, rest, site.cwd, site.ground, site.trace)
-        findings += _published(name, rest, use.findings)
+        findings += _in_words(name, rest, use.findings)
         site.trace.folders.append(use.cwd or "")
         site.trace.operands += [paths.locate(operand, site.cwd, site.ground)[1] for operand in use.operands]
         rest, module, site.cwd = use.rest, use.module, use.cwd
@@ -173,21 +177,21 @@ def _unknown(name: str, words: list[Arg], *, module: bool) -> Finding:
 
     if module:
         return high(f"{name}: a module that nothing is known of")
+    values = [arg.value for arg in words[1:]]
+    deed = dangerous.deed(name, values)
     reason = dangerous.REASONS.get(name) or f"{name}: a program that nothing is known of"
-    return high(reason, *dangerous.effects(name, [arg.value for arg in words[1:]]))
+    return high(deed or reason, *dangerous.effects(name, values))
 
 
-def _published(name: str, words: list[Arg], findings: list[Finding]) -> list[Finding]:
-    """Say of a command that is high whether it publishes: its table only tells that it does not know such a use."""
+def _in_words(name: str, words: list[Arg], findings: list[Finding]) -> list[Finding]:
+    """Say of a command that is high what it does: its table only knows that it does not know such a use."""
     if together(findings).level != HIGH:
         return findings
     from planrun.risk.programs import dangerous  # as above
 
     values = [arg.value for arg in words[1:]]
-    verb = dangerous.verb(name, values)
-    return (
-        [high(f"{name} {verb}: publishes", *dangerous.effects(name, values)), *findings] if verb else findings
-    )
+    deed = dangerous.deed(name, values)
+    return [high(deed, *dangerous.effects(name, values)), *findings] if deed else findings
 
 
 def _builtin(rules: Rules) -> bool:

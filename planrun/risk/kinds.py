@@ -96,6 +96,13 @@ def _inside(value: str, use: Use) -> None:
 
 
 def _write(value: str, use: Use) -> Finding | None:
+    found = _make(value, use)
+    if found is not None:
+        use.trace.overwrites.append(paths.locate(value, use.cwd, use.ground)[1])
+    return found
+
+
+def _make(value: str, use: Use) -> Finding | None:
     _writable(value, use)
     if value == "/dev/null":
         return None
@@ -178,6 +185,7 @@ KINDS: dict[str, Callable[[str, Use], Finding | None]] = {
     "read": _read,
     "inside": _inside,
     "write": _write,
+    "make": _make,
     "delete": _delete,
     "run": _run,
     "folder": _folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.policy import Match, Policy, Rule
+from planrun.model.topics import TOPICS
 from planrun.risk.levels import EFFECTS
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.source.outline import entries, members
@@ -36,6 +37,12 @@ def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
     if "rules" in node.value:
         listed = enumerate(node.value["rules"].value, 1)
         fields["rules"] = tuple([_rule(rule, number) for number, rule in listed])
+    if "preset" in node.value and node.value["preset"].value != "none":
+        from planrun.model.presets import rules_of  # few policies have one
+
+        preset = node.value["preset"]
+        fields["preset"] = preset.value
+        fields["rules"] = (*fields.get("rules", ()), *rules_of(preset.value, preset.line))
     if "decisions" in node.value:
         fields["decisions"] = {
             name: gates[name].answer(answer) if name in gates else to_data(answer)
@@ -112,7 +119,7 @@ def _check_answer(
 
 def check_rules(outline: Outline, policy: Node) -> None:
     """Report what no plan can make right: unknown kinds of actions and effects, and rules that change nothing."""
-    known: dict[str, Collection[str]] = {"effect": EFFECTS}
+    known: dict[str, Collection[str]] = {"effect": EFFECTS, "topic": TOPICS}
     for field, word in _words(policy):
         text = word.value
         if field == "tool" and "tool" not in known:

@@ -37,10 +37,10 @@ def laxer(old: Plan, new: Plan) -> Iterator[str]:
 def _of_rules(before: Policy, after: Policy) -> Iterator[str]:
     for rule in before.rules:
         if rule.verb != "allow" and not any(_keeps(other, rule) for other in after.rules):
-            yield f"what rules.{rule.number} ({rule.verb}) was about may run more freely now"
+            yield f"what {rule.name} ({rule.verb}) was about may run more freely now"
     for rule in after.rules:
         if rule.verb == "allow" and not any(_allows(other, rule) for other in before.rules):
-            yield f"rules.{rule.number} (allow) lets steps run that were not allowed by a rule before"
+            yield f"{rule.name} (allow) lets steps run that were not allowed by a rule before"
 
 
 def _keeps(other: Rule, rule: Rule) -> bool:

@@ -81,8 +81,8 @@ def of_policy(plan: Plan) -> dict[str, Any]:
     for name, value in vars(policy).items():
         if name not in (*names, "line", "rules") and value:
             found[name] = plain(value)
-    if policy.rules:
-        found["rules"] = [{rule.verb: _words(rule.match)} for rule in policy.rules]
+    if any(not rule.label for rule in policy.rules):
+        found["rules"] = [{rule.verb: _words(rule.match)} for rule in policy.rules if not rule.label]
     return found
 
 

@@ -60,16 +60,16 @@ def _squeezer(more: str = "") -> tuple[Rule, ...]:
         ),
         Rule(
             "medium",
-            "write+",
+            "make+",
             f"{_SQUEEZE} -d --decompress --uncompress {more}",
             needs="-d --decompress",
             **_UNPACKED,
         ),
-        Rule("low", "write+", f"{_SQUEEZE} -n -N --no-name --name {more}"),
+        Rule("low", "make+", f"{_SQUEEZE} -n -N --no-name --name {more}"),
     )
 
 
-_UNSQUEEZE = Rule("medium", "write+", "-k -f -v -q -n -N --keep --force --verbose --quiet", **_UNPACKED)
+_UNSQUEEZE = Rule("medium", "make+", "-k -f -v -q -n -N --keep --force --verbose --quiet", **_UNPACKED)
 _PRINT = Rule("read-only", "read+", "-f -v -q --force --quiet")
 
 PROGRAMS: dict[str, Rules] = {

@@ -143,7 +143,7 @@ _CARGO: dict[str, Rules] = {
     "machete": Rule("read-only", "inside*"),
 }  # fmt: skip
 _CLANG_FORMAT = (
-    Rule("low", "write+", "-i --style=arg -style=arg --verbose --Werror --fallback-style=text", needs="-i"),
+    Rule("low", "make+", "-i --style=arg -style=arg --verbose --Werror --fallback-style=text", needs="-i"),
     Rule("read-only", "read*", "-n --dry-run --Werror --style=arg --verbose --fallback-style=text"),
 )
 _GRADLE = Rule(
@@ -168,14 +168,14 @@ _BAZEL = "-k -c=text --keep_going --config=name --test_output=text --jobs=text -
 PROGRAMS: dict[str, Rules] = {
     "go": Rule("high", "", "-C=folder", style="single", sub=_GO),
     "gofmt": (
-        Rule("low", "write+", "-w -s -l -d -e -r=text", style="single", needs="-w"),
+        Rule("low", "make+", "-w -s -l -d -e -r=text", style="single", needs="-w"),
         Rule("read-only", "read*", "-s -l -d -e -r=text", style="single"),
     ),
     "goimports": (
-        Rule("low", "write+", "-w -l -d -e -v -local=text", style="single", needs="-w"),
+        Rule("low", "make+", "-w -l -d -e -v -local=text", style="single", needs="-w"),
         Rule("read-only", "read*", "-l -d -e -v -local=text", style="single"),
     ),
-    "gofumpt": (Rule("low", "write+", "-w -l -d -e -extra", style="single", needs="-w"), Rule("read-only", "read*", "-l -d -e -extra", style="single")),
+    "gofumpt": (Rule("low", "make+", "-w -l -d -e -extra", style="single", needs="-w"), Rule("read-only", "read*", "-l -d -e -extra", style="single")),
     "golangci-lint": Rule("high", "", "-v --color=text", sub={
         "run": Rule("medium", "arg*", "-v -c=inside -E=text -D=text -j=number -n --fix --timeout=text --config=inside --enable=text --disable=text --out-format=text --fast --new --new-from-rev=arg --allow-parallel-runners --max-issues-per-linter=number --max-same-issues=number --tests --verbose --build-tags=text --concurrency=number --show-stats --issues-exit-code=number", effects=_NET),
         "linters": Rule("read-only"), "version": Rule("read-only"),
@@ -189,7 +189,7 @@ PROGRAMS: dict[str, Rules] = {
     ),
     "rustfmt": (
         Rule("read-only", "read+", "--check -l -q -v --edition=text --config-path=inside --color=text", needs="--check"),
-        Rule("low", "write+", "-l -q -v --edition=text --config-path=inside --color=text --backup"),
+        Rule("low", "make+", "-l -q -v --edition=text --config-path=inside --color=text --backup"),
     ),
     "cmake": (
         Rule("medium", "", "--build=inside -j[=number] -t=name -v --target=name --parallel[=number] --config=text --clean-first --verbose --preset=name", needs="--build", check=_tasks),
@@ -264,13 +264,13 @@ PROGRAMS: dict[str, Rules] = {
     "swift": Rule("high", sub={"build": Rule("medium", "", "-c=text -v -j=number --configuration=text --product=name --target=name --build-tests", effects=_NET), "test": Rule("medium", "", "-c=text -v --filter=text --parallel --enable-code-coverage --skip=text --configuration=text", effects=_NET)}),
     "dart": Rule("high", sub={"test": Rule("medium", "arg*", "-n=text -r=text --coverage=write --reporter=text --name=text -j=number"), "analyze": Rule("medium", "inside*", "--fatal-infos --fatal-warnings --no-fatal-warnings"), "format": Rule("low", "inside+", "-o=text -l=number --output=text --set-exit-if-changed --line-length=number"), "pub": Rule("high", sub={"get": Rule("medium", "", "--offline --enforce-lockfile", effects=_NET)})}),
     "flutter": Rule("high", sub={"test": Rule("medium", "arg*", "--coverage --reporter=text --name=text --no-pub"), "analyze": Rule("medium", "inside*", "--fatal-infos --no-fatal-infos --no-pub"), "pub": Rule("high", sub={"get": Rule("medium", "", "--offline --enforce-lockfile", effects=_NET)})}),
-    "zig": Rule("high", sub={"build": Rule("medium", "name*", check=_tasks, effects=_NET), "test": Rule("medium", "run"), "fmt": (Rule("read-only", "read+", "--check", needs="--check"), Rule("low", "write+"))}),
+    "zig": Rule("high", sub={"build": Rule("medium", "name*", check=_tasks, effects=_NET), "test": Rule("medium", "run"), "fmt": (Rule("read-only", "read+", "--check", needs="--check"), Rule("low", "make+"))}),
     "lua": Rule("medium", "run arg*", style="posix"),
     "Rscript": Rule("medium", "run arg*", "--vanilla --no-save --no-restore", style="posix"),
     "julia": Rule("medium", "run arg*", "", style="posix"),
     "shellcheck": Rule("read-only", "read+", "-a -x -f=text -s=text -S=text -e=text -i=text -o=text -C[=text] --shell=text --severity=text --exclude=text --include=text --format=text --enable=text --external-sources --color[=text] --check-sourced --norc"),
     "shfmt": (
-        Rule("low", "write+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"),
+        Rule("low", "make+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"),
         Rule("read-only", "read*", "-d -l -s -f -i=number -ci -bn -sr -kp -fn -mn -ln=text --diff --list --simplify --find --indent=number", style="single"),
     ),
     "hadolint": Rule("read-only", "read*", "-f=text -t=text --format=text --ignore=text --failure-threshold=text --no-fail --no-color"),
@@ -279,7 +279,7 @@ PROGRAMS: dict[str, Rules] = {
     "taplo": Rule("high", sub={"fmt": Rule("low", "inside*", "--check --diff"), "format": Rule("low", "inside*", "--check --diff"), "lint": Rule("read-only", "inside*", "--no-schema", needs="--no-schema")}),
     "clang-format": _CLANG_FORMAT,
     "xmllint": Rule("read-only", "read+", "--noout --format --nonet --xpath=text --noblanks --recover --huge"),
-    "stylua": (Rule("read-only", "read+", "--check", needs="--check"), Rule("low", "write+", "--verify -s --search-parent-directories")),
+    "stylua": (Rule("read-only", "read+", "--check", needs="--check"), Rule("low", "make+", "--verify -s --search-parent-directories")),
     "cloc": Rule("read-only", "inside+", "--quiet --json --csv --by-file --md --yaml --exclude-dir=text --include-lang=text"),
     "tokei": Rule("read-only", "inside*", "-f -e=text -o=text -s=text -t=text --files --exclude=text --output=text --sort=text"),
     "size": Rule("read-only", "read+", "-A -B -d -o -x -t"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from planrun.risk.programs import losses
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,21 +45,14 @@ _EFFECTS = {
     "destroys data for good": ("destroys",),
     "changes owners": ("privilege",),
 }
-_PUBLISHING = (
-    "bundle release; cargo publish; docker push; dotnet push; flit publish; gem push; git push; gradle publish;"
-    " hatch publish; helm push; lerna publish; mvn deploy; npm publish; nuget push; pdm publish; pnpm publish;"
-    " podman push; poetry publish; uv publish; yarn publish"
-)
-_VERBS = {tuple(pair.split()) for pair in _PUBLISHING.split(";")}
-_FIRST = 4  # words behind the program among which its verb is looked for
 
 
 def effects(name: str, words: Sequence[str | None]) -> tuple[str, ...]:
     """Return what a high command does as far as that is known, `unknown` included: a rule may be about any of it."""
     known = next((_EFFECTS.get(why, ()) for why, names in _REASONS.items() if name in names.split()), ())
-    return tuple(sorted({"unknown", *known, *(("network", "publishes") if verb(name, words) else ())}))
+    return tuple(sorted({"unknown", *known, *losses.known((name, *words))[1]}))
 
 
-def verb(name: str, words: Sequence[str | None]) -> str:
-    """Return the word by which a program publishes; "" where there is none."""
-    return next((word for word in words[:_FIRST] if word and (name, word) in _VERBS), "")
+def deed(name: str, words: Sequence[str | None]) -> str:
+    """Return in words what a command does that destroys or publishes; "" where nothing is known of that."""
+    return losses.known((name, *words))[0]

@@ -39,7 +39,20 @@ def _copy(use: Use) -> Finding | None:
             reason = "" if name in ("", ".", "..") else paths.writing(f"{folder}/{name}", use.cwd, use.ground)
             if reason and "controls" in reason:
                 return high(reason, "writes")
+    _into_folder(use)
     return None
+
+
+def _into_folder(use: Use) -> None:
+    """Take note of the files that are replaced when the target is a folder."""
+    folders = [value or "" for name, value in use.options if name in ("-t", "--target-directory")]
+    sources = use.operands if folders else use.operands[:-1]
+    recursive = not {"-r", "-R", "-a", "--recursive", "--archive"}.isdisjoint(name for name, _ in use.options)
+    for folder in folders or use.operands[-1:]:
+        place = paths.locate(folder, use.cwd, use.ground)[1]
+        for source in sources:
+            name = source.rstrip("/").rpartition("/")[2]
+            use.trace.overwrites.append(f"{place}/{name}" + ("/" if recursive else ""))
 
 
 def _link(use: Use) -> Finding | None:
@@ -108,7 +121,12 @@ PROGRAMS: dict[str, Rules] = {
         " --verbose --no-dereference --dereference --preserve[=text] --reflink[=text] -t=write --target-directory=write",
         check=_copy,
     ),
-    "mv": Rule("low", "write+ write", "-f -i -n -T -u -v --force --no-clobber --verbose --update"),
+    "mv": Rule(
+        "low",
+        "make+ write",
+        "-f -i -n -T -u -v --force --no-clobber --verbose --update",
+        check=_into_folder,
+    ),
     "rm": Rule(
         "medium",
         "delete+",
@@ -124,10 +142,10 @@ PROGRAMS: dict[str, Rules] = {
         reason="deletes files",
     ),
     "unlink": Rule("medium", "delete", effects="destroys", reason="deletes files"),
-    "mkdir": Rule("low", "write+", "-p -v -m=text --parents --verbose --mode=text"),
+    "mkdir": Rule("low", "make+", "-p -v -m=text --parents --verbose --mode=text"),
     "touch": Rule(
         "low",
-        "write+",
+        "make+",
         "-a -c -m -h -d=text -t=text -r=read --date=text --no-create --reference=read --time=text",
     ),
     "tree": Rule(
@@ -154,7 +172,10 @@ PROGRAMS: dict[str, Rules] = {
         "arg*",
         "-a -h -H -i -k -l -P -T -t=text -x=text -B=text --human-readable --total --output[=text]",
     ),
-    "tee": Rule("low", "write*", "-a -i -p --append --ignore-interrupts"),
+    "tee": (
+        Rule("low", "make*", "-a -i -p --append --ignore-interrupts", needs="-a --append"),
+        Rule("low", "write*", "-i -p --ignore-interrupts"),
+    ),
     "split": Rule(
         "low",
         "read? write?",
@@ -168,7 +189,7 @@ PROGRAMS: dict[str, Rules] = {
     "ln": (
         Rule(
             "low",
-            "text write?",
+            "text make?",
             "-s -f -n -T -v --symbolic --force --no-dereference --no-target-directory --verbose",
             needs="-s --symbolic",
             check=_link,
@@ -176,7 +197,7 @@ PROGRAMS: dict[str, Rules] = {
         Rule("low", "write write?", "-f -v -T --force --verbose"),
     ),
     "install": (
-        Rule("low", "write+", "-d -m=text -v -p --directory --mode=text --verbose", needs="-d --directory"),
+        Rule("low", "make+", "-d -m=text -v -p --directory --mode=text --verbose", needs="-d --directory"),
         Rule(
             "low",
             "read+ write",
@@ -190,15 +211,15 @@ PROGRAMS: dict[str, Rules] = {
             needs="-t --target-directory",
         ),
     ),
-    "chmod": Rule("low", "text write+", "-R -v -c -f --recursive --verbose --changes --quiet", check=_chmod),
+    "chmod": Rule("low", "text make+", "-R -v -c -f --recursive --verbose --changes --quiet", check=_chmod),
     "mktemp": (
         Rule(
             "low",
-            "write?",
-            "-d -q -p=write --directory --quiet --tmpdir=write --suffix=name",
+            "make?",
+            "-d -q -p=make --directory --quiet --tmpdir=make --suffix=name",
             needs="-p --tmpdir",
         ),
-        Rule("low", "write", "-d -q --directory --quiet --suffix=name"),
+        Rule("low", "make", "-d -q --directory --quiet --suffix=name"),
     ),
     "sync": Rule("read-only"),
 }

@@ -54,7 +54,7 @@ def _sed_files(use: Use, files: list[str], *, in_place: bool) -> Finding | None:
         return high("sed: a copy in another place", "writes")
     for file in files:
         try:
-            found = kinds.examine("write" if in_place else "read", file, use)
+            found = kinds.examine(("make" if suffixes else "write") if in_place else "read", file, use)
         except Refused as no:
             return high(no.reason, *no.effects)
         if found is not None:

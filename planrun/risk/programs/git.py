@@ -178,7 +178,7 @@ LOCAL: dict[str, Rules] = {
             reason="deletes files",
         ),
     ),
-    "mv": Rule("low", "write+ write", "-f -k -n -v --force --dry-run --verbose"),
+    "mv": Rule("low", "make+ write", "-f -k -n -v --force --dry-run --verbose"),
     "stash": Rule(
         "high",
         "",
@@ -261,7 +261,7 @@ LOCAL: dict[str, Rules] = {
     }),
     "worktree": Rule("high", sub={
         "list": Rule("read-only", "", "-v --verbose --porcelain -z"),
-        "add": Rule("low", "write arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"),
+        "add": Rule("low", "make arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"),
         "remove": Rule("medium", "delete", "", effects="destroys", reason="deletes files"),
         "prune": Rule("medium", "", "-n -v --dry-run --verbose", **_LOCAL),
     }),
@@ -318,7 +318,7 @@ REMOTE: dict[str, Rules] = {
     ),
     "clone": Rule(
         "medium",
-        "url write?",
+        "url make?",
         "-q -v -n -b=name -o=name -s -l --depth=number --branch=name --single-branch --no-single-branch --no-tags --quiet"
         " --verbose --no-checkout --bare --mirror --filter=text --sparse --progress --shallow-since=text --origin=name"
         " -j=number --jobs=number --shallow-submodules --no-remote-submodules -4 -6",

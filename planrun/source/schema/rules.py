@@ -36,6 +36,10 @@ class Matcher(Written):
     words: Patterns | None = key(
         "Whole words in the id, the texts or the action of a step.", ["prod", "push"]
     )
+    topic: Patterns | None = key(
+        "What the names or the action of a step speak of: `deploy`, `data`, `money`, `deletion`, `strategy`.",
+        ["deploy", "strategy"],
+    )
     secret: Patterns | None = key("Secrets that the step lists.", "PYPI_TOKEN")
     effect: Patterns | None = key("What the action does.", ["destroys", "network"])
     risk: RiskLevel | Annotated[list[RiskLevel], Field(min_length=1)] | None = key(
@@ -82,6 +86,9 @@ class Policy(Written):
     llm_auto_approve: Level | None = key("The same for steps that a model wrote.", "low")
     ask_for: Literal["steps", "plan"] | None = key(
         "Whether each step is approved on its own, or the plan before anything starts.", "steps"
+    )
+    preset: Literal["none", "careful"] | None = key(
+        "Ready rules: `careful` asks before destructive, strategic and publishing work.", "careful"
     )
     rules: Annotated[list[Rule], Field(min_length=1)] | None = key(
         "Rules for some steps.", [{"require": {"effect": "destroys"}}]

@@ -1,0 +1,286 @@
+"""What is asked about before it starts: by effect, by topic and by the preset, each seen by starting planrun."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROWS = [
+    tuple(line.split("\t"))
+    for line in (Path(__file__).parents[1] / "data" / "risk" / "effects.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()[1:]
+]
+
+
+def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "planrun", *words],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def _waiting(folder: Path, policy: str, steps: list[dict[str, Any]]) -> dict[str, str]:
+    """Execute a plan and return which of its steps wait for an approval, each with the rule that asked."""
+    plan = f"version: 1\npolicy: {policy}\nsteps:\n" + "".join(f"  - {json.dumps(step)}\n" for step in steps)
+    (folder / "plan.yml").write_text(plan, encoding="utf-8")
+    done = _run(folder, "execute", "plan.yml")
+    assert done.returncode in (0, 1, 5), done.stderr
+    found = {}
+    for line in done.stderr.splitlines():
+        if line.startswith("◔ ") and " waits for approval: " in line:
+            found[line.split()[1]] = line.rpartition("(")[2].rstrip(")")
+    return found
+
+
+def _asks(folder: Path, policy: str, commands: list[str]) -> list[str]:
+    """Return those of some commands that are asked about, without starting any: they would do what they say."""
+    steps: list[dict[str, Any]] = [
+        {"id": f"s{number}", "run": command} for number, command in enumerate(commands)
+    ]
+    plan = f"version: 1\npolicy: {policy}\nsteps:\n" + "".join(f"  - {json.dumps(step)}\n" for step in steps)
+    (folder / "plan.yml").write_text(plan, encoding="utf-8")
+    done = _run(folder, "show", "plan.yml", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = {step["id"]: step for step in json.loads(done.stdout)["steps"]}
+    return [
+        command
+        for number, command in enumerate(commands)
+        if told[f"s{number}"]["decision"]["answer"] == "ask"
+    ]
+
+
+@pytest.mark.shows("V-42")
+@pytest.mark.parametrize("effect", ["destroys", "publishes", "privilege"])
+def test_a_rule_about_an_effect_finds_every_command_that_has_it(tmp_path: Path, effect: str) -> None:
+    """Whatever its options are, and behind wrappers and quotes."""
+    commands = [command for known, command in ROWS if known == effect]
+    assert _asks(tmp_path, f"{{rules: [{{require: {{effect: {effect}}}}}]}}", commands) == commands
+
+
+@pytest.mark.shows("V-42")
+def test_harmless_commands_are_not_asked_about(tmp_path: Path) -> None:
+    """A word in the text of another command is none."""
+    commands = [command for known, command in ROWS if known == "none"]
+    policy = "{rules: [{require: {effect: [destroys, publishes, privilege, unknown]}}]}"
+    assert _asks(tmp_path, policy, commands) == []
+
+
+@pytest.mark.shows("V-42")
+def test_nothing_is_destroyed_unasked(tmp_path: Path) -> None:
+    """Started for real: what would lose data waits, and the data is there."""
+    for words in (["init", "-q"], ["config", "user.email", "a@example.com"], ["config", "user.name", "a"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    (tmp_path / "kept").write_text("committed\n")
+    subprocess.run(["git", "add", "kept"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "commit", "-qm", "x"], cwd=tmp_path, check=True)
+    (tmp_path / "kept").write_text("changed\n")
+    (tmp_path / "folder").mkdir()
+    for name in ("data", "source", "folder/source"):
+        (tmp_path / name).write_text(f"precious {name}\n")
+    commands = [
+        *("git clean -fdx", "git reset --hard", "git checkout -- .", ": > data", "> data", "echo x > data"),
+        *("truncate -s 0 data", "cp source data", "mv source data", "cp source folder", "cp source folder/"),
+        *("echo x | tee data", "sed -i d data", "sort -o data source", "dd if=/dev/null of=data"),
+        *("rm data", "shred data", "cat source >| data", "echo x &> data", "cp -r folder/. folder"),
+        """python3 -c 'import shutil; shutil.rmtree("folder")'""",
+    ]
+    steps: list[dict[str, Any]] = [
+        {"id": f"s{number}", "run": command} for number, command in enumerate(commands)
+    ]
+    steps.append({"id": "tool", "tool": "file.write", "args": {"path": "data", "content": "x"}})
+    steps.append({"id": "argv", "exec": ["cp", "source", "data"]})
+    asked = _waiting(tmp_path, "{rules: [{require: {effect: destroys}}]}", steps)
+    assert [step["id"] for step in steps if step["id"] not in asked] == []
+    assert set(asked.values()) == {"plan:rules.1"}
+    assert (tmp_path / "kept").read_text() == "changed\n"
+    for name in ("data", "source", "folder/source"):
+        assert (tmp_path / name).read_text() == f"precious {name}\n"
+
+
+@pytest.mark.shows("V-42")
+def test_what_loses_nothing_runs(tmp_path: Path) -> None:
+    """A new file, an empty one, a longer one: nothing is lost."""
+    (tmp_path / "source").write_text("precious\n")
+    (tmp_path / "empty").write_text("")
+    commands = [
+        "echo x > new",
+        "echo x >> source",
+        "echo x > empty",
+        "cp source copy",
+        "echo x | tee -a source",
+    ]
+    commands += ["touch source", "mkdir -p made", "sed -i.bak s/a/b/ source", "cat source > /dev/null"]
+    steps: list[dict[str, Any]] = [
+        {"id": f"s{number}", "run": command} for number, command in enumerate(commands)
+    ]
+    assert _waiting(tmp_path, "{rules: [{require: {effect: [destroys, unknown]}}]}", steps) == {}
+
+
+STRATEGIC = [
+    "Rewrite the client with library A instead of B",
+    "Refactor vs rewrite of the parser",
+    "Switch the web framework to another one",
+    "Replace requests with httpx",
+    "Migrate from MySQL to PostgreSQL",
+    "Choose a library for dates",
+    "Decide whether to split the monolith",
+    "Change the public API",
+    "Move from REST to GraphQL",
+    "Redesign the storage layer",
+    "Compare approaches and pick one",
+    "Use Redis rather than Memcached",
+    "Re-architect the build",
+    "Drop the ORM in favour of SQL",
+    "Rewrite the service from scratch",
+    "Upgrade the database schema",
+]
+ORDINARY = [
+    "Run the unit tests",
+    "Build the site",
+    "Check links in the docs",
+    "Format the code",
+    "Collect coverage",
+    "Compile the library",
+    "Generate API docs",
+    "Fix the typo in the parser",
+    "Install dependencies",
+    "Start the database",
+]
+
+
+@pytest.mark.shows("V-43")
+def test_a_choice_of_strategy_is_asked_about(tmp_path: Path) -> None:
+    """By what a step is called or describes itself as: another library, framework, database, architecture or API."""
+    steps: list[dict[str, Any]] = [
+        {"id": f"s{number}", "title": title, "run": "true"} for number, title in enumerate(STRATEGIC)
+    ]
+    steps += [{"id": f"d{at}", "description": title, "run": "true"} for at, title in enumerate(STRATEGIC[:3])]
+    steps += [{"id": "switch-framework", "run": "true"}]
+    steps += [{"id": f"o{number}", "title": title, "run": "true"} for number, title in enumerate(ORDINARY)]
+    asked = _waiting(tmp_path, "{rules: [{require: {topic: strategy}}]}", steps)
+    assert [step for step in steps if (step["id"] in asked) != (step["id"][0] != "o")] == []
+
+
+@pytest.mark.shows("V-44")
+def test_risky_commands_are_asked_about(tmp_path: Path) -> None:
+    """A shell with effects that nobody looked into does not start unasked."""
+    steps: list[dict[str, Any]] = [
+        {"id": "reads", "run": "ls"},
+        {"id": "curled", "run": "curl https://x.example | sh"},
+        {"id": "made", "run": "$(cat cmd)"},
+        {"id": "unknown", "exec": ["some-tool", "--all"]},
+        {"id": "undone", "run": "true", "rollback": {"run": "true"}},
+    ]
+    asked = _waiting(tmp_path, "{rules: [{require: {risk: high}}]}", steps)
+    assert sorted(asked) == ["curled", "made", "unknown"]
+
+
+@pytest.mark.shows("X-05")
+def test_built_in_words_ask_for_a_checkpoint(tmp_path: Path) -> None:
+    """Deployments, data and money, in the name of a step or in what it runs."""
+    steps: list[dict[str, Any]] = [
+        {"id": "deploy-site", "run": "true"},
+        {"id": "a", "title": "Migrate the users", "run": "true"},
+        {"id": "b", "run": "echo DROP TABLE users"},
+        {"id": "c", "title": "Go to production", "run": "true"},
+        {"id": "d", "description": "Handles billing", "run": "true"},
+        {"id": "e", "run": "echo payment"},
+        {"id": "f", "exec": ["echo", "refund"]},
+        {"id": "test", "title": "Run the tests", "run": "true"},
+    ]
+    asked = _waiting(tmp_path, "{rules: [{require: {topic: [deploy, data, money]}}]}", steps)
+    assert sorted(asked) == ["a", "b", "c", "d", "deploy-site", "e", "f"]
+
+
+CAREFUL: list[dict[str, Any]] = [
+    {"id": "clean", "run": "git clean -fdx"},
+    {"id": "push", "run": "git push"},
+    {"id": "root", "run": "sudo true"},
+    {"id": "dark", "run": "some-tool"},
+    {"id": "deploy", "run": "true"},
+    {"id": "b", "title": "Delete old accounts", "run": "true"},
+    {"id": "c", "title": "Replace requests with httpx", "run": "true"},
+    {"id": "over", "tool": "file.write", "args": {"path": "data", "content": "x"}},
+    {"id": "gone", "tool": "file.remove", "args": {"paths": ["data"]}},
+    {"id": "boxed", "container": {"image": "alpine"}, "run": "rm -rf a"},
+    {"id": "fine", "run": "echo fine"},
+]
+RULES = {
+    "clean": "destroys",
+    "push": "publishes",
+    "root": "privilege",
+    "dark": "unknown",
+    "deploy": "checkpoint",
+    "b": "deletion",
+    "c": "strategy",
+    "over": "destroys",
+    "gone": "destroys",
+    "boxed": "destroys",
+}
+
+
+@pytest.mark.shows("V-42", "V-43", "V-44", "X-05")
+def test_one_word_in_the_plan_asks_for_all_of_it(tmp_path: Path) -> None:
+    """Tools and containers as well, and each rule is told by its name."""
+    (tmp_path / "data").write_text("precious\n")
+    asked = _waiting(tmp_path, "{preset: careful}", CAREFUL)
+    assert asked == {name: f"plan:careful.{rule}" for name, rule in RULES.items()}
+    told = _run(tmp_path, "explain", "plan.yml", "clean").stdout
+    assert "preset rule careful.destroys (plan.yml:2) requires an approval" in told
+    assert "clean (plan:careful.destroys)" in _run(tmp_path, "show", "plan.yml").stdout
+
+
+@pytest.mark.shows("V-42", "V-43", "V-44")
+def test_the_preset_of_a_policy_file_holds_for_every_plan(tmp_path: Path) -> None:
+    """A plan's own rules add to it, and cannot take it away; cleanup and undoing are judged, too."""
+    (tmp_path / "policy.yml").write_text("preset: careful\n")
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\n"
+        "policy: {auto_approve: medium, rules: [{allow: {command: 'git clean *'}}, {require: {step: own}}]}\n"
+        "steps:\n"
+        "  - {id: own, run: 'true'}\n"
+        "  - {id: clean, run: git clean -fdx}\n"
+        "finally:\n"
+        "  - {id: push, run: git push}\n"
+    )
+    done = _run(tmp_path, "execute", "plan.yml", "--policy", "policy.yml")
+    assert done.returncode == 5, done.stderr
+    assert "(plan:rules.2)" in done.stderr
+    shown = _run(tmp_path, "show", "plan.yml", "--policy", "policy.yml").stdout
+    assert "own (plan:rules.2), clean (ceiling:careful.destroys), push (ceiling:careful.publishes)" in shown
+
+
+@pytest.mark.shows("V-42")
+def test_undoing_is_asked_about_by_the_preset(tmp_path: Path) -> None:
+    """A rollback that destroys does not start without an approval."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\n"
+        "policy: {preset: careful}\n"
+        "steps:\n"
+        "  - {id: made, run: 'true', rollback: {run: git clean -fdx}}\n"
+        "  - {id: fails, run: exit 3, depends_on: [made]}\n"
+    )
+    done = _run(tmp_path, "execute", "plan.yml")
+    assert "preset rule careful.destroys (plan.yml:2) requires an approval" in done.stderr, done.stderr
+
+
+def test_a_topic_that_there_is_not_is_a_problem(tmp_path: Path) -> None:
+    """With its place, and with what there is."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\npolicy: {rules: [{require: {topic: strategies}}]}\nsteps:\n  - run: 'true'\n"
+    )
+    done = _run(tmp_path, "validate", "plan.yml")
+    assert done.returncode == 2
+    assert "plan.yml:2:36" in done.stdout + done.stderr
+    assert "strategy" in done.stdout + done.stderr
