@@ -53,6 +53,12 @@ def cache_of(steps: Steps, settings: Settings, clock: SystemClock) -> StepCache:
     return StepCache(steps, [store for store in (own, shared) if store], clock, used=settings.cache)
 
 
+def refused_store() -> str:
+    """Return why this user's store cannot be used, "" when it can."""
+    store = own_store()
+    return store.open() if store else "no folder for caches: set PLANRUN_CACHE_DIR, XDG_CACHE_HOME or HOME"
+
+
 def max_size() -> int:
     """Return how many bytes this user's store may hold: PLANRUN_CACHE_MAX_SIZE, else 2 GiB."""
     from planrun.store.pruning import MAX_SIZE, as_bytes
@@ -207,10 +213,12 @@ class StepCache:
             return f"a value of a secret stands in {path}"
         results = [self._write(store, entry) for store in self._stores]
         self.has_kept = self.has_kept or any(results)
-        return "" if any(results) else "the store cannot be written"
+        if any(results):
+            return ""
+        return next(filter(None, [store.open() for store in self._stores]), "the store cannot be written")
 
     def _write(self, store: Store, entry: Entry) -> bool:
-        if not _made(store) or not store.is_ours():
+        if store.open():
             return False
         workspace = self._steps.place.workspace
         return all(_add(store, workspace, each) for each in entry.files) and store.write(entry)
@@ -231,14 +239,6 @@ class StepCache:
             if plain.digest() != masked.digest():
                 return path
         return ""
-
-
-def _made(store: Store) -> bool:
-    try:
-        os.makedirs(store.path, 0o777 if store.shared else 0o700, exist_ok=True)
-    except OSError:
-        return False
-    return True
 
 
 def _is_there(seen: Seen | None, kept: Kept) -> bool:

@@ -180,6 +180,7 @@ class Session:
                 "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
+                **self._refused_store(plan),
                 "given": sorted({word.partition("=")[0] for word in self.settings.params}),
                 "memory": self._hide(plan),
             },
@@ -365,6 +366,15 @@ class Session:
 
         self._results = cache_of(steps, self.settings, self.clock)
         return self._results
+
+    def _refused_store(self, plan: Plan) -> dict[str, str]:
+        """Return, as a recorded option, why this user's store of results cannot be used by a plan with cached steps."""
+        if not any([step.cache for step in plan.steps]):  # noqa: C419 - half the time
+            return {}
+        from planrun.app.caching import refused_store  # few plans have such steps
+
+        why = refused_store()
+        return {"store_refused": why} if why else {}
 
     def admit(
         self, state: RunState, ledger: Ledger, steps: Steps, opening: Mapping[str, Any], selected: Chosen

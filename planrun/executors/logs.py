@@ -220,7 +220,8 @@ class Logs:
 
     def _try_leases(self) -> None:
         recover(self._folder)
-        _make_folder(self._folder)
+        if not os.path.isdir(self._folder):
+            _make_folder(self._folder)
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         self._index = os.open(f"{self._folder}/{_INDEX}", flags, 0o600)
         slot = self._new_slot()
@@ -292,14 +293,9 @@ def create(path: str, how: int) -> int:
 
 
 def _make_folder(path: str) -> None:
-    """Make a folder and what is missing above it, each of them for the owner alone."""
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass
-    except FileNotFoundError:
-        _make_folder(os.path.dirname(path))
-        os.mkdir(path, 0o700)
+    from planrun.folders import make_private  # the folder of most runs is there
+
+    make_private(path)
 
 
 def _move(source: str, path: str) -> None:

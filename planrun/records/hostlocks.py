@@ -15,6 +15,7 @@ import os
 import time
 
 from planrun.errors import RecordsLost
+from planrun.folders import make_private
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
 from planrun.source.cache import folder as plans_folder
@@ -210,7 +211,7 @@ def _own_folder() -> str:
         raise RecordsLost("there is no place for locks: set PLANRUN_CACHE_DIR, XDG_CACHE_HOME or HOME")
     folder = os.path.join(os.path.dirname(plans), _FOLDER)
     try:
-        os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
+        make_private(os.path.dirname(folder))
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:

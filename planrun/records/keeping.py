@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidInput, RecordsLost
+from planrun.folders import make_private
 from planrun.records.rundir import FILES, PLAN, SCRIPTS, write_new
 from planrun.sha256 import sha256
 
@@ -33,7 +34,7 @@ def file_of(path: str, digest: str) -> str:
 def _add(folder: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
     names = []
     try:
-        os.makedirs(folder, 0o700, exist_ok=True)
+        make_private(folder)
         for digest, data in contents.items():
             name = os.path.join(folder, digest)
             if os.path.lexists(name):  # of an earlier version, or half written: then it is not that any more

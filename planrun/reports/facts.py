@@ -99,9 +99,10 @@ def option(state: RunState, name: str) -> object:
 
 
 def notes(state: RunState) -> tuple[str, ...]:
-    """What people should know of the limits for models: an option that asked for more than it got."""
-    budget = option(state, "budget")
-    return tuple(map(line, budget.get("notes", ()))) if isinstance(budget, dict) else ()
+    """What the options of a run did not get: more for models than the limits allow, a store of results."""
+    budget, refused = option(state, "budget"), option(state, "store_refused")
+    found = tuple(map(line, budget.get("notes", ()))) if isinstance(budget, dict) else ()
+    return (*found, f"the step cache is not used: {line(str(refused))}") if refused else found
 
 
 def ending(state: RunState) -> str:

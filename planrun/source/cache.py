@@ -109,8 +109,10 @@ def read(key: str) -> Any:
 
 def write(key: str, data: Any) -> None:
     """Keep data under a key, if that is possible; says nothing when it is not."""
+    from planrun.folders import make_private  # plans are read more often than written
+
     try:
-        os.makedirs(folder(), 0o700, exist_ok=True)
+        make_private(folder())
         where = _open_folder()
     except OSError:
         return

@@ -10,6 +10,7 @@ import json
 import os
 
 from planrun.errors import EvaluationError
+from planrun.folders import make_private
 from planrun.model.globs import escaped
 from planrun.model.record import Record
 from planrun.steps.files import matching, patterns_of, rendered
@@ -216,7 +217,7 @@ class _Merging:
         spent = round(sum([suite["time"] for suite in self.suites]), 4)
         summary: dict[str, Any] = {**self.numbers, "time": spent, "failed": self.failed, "file": ""}
         try:
-            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            make_private(os.path.dirname(path))
             if os.path.lexists(path):
                 os.unlink(path)  # of an attempt that was cut short and is made again
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

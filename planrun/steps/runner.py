@@ -128,7 +128,9 @@ class Steps:
         """Return the job of an attempt; how it ended when what it needs cannot be written."""
         try:
             if step.needs_dir:
-                os.makedirs(self._private(step, attempt), 0o700, exist_ok=True)
+                from planrun.folders import make_private  # few steps have one
+
+                make_private(self._private(step, attempt))
             return self._job(step, attempt, recipe)
         except OSError as error:  # an earlier step took the run's folders away, or the disk is full
             message = f"cannot write what the step needs: {error.filename}: {error.strerror}"

@@ -11,6 +11,7 @@ import json
 import os
 from stat import S_ISREG, S_IWGRP, S_IWOTH  # os has loaded it already
 
+from planrun.folders import make_private
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -63,11 +64,32 @@ class Store:
 
     def is_ours(self) -> bool:
         """Say whether results may be taken from it: nobody else may write one's own store."""
+        return not self._refusal()
+
+    def open(self) -> str:
+        """Make the folder where it is missing; returns why the store cannot be used, "" when it can."""
+        try:
+            self._make(self.path)
+        except OSError as error:
+            return f"{error.filename}: {error.strerror}"
+        return self._refusal()
+
+    def _refusal(self) -> str:
         try:
             status = os.stat(self.path)
-        except OSError:
-            return False
-        return self.shared or (status.st_uid == os.geteuid() and not status.st_mode & (S_IWGRP | S_IWOTH))
+        except OSError as error:
+            return f"{self.path}: {error.strerror}"
+        if not self.shared and status.st_uid != os.geteuid():
+            return f"{self.path} belongs to another user"
+        if not self.shared and status.st_mode & (S_IWGRP | S_IWOTH):
+            return f"other users can write to {self.path}; remove it, or run chmod go-w on it"
+        return ""
+
+    def _make(self, path: str) -> None:
+        if self.shared:
+            os.makedirs(path, exist_ok=True)
+        else:
+            make_private(path)
 
     def read(self, key: str) -> Entry | None:
         """Return the entry of a key; None when there is none. Raises Damaged, when it is not whole."""
@@ -165,7 +187,7 @@ class Store:
         try:
             return draft, os.open(draft, _NEW, 0o666 if self.shared else 0o600)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(place), 0o777 if self.shared else 0o700, exist_ok=True)
+            self._make(os.path.dirname(place))
         except FileExistsError:  # of a process that was killed and had the same id
             _remove(draft)
         return draft, os.open(draft, _NEW, 0o666 if self.shared else 0o600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from planrun.folders import make_private
 from planrun.store.entries import Damaged
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ def place(files: Sequence[Kept], stores: Iterable[Store], workspace: str, drafts
     """
     stores = tuple(stores)
     clear(drafts)
-    os.makedirs(drafts, 0o700, exist_ok=True)
+    make_private(drafts)
     try:
         ready = [_fetched(each, stores, f"{drafts}/{number}") for number, each in enumerate(files)]
         for each, draft in zip(files, ready, strict=True):
