@@ -140,11 +140,6 @@ class Course:
         _refuse_rejected(state, self.plan)
         if state.started.options.get("expand"):
             session.settings = session.settings.but(expand=True)
-        self.is_abstract = any(step.kind == "abstract" for step in self.plan.steps)
-        if self.is_abstract:
-            from planrun.app.planning.readiness import require_actions
-
-            require_actions(self.plan, session.settings)
         self.failed = self._failed()
         self.opening = self._new_opening(state.started)
         admission = session.admission = self._admission(rundir)
@@ -164,6 +159,16 @@ class Course:
         asked |= added_by_models(state)
         chosen = select(self.plan, self.opening["options"]["selection"])
         self.selected = None if chosen is None else with_groups(self.plan, chosen | asked)
+        unfinished = [
+            step.id
+            for step in self.plan.steps
+            if step.kind == "abstract" and (self.selected is None or step.id in self.selected)
+        ]
+        self.is_abstract = bool(unfinished)
+        if unfinished:
+            from planrun.app.planning.readiness import require_actions
+
+            require_actions(self.plan, session.settings, unfinished)
         if session.vault:
             self.opening["options"]["secrets"] = session.vault.notice(self.plan, self.selected)
         session.recall(self.plan, self.opening)

@@ -54,20 +54,24 @@ def execute(
 
     `vault`: the plan's secrets, where the caller knows them already.
     """
-    if unfinished := any([step.kind == "abstract" for step in plan.steps]):  # noqa: C419 - half the time
-        from planrun.app.planning.readiness import require_actions
-
-        require_actions(plan, settings)
-    model = _model_asked(plan, settings)
-    vault = vault or vault_of(plan, model)
-    if vault:
-        vault.refuse(plan, params)
     wanted = settings.selection()
+    unfinished = [step.id for step in plan.steps if step.kind == "abstract"]
+    if unfinished and settings.skip_abstract:
+        wanted["skip"] = [*wanted.get("skip", ()), *unfinished]
     selected = None
     if wanted:
         from planrun.app.selection import select  # few runs are about a part of their plan
 
         selected = select(plan, wanted)
+        unfinished = [name for name in unfinished if selected is None or name in selected]
+    if unfinished:
+        from planrun.app.planning.readiness import require_actions
+
+        require_actions(plan, settings, unfinished)
+    model = _model_asked(plan, settings)
+    vault = vault or vault_of(plan, model)
+    if vault:
+        vault.refuse(plan, params)
     admission = admission_of(plan, settings)
     if admission and vault:
         admission.refuse(vault)

@@ -22,6 +22,7 @@ class Settings(Record):
     until: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
+    skip_abstract: bool = False  # leave steps out that have no action
     jobs: int | None = None
     strict: bool = False
     fail_on_flaky: bool = False

@@ -75,6 +75,12 @@ CHOOSING = (
         help="Leave this step out, whatever chose it.",
     ),
     Option(flags=("--tag",), name="tag", kind="list", metavar="TAG", help="Run the steps with this tag."),
+    Option(
+        flags=("--skip-abstract",),
+        name="skip_abstract",
+        kind="flag",
+        help="Leave out all steps without an action, as --skip does.",
+    ),
 )
 RUNNING = (
     Option(

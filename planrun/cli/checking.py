@@ -7,6 +7,7 @@ import click
 from planrun.cli.failure import printable
 from planrun.cli.findings import say_form, say_text
 from planrun.cli.printing import say, say_bytes
+from planrun.errors import EXIT_INVALID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
     help="text for people; json; sarif for code scanning; github for annotations; junit for CI pages.",
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="The same as --format json.")
-def validate(plans: tuple[str, ...], form: str, *, as_json: bool) -> int:
+@click.option("--strict", is_flag=True, help="End with exit code 2 for warnings, too.")
+def validate(plans: tuple[str, ...], form: str, *, as_json: bool, strict: bool) -> int:
     """Check plans without running or writing anything, and report every problem in one go.
 
-    Exit code 0: all plans are valid. 2: at least one is not.
+    Exit code 0: all plans are valid. 2: at least one is not (--strict: or has a warning).
 
     \b
     Examples:
@@ -50,7 +52,9 @@ def validate(plans: tuple[str, ...], form: str, *, as_json: bool) -> int:
         _write_text(checked, problems)
     else:
         _write(form, checked, problems)
-    return 0 if all(one.steps is not None for one in checked) else 2
+    if strict and problems:
+        return EXIT_INVALID
+    return 0 if all(one.steps is not None for one in checked) else EXIT_INVALID
 
 
 def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None:

@@ -83,6 +83,9 @@ def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
 
 
 def _warn(plan: Plan, warnings: list[Problem], vault: Vault | None) -> None:
+    warnings = [
+        each for each in warnings if each.code != "W305"
+    ]  # what is executed without an action is an error
     if warnings:
         from planrun.source.problems import render_text
 

@@ -27,8 +27,8 @@ _ENVIRONMENT: list[Any] = []  # one Jinja2 environment, once it is needed
 
 
 def parse(text: str) -> Tree:
-    """Return the tree of a bare expression; raises ExpressionError."""
-    return _expression(text, 0, len(text), Grammar.bare)
+    """Return the tree of a bare expression, which may stand in one `${{ }}`; raises ExpressionError."""
+    return _expression(text, *scan.bounds(text), Grammar.bare)
 
 
 def parse_template(text: str) -> str | Template:

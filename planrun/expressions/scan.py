@@ -18,7 +18,7 @@ _OPERATORS = "+-*/%~.,|:<>"
 _COMPARISONS = ("==", "!=", "<=", ">=")
 # What people write who come from other languages, the longest first.
 _FOREIGN = {
-    OPEN: "this is inside an expression already: leave out `${{` and `}}`",
+    OPEN: "write `${{` and `}}` around the whole expression, or leave them out",
     "===": "`===` is written `==`",
     "!==": "`!==` is written `!=`",
     "&&": "`&&` is written `and`",
@@ -64,6 +64,24 @@ def pieces(text: str) -> list[str | tuple[int, int]]:
     if after := "".join((*plain, text[at:])):
         found.append(after)
     return found
+
+
+def bounds(text: str) -> tuple[int, int]:
+    """Return where a bare expression starts and ends: inside of `${{ }}` where that is around the whole text.
+
+    Raises ExpressionError for an interpolation or a string that is not closed.
+    """
+    start = len(text) - len(text.lstrip())
+    if text.startswith(OPEN, start):
+        end = closing(text, start)
+        if not text[end + len(CLOSE) :].strip():
+            return start + len(OPEN), end
+    return 0, len(text)
+
+
+def bare(text: str) -> str:
+    """Return a bare expression as people read it, without the `${{ }}` that may be around it."""
+    return text[slice(*bounds(text))].strip()
 
 
 def closing(text: str, start: int) -> int:

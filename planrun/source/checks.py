@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.expressions.scan import bare
 from planrun.model.plan import Check
 from planrun.source.node import MAPPING, Node
 from planrun.source.outline import entries, members
@@ -27,7 +28,7 @@ def _check(compiler: Compiler, kind: str, node: Node) -> Check:
         source = ", ".join(item.value for item in entries(node))
     elif kind == "that":
         value = compiler.formulas.tree(node)
-        source = node.value.strip()
+        source = bare(node.value)
     else:
         schema = node.value["schema"]
         source = node.value["file"].value

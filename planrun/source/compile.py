@@ -186,8 +186,10 @@ class Compiler:
             fields["section"] = draft.section
         self.links(draft, fields)
         if draft.condition is not None:
+            from planrun.expressions.scan import bare  # few steps have a condition
+
             fields["condition"] = draft.condition
-            fields["condition_text"] = draft.keys["condition"].value.strip()
+            fields["condition_text"] = bare(draft.keys["condition"].value)
         return fields
 
     def links(self, draft: Draft, fields: dict[str, Any]) -> None:

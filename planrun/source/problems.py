@@ -111,6 +111,7 @@ CODES: dict[str, str] = {
     "W302": "quoting that may not protect",
     "W303": "a rule that changes nothing",
     "W304": "does not count where another plan uses this one",
+    "W305": "a step without an action",
     "W310": "reading what another step makes without waiting for it",
     "W311": "cached without anything that it depends on",
     "W320": "a service that nothing needs",

@@ -12,6 +12,7 @@ from planrun.source.node import MAPPING, SCALAR, Node
 from planrun.source.outline import Draft, Outline, members, scalar
 from planrun.source.problems import in_order
 from planrun.source.secrecy import RESERVED, check_secrets, declared_secrets
+from planrun.source.tables import ACTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from planrun.source.shelf import Shelf
 
 _FILES = frozenset(("inputs", "produces", "writes", "cache", "reports"))
+_ACTIONS = frozenset(ACTIONS)
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 
 
@@ -113,6 +115,7 @@ def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool 
         from planrun.source.undoing import check_undoing  # few plans undo anything
 
         check_undoing(outline, formulas, outputs)
+    _check_actions(outline)
     _check_texts(outline)
     _check_limits(outline)
     shelf.schemas, shelf.matching, shelf.parsed = outline.schemas, outline.matching, formulas.parsed
@@ -237,6 +240,16 @@ def _questions(formulas: Formulas) -> list[tuple[str, str]]:
         for reference in formula.references
         if len(reference.path) > 2 and reference.path[0] == "steps" and reference.path[1] in known
     ]
+
+
+def _check_actions(outline: Outline) -> None:
+    """Warn of steps that do nothing yet: `planrun expand` fills them in, but a forgotten `run` looks the same."""
+    if not outline.sound:
+        return  # the action may be a misspelt key
+    for draft in outline.drafts:
+        if _ACTIONS.isdisjoint(draft.keys):
+            hint = "add `run` or another action, have `planrun expand` write one, or execute with --skip-abstract"
+            outline.report("W305", f'step "{draft.id}" has no action', draft.at, hint, severity="warning")
 
 
 def _check_texts(outline: Outline) -> None:

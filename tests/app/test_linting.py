@@ -65,7 +65,7 @@ def test_the_longest_path_is_put_first_and_no_other_byte_changes(
     assert "test, format, spell" in found.hint
     before = load("plan.yml", cache=False)
     assert main(["lint", "plan.yml", "--fix"]) == 0
-    assert "stand in this order now: test, format, spell" in capsys.readouterr().err
+    assert "reordered steps: test, format, spell" in capsys.readouterr().err
     after = load("plan.yml", cache=False)
     assert [step.id for step in after.steps] == ["test", "format", "spell"]
     assert {step.id: step.action for step in after.steps} == {step.id: step.action for step in before.steps}

@@ -11,7 +11,7 @@ from planrun.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from planrun.app.gates import PolicyGates
@@ -109,17 +109,18 @@ def replanner_of(
     return Replanner(desk, steps.place, adoption, lambda state: spent.budget(state.planning))
 
 
-def require_actions(plan: Plan, settings: Settings) -> None:
-    """Raise InvalidInput for a plan with abstract steps that nobody makes concrete."""
+def require_actions(plan: Plan, settings: Settings, names: Collection[str]) -> None:
+    """Raise InvalidInput for abstract steps, by `names`, that would be executed and are not expanded."""
     if settings.expand:
         from planrun.app.planning.preparing import require_expandable
 
         require_expandable(plan, settings)
         return
-    steps = [step for step in plan.steps if step.kind == "abstract"]
+    steps = [step for step in plan.steps if step.id in names]
     named = ", ".join(f'"{step.id}" ({plan.file_of(step)}:{step.line})' for step in steps[:5])
     more = f" and {len(steps) - 5} more" if len(steps) > 5 else ""
     raise InvalidInput(
         f"the plan has steps without an action: {named}{more}; expand it first: "
-        "give each a `run`, an `exec` or a `validate`, or have a model do it by `planrun expand` or --expand"
+        "give each a `run`, an `exec` or a `validate`, have a model do it by `planrun expand` or --expand, "
+        "or leave them out by --skip-abstract"
     )

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from planrun.model.queued import Entry
     from planrun.records.queuefile import Change, QueueFile
 
-EXECUTE_ONLY = frozenset(("--param", "--only", "--from", "--until", "--skip", "--tag", "--locked"))
+EXECUTE_ONLY = frozenset(
+    ("--param", "--only", "--from", "--until", "--skip", "--tag", "--skip-abstract", "--locked")
+)
 """Options of `execute` that a run keeps by itself when it goes on; `resume` has none, or means another thing."""
 PATIENCE = "24h"
 """How long an entry waits for a run in its folder that is not of this queue, unless it says otherwise itself."""
