@@ -57,6 +57,12 @@ class Findings:
         self.accepted = frozenset(accepted)
         self._found: dict[tuple[str, str], Finding] = {}
 
+    def of(self, file: str) -> Findings:
+        """Return a view for another file that belongs to the conversion: its findings stand beside these."""
+        other = Findings(file, self.accepted)
+        other._found = self._found
+        return other
+
     def differs(self, code: str, message: str, node: Node) -> None:
         """Note that something was converted and means something slightly else."""
         self._add("differs", code, message, node)
@@ -99,4 +105,13 @@ class Findings:
     @property
     def listed(self) -> tuple[Finding, ...]:
         """All findings in file order."""
-        return tuple(sorted(self._found.values(), key=lambda found: (found.line, found.col)))
+        places = {
+            file: at for at, file in enumerate(dict.fromkeys(each.file for each in self._found.values()))
+        }
+        first = self.file
+        return tuple(
+            sorted(
+                self._found.values(),
+                key=lambda each: (each.file != first, places[each.file], each.line, each.col),
+            )
+        )

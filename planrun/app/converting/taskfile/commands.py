@@ -10,7 +10,8 @@ import re
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.reading import is_nothing, text_of, truth_of
 from planrun.app.converting.taskfile.templates import Reference
-from planrun.app.converting.taskfile.values import Value, joined, outside, value_of
+from planrun.app.converting.taskfile.values import joined, outside, passed
+from planrun.app.converting.taskfile.working import Value
 from planrun.model.record import Record
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE
 
@@ -49,9 +50,10 @@ class Call(Record):
 class Commands:
     """Reads the commands of one task in one scope."""
 
-    def __init__(self, scope: Scope, reader: Reader) -> None:
+    def __init__(self, scope: Scope, reader: Reader, files: Mapping[str, list[str] | None]) -> None:
         self.scope = scope
         self.reader = reader
+        self.files = files  # patterns of `sources` and `generates`, which a command can go through
 
     def read(self, nodes: list[Node], *, is_tolerated: bool = False) -> list[Entry | Call]:
         """Return the commands in order; raises UntranslatableError."""
@@ -73,12 +75,46 @@ class Commands:
             )
             return
         loop = node.get("for")
+        shell = self._shell_loop(loop, node) if loop is not None else None
+        if shell is not None:
+            yield shell.but(is_tolerated=is_tolerated or truth_of(node.get("ignore_error")) is True)
+            return
         scopes = [self.scope] if loop is None else items_of(loop, self.scope, self.reader)
         for scope in scopes:
             found = self._one(node, scope)
             if isinstance(found, Entry):
                 found = found.but(is_tolerated=is_tolerated or truth_of(node.get("ignore_error")) is True)
             yield found
+
+    def _shell_loop(self, loop: Node, node: Node) -> Entry | None:
+        """Return a command that a loop of the shell repeats, where only a run knows the items; None for other loops."""
+        name = text_of(loop.get("as")) or "ITEM"
+        lines: tuple[str, ...] = ()
+        if loop.kind == SCALAR:
+            patterns = self.files.get(text_of(loop))
+            if patterns is None:
+                return None
+            words, lines = " ".join(patterns), ("shopt -s globstar nullglob",)
+        else:
+            source = loop.get("var")
+            found = self.scope.value(Reference(name=text_of(source)), loop) if source is not None else None
+            if (
+                found is None
+                or found.items is not None
+                or not found.is_shell
+                or loop.get("split") is not None
+            ):
+                return None
+            words, lines = found.text, found.lines
+        command = node.get("cmd")
+        if command is None or is_nothing(command):
+            return None
+        entry = self._entry(
+            command, node, self.scope.with_item(name, Value(text=f"${{{name}}}", is_shell=True), {})
+        )
+        body = f"if (\n{entry.only_if}\n); then\n{entry.text}\nfi" if entry.only_if else entry.text
+        text = f"for {name} in {words}; do (\n{body}\n) || exit; done"
+        return Entry(text=text, lines=tuple(dict.fromkeys((*lines, *entry.lines))))
 
     def _one(self, node: Node, scope: Scope) -> Entry | Call:
         after = node.get("defer")
@@ -115,7 +151,7 @@ def call_of(node: Node, scope: Scope, reader: Reader) -> Call:
     if "${{" in name:
         raise UntranslatableError("task", f"which task is called is not known before the run: {name}")
     given = {
-        key: value_of(key, value, scope) for key, value in reader.mapping(node.get("vars"), "`vars`").items()
+        key: passed(key, value, scope) for key, value in reader.mapping(node.get("vars"), "`vars`").items()
     }
     return Call(task=name, place=node, given=given)
 
@@ -210,7 +246,13 @@ def script_of(entries: list[Entry], first: list[str]) -> str:
         if entry.after:
             waiting += 1
             lines.append(f"deferred_{waiting}() {body}")
-            lines.append(f"trap '{'; '.join(f'deferred_{number}' for number in range(waiting, 0, -1))}' EXIT")
+            calls = "; ".join(f"deferred_{number}" for number in range(waiting, 0, -1))
+            code = (
+                "EXIT_CODE=$?; test $EXIT_CODE != 0 || EXIT_CODE=; "
+                if "${EXIT_CODE" in "".join(lines)
+                else ""
+            )
+            lines.append(f"trap '{code}{calls}' EXIT")
         else:
             text = f"{body} || {'true' if entry.is_tolerated else 'exit'}"
             lines.append(f"if (\n{entry.only_if}\n); then\n{text}\nfi" if entry.only_if else text)

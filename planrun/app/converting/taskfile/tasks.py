@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from planrun.app.converting.draft import DraftStep
@@ -17,7 +18,9 @@ from planrun.app.converting.taskfile.commands import (
     runs_here,
     script_of,
 )
-from planrun.app.converting.taskfile.values import Value, joined, outside, value_of
+from planrun.app.converting.taskfile.values import joined, outside, value_of
+from planrun.app.converting.taskfile.working import Value
+from planrun.model.record import Record
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -33,57 +36,97 @@ MAX_STEPS = 2000
 _KNOWN = frozenset((
     "aliases", "cmd", "cmds", "deps", "desc", "dir", "dotenv", "env", "failfast", "generates", "if", "ignore_error",
     "interactive", "internal", "label", "method", "platforms", "preconditions", "prefix", "prompt", "requires", "run",
-    "set", "shopt", "silent", "sources", "status", "summary", "vars", "watch",
+    "set", "shopt", "silent", "sources", "status", "summary", "use_gitignore", "vars", "watch",
 ))  # fmt: skip
 
 
-class Emission:
-    """Puts tasks into a plan; `env` are lines for every script that set variables a shell finds out."""
+class Source(Record):
+    """A Taskfile, or one that another includes: how it is read, what its tasks see, and where they run.
 
-    def __init__(self, plan: DraftPlan, reader: Reader, tasks: Mapping[str, Node], top: Scope) -> None:
+    `prefix`: what stands before the names of its tasks, as `docs:`. `folder`: where they run, "" for the workspace.
+    `first`: lines for every script that set variables which a shell works out.
+    """
+
+    reader: Reader
+    top: Scope
+    prefix: str = ""
+    folder: str = ""
+    first: tuple[str, ...] = ()
+
+
+class Known(Record):
+    """A task that can be called, and the file that it stands in."""
+
+    node: Node
+    source: Source
+
+
+class Emission:
+    """Puts tasks into a plan; `lost` are the beginnings of names whose files cannot be read, with the reason."""
+
+    def __init__(
+        self,
+        plan: DraftPlan,
+        tasks: Mapping[str, Known],
+        aliases: Mapping[str, str],
+        lost: Mapping[str, str],
+    ) -> None:
         self.plan = plan
-        self.reader = reader
-        self.found = reader.found
         self.tasks = tasks
-        self.top = top
-        self.first: list[str] = []
-        self.aliases: dict[str, str] = {}
-        self.has_includes = False
+        self.aliases = aliases
+        self.lost = lost
         self._done: dict[object, list[str]] = {}
         self._open: list[object] = []
-        for name, node in tasks.items():
-            if node.kind == MAPPING:
-                self.aliases |= dict.fromkeys(reader.texts(node.get("aliases"), "`aliases`"), name)
 
-    def call(self, call: Call, entry: list[str], parent: str = "") -> list[str]:
-        """Emit a task and return the steps that it has ended with; `parent`: the task that calls it as a command."""
-        name = self.aliases.get(call.task, call.task).lstrip(":")
-        node = self.tasks.get(name)
-        if node is None:
-            return self._missing(call, entry)
+    def call(self, call: Call, entry: list[str], source: Source, parent: str = "") -> list[str]:
+        """Emit a task and return the steps that it has ended with.
+
+        `source`: the file that calls it, whose names need no prefix there. `parent`: the task that calls it as a
+        command.
+        """
+        name = self._meant(call.task, source.prefix)
+        known = self.tasks.get(name)
+        if known is None:
+            return self._missing(name, call, entry, source)
         key = (name, tuple(sorted((key, value.text) for key, value in call.given.items())))
-        known = self._done.get(key)
-        if known is not None and (not parent or text_of(node.get("run")) == "once"):
-            return known
+        done = self._done.get(key)
+        if done is not None and (not parent or text_of(known.node.get("run")) == "once"):
+            return done
         if key in self._open or len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS:
-            self.found.refuse("shape", f"the task {name} calls itself, or too many others", call.place)
+            found = source.reader.found
+            found.refuse("shape", f"the task {name} calls itself, or too many others", call.place)
             return entry
         self._open.append(key)
-        wish = f"{parent}.{name}" if known is not None else name
-        ends = Task(self, name, node, call.given).emit(self.plan.name(wish.replace(":", ".")), entry)
+        wish = f"{parent}.{name}" if done is not None else name
+        ends = Task(self, name, known, call.given).emit(self.plan.name(wish.replace(":", ".")), entry)
         self._open.pop()
         self._done[key] = ends
         return ends
 
-    def _missing(self, call: Call, entry: list[str]) -> list[str]:
-        code = "includes" if self.has_includes else "task"
-        why = (
-            "it is in a file that this one includes; convert that one, too"
-            if self.has_includes
-            else "there is none"
-        )
+    def _meant(self, name: str, prefix: str) -> str:
+        """Return the full name of the task that a name means in a file: its own tasks come first."""
+        if name.startswith(":"):
+            return self._resolved(name[1:])
+        own = self._resolved(f"{prefix}{name}")
+        return own if own in self.tasks else self._resolved(name)
+
+    def _resolved(self, name: str) -> str:
+        if name in self.tasks:
+            return name
+        name = self.aliases.get(name, name)
+        owner, _, rest = name.partition(":")
+        if rest and owner in self.aliases:
+            name = f"{self.aliases[owner]}:{rest}"
+            name = self.aliases.get(name, name)
+        return name if name in self.tasks or f"{name}:default" not in self.tasks else f"{name}:default"
+
+    def _missing(self, name: str, call: Call, entry: list[str], source: Source) -> list[str]:
+        lost = next((why for prefix, why in self.lost.items() if name.startswith(prefix)), "")
+        code = "includes" if lost else "task"
+        why = lost or "there is none"
         step = DraftStep(self.plan.name(call.task.replace(":", ".")))
-        step.make_abstract(self.found.refuse(code, f"the task {call.task}: {why}", call.place, step.id))
+        note = source.reader.found.refuse(code, f"the task {call.task}: {why}", call.place, step.id)
+        step.make_abstract(note)
         for other in entry:
             step.wait(other)
         self.plan.add(step)
@@ -93,15 +136,17 @@ class Emission:
 class Task:
     """One call of a task while it is being emitted."""
 
-    def __init__(self, emission: Emission, name: str, node: Node, given: Mapping[str, Value]) -> None:
+    def __init__(self, emission: Emission, name: str, known: Known, given: Mapping[str, Value]) -> None:
         self.emission = emission
         self.plan = emission.plan
-        self.reader = emission.reader
-        self.found = emission.found
+        self.source = known.source
+        self.reader = known.source.reader
+        self.found = self.reader.found
         self.name = name
-        self.node = node
-        self.members = node.value if node.kind == MAPPING else {}
-        self.scope = emission.top.inner(name, given, self.reader.mapping(self.members.get("vars"), "`vars`"))
+        self.node = node = known.node
+        self.members: dict[str, Node] = node.value if node.kind == MAPPING else {}
+        own = self.reader.mapping(self.members.get("vars"), "`vars`")
+        self.scope = known.source.top.inner(name, given, own)
         self.made: list[DraftStep] = []
         self.last: list[str] = []
 
@@ -149,7 +194,7 @@ class Task:
         for node in nodes:
             for call in self._calls(node):
                 count = len(self.plan.steps)
-                ends += [name for name in self.emission.call(call, before) if name not in ends]
+                ends += [name for name in self.emission.call(call, before, self.source) if name not in ends]
                 if (
                     len(self.plan.steps) == count
                 ):  # it was there before, and waits for nothing of what comes here
@@ -185,7 +230,7 @@ class Task:
                 fragment["enum"] = list(dict.fromkeys(values))
             if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
                 self.plan.params.setdefault(name, fragment)
-                self.emission.top.given.setdefault(name, Value(text=f"${{{{ params.{name} }}}}"))
+                self.source.top.given.setdefault(name, Value(text=f"${{{{ params.{name} }}}}"))
                 self.scope.given.setdefault(name, Value(text=f"${{{{ params.{name} }}}}"))
 
     def _checked(self, step_name: str) -> None:
@@ -215,7 +260,18 @@ class Task:
             single = self.members.get("cmd")
             nodes = [single] if single is not None else self.reader.items(self.members.get("cmds"), "`cmds`")
         tolerated = truth_of(self.members.get("ignore_error")) is True
-        return Commands(self.scope, self.reader).read(nodes, is_tolerated=tolerated)
+        files = {name: self._patterns(name) for name in ("sources", "generates")}
+        return Commands(self.scope, self.reader, files).read(nodes, is_tolerated=tolerated)
+
+    def _patterns(self, key: str) -> list[str] | None:
+        """Return the patterns under a key for a loop of the shell; None where a shell has no words for them."""
+        found = []
+        for node in self.reader.items(self.members.get(key), f"`{key}`"):
+            text = joined(node, self.scope, text_of(node)).text if node.kind == SCALAR else ""
+            if not re.fullmatch(r"[A-Za-z0-9._/@+=,*?{}\[\]-]+", text):
+                return None
+            found.append(text)
+        return found or None
 
     def _commands(self, step_name: str, parts: list[Entry | Call]) -> None:
         groups: list[list[Entry] | Call] = []
@@ -233,7 +289,7 @@ class Task:
         own = [group for group in groups if isinstance(group, list)]
         for number, group in enumerate(groups, 1):
             if isinstance(group, Call):
-                self.last = self.emission.call(group, self.last, step_name)
+                self.last = self.emission.call(group, self.last, self.source, step_name)
             else:
                 is_only = len(own) == 1 and len(groups) == 1
                 step = self._scripted(
@@ -251,9 +307,9 @@ class Task:
     def _script(self, entries: list[Entry]) -> str:
         condition = self.members.get("if")
         first = (
-            [*self.emission.first, *options_of(self.node, self.reader)]
+            [*self.source.first, *options_of(self.node, self.reader)]
             if self.members
-            else [*self.emission.first]
+            else [*self.source.first]
         )
         first += self._environment_lines()
         if condition is not None and not is_nothing(condition):
@@ -280,9 +336,12 @@ class Task:
         if is_named and title and title.isprintable() and "{{" not in title:
             step.keys["title"] = title[:200]
         folder = self.members.get("dir")
+        where = self.source.folder
         if folder is not None and not is_nothing(folder):
-            step.keys["workdir"] = outside(joined(folder, self.scope, text_of(folder)), "a folder")
+            where = posixpath.join(where, outside(joined(folder, self.scope, text_of(folder)), "a folder"))
             self.found.differs("dir", "a folder to run in has to be there: go-task makes it", folder)
+        if where:
+            step.keys["workdir"] = where
         env = {}
         for key, node in self.reader.mapping(self.members.get("env"), "`env`").items():
             found = value_of(key, node, self.scope)
@@ -307,6 +366,8 @@ class Task:
         made = self._globs("generates", folder, step)
         if made and self.plan.claim(step.id, made):
             step.keys["produces"] = made
+            message = "a file under `generates` that is missing after the task fails the step"
+            self.found.differs("generates", message, self.node.key("generates"))
         elif made:
             message = f"several steps make {', '.join(made)}; only the first says so by `produces`"
             self.found.differs("generates", message, self.node.key("generates"))
