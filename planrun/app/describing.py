@@ -205,6 +205,7 @@ def as_data(plan: Plan, foreseen: Foreseen) -> dict[str, Any]:
         },
         "params": [_param(param) for param in plan.params],
         "secrets": list(plan.secrets),
+        "optional_secrets": list(plan.optional_secrets),
         "steps": [step_data(step) for step in plan.steps],
         "order": order(plan),
         "levels": levels(plan),

@@ -82,6 +82,7 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
             if unwritten:
                 raise unwritten
             return None
+        course.require_secrets()
         event = course.event()
         course.tell(event)
         course.keep_plan()
@@ -170,7 +171,8 @@ class Course:
 
             require_actions(self.plan, session.settings, unfinished)
         if session.vault:
-            self.opening["options"]["secrets"] = session.vault.notice(self.plan, self.selected)
+            told = session.vault.notice(self.plan, self.selected)
+            self.opening["options"]["secrets"] = {**told, "missing": {}}  # what runs has them all
         session.recall(self.plan, self.opening)
         options = scheduler_options(session, self.plan, self.selected)
         self.options = options.but(replan=self.failed, catches_up=self.finishes)
@@ -197,6 +199,20 @@ class Course:
             **self.opening,
         )
         return event.but(finishes=True) if self.finishes else event
+
+    def require_secrets(self) -> None:
+        """Raise InvalidPlan when a step that is about to run lists a secret without a value."""
+        vault = self._session.vault
+        if not vault or not vault.absent:
+            return
+        from planrun.app.required import require_secrets  # only where one has no value
+
+        steps = self._after.steps.items()
+        names = {name for name, found in steps if name in self._again or not found.ended}
+        if self.finishes:
+            names = {name for name in names if self._after.steps[name].step.section == "finally"}
+        selected = names if self.selected is None else names & self.selected
+        require_secrets(self._after.plan, self._after.params, vault.absent, selected)
 
     def keep_plan(self) -> None:
         """Keep a copy of a plan that the run had not seen."""

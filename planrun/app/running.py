@@ -72,6 +72,10 @@ def execute(
     vault = vault or vault_of(plan, model)
     if vault:
         vault.refuse(plan, params)
+    if vault and vault.absent:
+        from planrun.app.required import require_secrets  # only where one has no value
+
+        require_secrets(plan, params, vault.absent, selected)
     admission = admission_of(plan, settings)
     if admission and vault:
         admission.refuse(vault)
@@ -92,7 +96,7 @@ def execute(
         state = RunState(vault.masked(plan) if vault else plan)
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
         if vault:
-            opening["options"]["secrets"] = vault.notice(plan, selected)
+            opening["options"]["secrets"] = {**vault.notice(plan, selected), "missing": {}}
         opening["options"] |= (admission.options(plan, settings) if admission else {}) | limited
         session.recall(state.plan, opening)
         session.record(state, ledger, ev.RunStarted(run=run, **opening))

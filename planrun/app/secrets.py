@@ -26,7 +26,7 @@ class Vault(Record):
     """What a run knows of secrets. Its values are read once and never written anywhere."""
 
     declared: Mapping[str, str]  # by name, those that are set
-    absent: Mapping[str, str]  # the other declared ones by name: "not set" or "empty"
+    absent: Mapping[str, str]  # the other required ones by name: "not set" or "empty"
     others: Mapping[str, str]  # masked besides: keys of providers, inherited credentials
     unmasked: tuple[str, ...]  # declared ones whose values cannot be masked
     veil: Veil | None  # None: no value can be masked
@@ -133,7 +133,11 @@ def open_vault(plan: Plan, environ: Mapping[str, str] = os.environ) -> Vault:
     masker = Masker({**declared, **others})
     return Vault(
         declared=declared,
-        absent={name: "empty" if name in environ else "not set" for name in missing},
+        absent={
+            name: "empty" if name in environ else "not set"
+            for name in missing
+            if name not in plan.optional_secrets
+        },
         others=others,
         unmasked=tuple([name for name in masker.ignored if name in declared]),
         veil=Veil(masker) if masker else None,

@@ -346,6 +346,7 @@ class Plan(Record):
     env: dict[str, Text] = {}  # noqa: RUF012
     env_file: tuple[Text, ...] = ()
     secrets: tuple[str, ...] = ()  # what steps may list
+    optional_secrets: tuple[str, ...] = ()  # those of them that may have no value
     inherit_env: Literal["safe", "all", "none"] = "safe"
     limits: Limits = Limits()
     schedule: Schedule = "dag"

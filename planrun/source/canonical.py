@@ -164,6 +164,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "outputs": _named,
     "given": _arguments,
     "secrets": sorted,
+    "optional_secrets": sorted,
     "verify": lambda actions: [_action(action) for action in actions],
     "lock": sorted,  # all or none: which one is written first says nothing
     "params": _params,

@@ -23,6 +23,7 @@ from planrun.source.naming import Names
 from planrun.source.node import MAPPING, SEQUENCE, Node
 from planrun.source.outline import Draft, entries, members
 from planrun.source.risks import Risks
+from planrun.source.secrecy import declared_secrets, optional_secrets
 from planrun.source.shape import as_bool, as_duration, as_int
 from planrun.source.validate import Checked, shell_words
 
@@ -105,7 +106,8 @@ class Compiler:
             "outputs": self.texts(root.get("outputs")),
             "env": self.texts(root.get("env")),
             "env_file": self.words(root.get("env_file")),
-            "secrets": _names(root.get("secrets")),
+            "secrets": tuple(declared_secrets(root)),
+            "optional_secrets": optional_secrets(root),
             "limits": limits_of(root.get("limits")),
         }
         if self.policy is not None:

@@ -79,6 +79,7 @@ CODES: dict[str, str] = {
     "E232": "undeclared secret",
     "E233": "a secret that `env` sets",
     "E234": "a secret listed twice",
+    "E235": "a secret without a value",
     "E240": "more steps than allowed",
     "E241": "too much to check",
     "E250": "two options that are the same",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from planrun.source.forms import as_bool
+from planrun.source.node import MAPPING, SCALAR, SEQUENCE
 from planrun.source.outline import entries, members
 from planrun.source.problems import did_you_mean
 
@@ -16,9 +18,30 @@ RESERVED = "PLANRUN_"
 def declared_secrets(root: Node) -> dict[str, Node]:
     """Return the secrets that a plan declares, by name, with their first place."""
     found: dict[str, Node] = {}
-    for node in entries(root.get("secrets")):
+    for node in _names(root):
         found.setdefault(node.value, node)
     return found
+
+
+def optional_secrets(root: Node) -> tuple[str, ...]:
+    """Return the secrets that a plan declares as not required."""
+    mappings = [node for node in _written(root) if node.kind == MAPPING]
+    return tuple([node.value["name"].value for node in mappings if _is_optional(node.get("required"))])
+
+
+def _is_optional(node: Node | None) -> bool:
+    return node is not None and not as_bool(node)
+
+
+def _written(owner: Node) -> list[Node]:
+    listed = owner.get("secrets")
+    return listed.value if listed is not None and listed.kind == SEQUENCE else []
+
+
+def _names(owner: Node) -> list[Node]:
+    """Return the names of the secrets that a plan declares or a step lists."""
+    named = [node.get("name") if node.kind == MAPPING else node for node in _written(owner)]
+    return [node for node in named if node is not None and node.kind == SCALAR]
 
 
 def check_secrets(outline: Outline) -> None:
@@ -43,7 +66,7 @@ def check_secrets(outline: Outline) -> None:
 
 def _check_list(outline: Outline, owner: Node) -> None:
     first: dict[str, Node] = {}
-    for node in entries(owner.get("secrets")):
+    for node in _names(owner):
         name = node.value
         if name.startswith(RESERVED):
             outline.report("E230", f"the environment variable {name} is set by planrun itself", node)

@@ -189,7 +189,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "outputs": (None, None, ("name", (("text",), None, None), 0)),
         "env": (None, None, ("env", (("text",), None, None), 0)),
         "env_file": (("text",), ((("text",), None, None), 1), None),
-        "secrets": (None, ((("env",), None, None), 1), None),
+        "secrets": (None, ((("env",), None, "Secret"), 1), None),
         "defaults": (None, None, "Defaults"),
         "limits": (None, None, "Limits"),
         "schedule": (("word", ("dag", "levels", "batches", "sequential"), ()), None, None),
@@ -253,6 +253,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "network": (("line",), None, None),
         "read": (None, ((("text",), None, None), 1), None),
         "write": (None, ((("text",), None, None), 1), None),
+    },
+    "Secret": {
+        "name": (("env",), None, None),
+        "required": (("bool",), None, None),
     },
     "Step": {
         "id": (("id",), None, None),
@@ -356,6 +360,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Ready": ("run",),
     "Reports": ("junit",),
     "RetryPolicy": ("max",),
+    "Secret": ("name",),
 }
 
 NAMED: dict[str, tuple[str, Any]] = {

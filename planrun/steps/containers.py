@@ -81,7 +81,12 @@ def contained(
     engine = engine_of()
     workspace, output = job.env["PLANRUN_WORKSPACE"], job.env["PLANRUN_OUTPUT"]
     own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_") and name != CHOSEN}
-    inside = {**added, **container.get("env", {}), **{name: job.env[name] for name in secrets}, **own}
+    inside = {
+        **added,
+        **container.get("env", {}),
+        **{name: job.env[name] for name in secrets if name in job.env},
+        **own,
+    }
     options = ["--init", "--label", f"{LABEL}={own['PLANRUN_RUN']}"]
     options += ["-v", f"{workspace}:{workspace}", "--tmpfs", f"{workspace}/.planrun:mode=0755"]
     for path in (output, output + PROGRESS):

@@ -302,7 +302,8 @@ class Steps:
 
     def secrets(self, step: Step) -> dict[str, str]:
         """Return the values of the secrets that a step lists."""
-        return {name: self.place.secrets[name] for name in step.secrets}
+        known = self.place.secrets  # one that is not required may have no value
+        return {name: known[name] for name in step.secrets if name in known}
 
     def veiled(self, step: Step, recipe: Recipe) -> Recipe:
         """Return the recipe that a fingerprint is made of: with the names of secrets, and nothing of their values.

@@ -182,6 +182,7 @@ def test_every_kind_of_event_was_thought_of() -> None:
     structural |= {"key", "source"}
     # Names of locks are ids.
     structural |= {"lock"}
+    structural |= {"finishes"}
     fields = {name for kind in ev.EVENTS.values() for name in kind.__annotations__}
     assert fields == structural | masked
 

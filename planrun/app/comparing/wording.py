@@ -271,6 +271,7 @@ _HEAD: dict[str, Callable[[Any], Any]] = {
     "env": _named,
     "env_file": _texts,
     "secrets": sorted,
+    "optional_secrets": sorted,
     "limits": _limits,
     "llm": _llm,
 }

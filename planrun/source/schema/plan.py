@@ -13,7 +13,7 @@ from planrun.source.schema.locks import Slots
 from planrun.source.schema.rules import Policy
 from planrun.source.schema.step import Defaults, Step
 from planrun.source.schema.templates import Template
-from planrun.source.schema.values import Params
+from planrun.source.schema.values import Params, Secrets
 from planrun.source.schema.words import (
     ID_PATTERN,
     NAME_PATTERN,
@@ -21,7 +21,6 @@ from planrun.source.schema.words import (
     Count,
     Duration,
     Env,
-    EnvNames,
     Id,
     Keys,
     Line,
@@ -75,7 +74,7 @@ class Plan(Written):
     )
     env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
-    secrets: EnvNames | None = key(
+    secrets: Secrets | None = key(
         "Secrets that steps may list: variables of planrun's own environment, masked wherever they show up.",
         ["PYPI_TOKEN"],
     )

@@ -11,6 +11,7 @@ from planrun.source.schema.words import (
     Amount,
     Anything,
     Count,
+    EnvName,
     Keys,
     Text,
     TypeWord,
@@ -69,5 +70,14 @@ class Param(Narrowed):
 Value.model_rebuild()
 Param.model_rebuild()
 
+
+class Secret(Written):
+    """A secret that a run may go without."""
+
+    name: EnvName = key("The variable of planrun's environment.", "SLACK_TOKEN", required=True)
+    required: bool | None = key("false: steps that list it also run when it is not set.", False)
+
+
+Secrets = Annotated[list[EnvName | Secret], Field(min_length=1)]
 Params = Annotated[dict[str, TypeWord | Param], Keys(NAME_PATTERN)]
 Outputs = Annotated[dict[str, TypeWord | Value], Keys(NAME_PATTERN)]
