@@ -42,6 +42,17 @@ def _model_asked(plan: Plan, settings: Settings) -> str:
     return settings.llm_model if asks else ""
 
 
+def _check_secrets(
+    vault: Vault, plan: Plan, params: dict[str, Any], selected: frozenset[str] | None
+) -> None:
+    """Raise InvalidInput for a secret that would be recorded, InvalidPlan for one that has no value and is needed."""
+    vault.refuse(plan, params)
+    if vault.absent:
+        from planrun.app.required import require_secrets  # only where one has no value
+
+        require_secrets(plan, params, vault.absent, selected)
+
+
 def execute(
     plan: Plan,
     settings: Settings,
@@ -71,11 +82,7 @@ def execute(
     model = _model_asked(plan, settings)
     vault = vault or vault_of(plan, model)
     if vault:
-        vault.refuse(plan, params)
-    if vault and vault.absent:
-        from planrun.app.required import require_secrets  # only where one has no value
-
-        require_secrets(plan, params, vault.absent, selected)
+        _check_secrets(vault, plan, params, selected)
     admission = admission_of(plan, settings)
     if admission and vault:
         admission.refuse(vault)
