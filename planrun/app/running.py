@@ -42,9 +42,7 @@ def _model_asked(plan: Plan, settings: Settings) -> str:
     return settings.llm_model if asks else ""
 
 
-def _check_secrets(
-    vault: Vault, plan: Plan, params: dict[str, Any], selected: frozenset[str] | None
-) -> None:
+def _check_secrets(vault: Vault, plan: Plan, params: dict[str, Any], selected: frozenset[str] | None) -> None:
     """Raise InvalidInput for a secret that would be recorded, InvalidPlan for one that has no value and is needed."""
     vault.refuse(plan, params)
     if vault.absent:
