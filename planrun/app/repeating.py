@@ -100,6 +100,9 @@ class Repetition:
         self.spent: dict[
             str, str
         ] = {}  # not idempotent, so they do not run again, with what would be the reason
+        self.emptied: dict[
+            str, list[str]
+        ] = {}  # finished steps by the shared container that has lost their work
         self._lists: dict[str, dict[str, Any] | None] = {}  # of groups whose members were found in the run
         self._lost = frozenset(lost_attempts(before))
         self._again: dict[str, str] = {}
@@ -137,6 +140,24 @@ class Repetition:
         return action.members if isinstance(action, Group) else ()
 
     def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
+        self._walk_once(why)
+        if gone := self._gone():
+            groups = {self._after.steps[name].step.group for name in gone}
+            self._restarted |= {
+                *gone,
+                *groups - self._again.keys(),
+            }  # nothing else runs again because of them
+            self._again.clear()
+            self._walk_once(lambda found: why(found) or gone.get(found.step.id, ""))
+        self._again |= self._needed()
+        self._again.update((step.id, CLEANUP) for step in self._after.plan.cleanup())
+        return {
+            name: self._again[name]
+            for name, found in self._after.steps.items()
+            if name in self._again and found.status != "pending" and not found.at_gate
+        }
+
+    def _walk_once(self, why: Callable[[StepState], str]) -> None:
         after = self._after
         for name in graph.order(self._before_each):
             found = after.steps[name]
@@ -156,13 +177,36 @@ class Repetition:
                 self._restarted.add(name)
             if reason:
                 self._again[name] = reason
-        self._again |= self._needed()
-        self._again.update((step.id, CLEANUP) for step in after.plan.cleanup())
-        return {
-            name: self._again[name]
-            for name, found in after.steps.items()
-            if name in self._again and found.status != "pending" and not found.at_gate
+
+    def _gone(self) -> dict[str, str]:
+        """Return the finished steps that prepare shared containers in which something is left to run, with the reason.
+
+        Where none is named, those that finished stand in `emptied`: the new container has nothing of what they did.
+        """
+        self.emptied.clear()
+        shared = {
+            step.id: step.container
+            for step in self._after.plan.main()
+            if step.container is not None and step.container.shared
         }
+        if not shared:
+            return {}
+        from planrun.steps.shared import room_of  # few plans share any
+
+        states = self._after.steps
+        rooms = {name: room_of(states[name].step) for name in shared}
+        due = {rooms[name] for name in shared if name in self._again or not states[name].ended}
+        found = {}
+        for name, container in shared.items():
+            if rooms[name] in due and states[name].status == "completed" and name not in self._again:
+                if container.setup:
+                    found[name] = f'the container "{container.shared}" is new'
+                else:
+                    self.emptied.setdefault(container.shared, []).append(name)
+        for container in shared.values():
+            if container.setup:
+                self.emptied.pop(container.shared, None)
+        return found
 
     def _renewal(self, found: StepState) -> str:
         """Why a group is opened again: what it depends on runs again, one of its members does, or it never was open.

@@ -336,6 +336,7 @@ class Course:
         found.keeps_failures = self._keeps_failures
         found.held = self.failed
         self._spent = found.spent
+        self._emptied = found.emptied
         if not self._wish.steps:
             return found.of_changes()
         for name in self._wish.steps:
@@ -422,6 +423,12 @@ class Course:
         for name, why in self._spent.items():
             run = os.path.basename(self._rundir)
             yield f"  {name}: not idempotent, so it does not run again ({why}); planrun retry {run} {name} runs it"
+        for name, lost_work in self._emptied.items():
+            run = os.path.basename(self._rundir)
+            yield (
+                f'  the container "{name}" is new: changes that {", ".join(lost_work[:_TOLD])} made in it are lost; '
+                f"`planrun retry {run} STEP` repeats a step, `setup` in the plan does it on each resume"
+            )
 
 
 def policies_of(state: RunState) -> list[Mapping[str, Any]]:

@@ -20,7 +20,13 @@ _PATIENCE = 5.0  # seconds for one call of the client
 
 
 def remove(job: Job) -> None:
-    """Take the container of a job away, whether it runs or not; nothing where it is gone."""
+    """Take the container of a job away, whether it runs or not; nothing where it is gone.
+
+    In a container that steps share the processes of this attempt are killed, and it goes on.
+    """
+    if "room" in job.container:
+        _call((*job.argv[: job.argv.index(job.container["image"]) + 1], "end"), job.env)
+        return
     engine, name = job.container["engine"], job.container["name"]
     for _ in range(_TRIES):  # the engine may be about to do it by itself, and says no meanwhile
         _call((engine, "rm", "-f", name), job.env)

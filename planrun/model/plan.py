@@ -194,13 +194,20 @@ class Rollback(Record):
 
 
 class Container(Record):
-    """The container that a step runs in; `network` "" is the engine's default."""
+    """The container that a step runs in; `network` "" is the engine's default.
+
+    `shared`: its name where several steps run in it; `per` says whether instances have one each, by their names.
+    `setup`: that the step prepares it, and runs again where a resumed run has a new one.
+    """
 
     image: Text
     env: dict[str, Text] = {}  # noqa: RUF012 - never written
     volumes: tuple[Text, ...] = ()
-    user: Text = ""  # "": who runs planrun
+    user: Text = ""  # "": who runs planrun, or in a shared one the image's default
     network: str = ""
+    shared: str = ""
+    per: Literal["run", "instance"] = "run"
+    setup: bool = False
 
 
 class Serving(Record):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.llm import Llm
-    from planrun.model.plan import Container, Text
+    from planrun.model.plan import Text
     from planrun.model.policy import Policy
 
 NAMING_FILES = frozenset(("inputs", "produces", "writes", "cache", "reports"))
@@ -246,10 +246,7 @@ class Compiler:
         for key, read in _READ.items():
             if key in keys:
                 fields[key] = read(keys[key])
-        if "env" in keys:
-            fields["env"] = self.texts(keys["env"])
-        if "env_file" in keys:
-            fields["env_file"] = self.words(keys["env_file"])
+        self.around_it(draft, fields)
         if "outputs" in keys:
             fields["outputs"] = self.outputs[draft.id]
         fields.update(self.proofs(keys, draft.id))
@@ -260,6 +257,18 @@ class Compiler:
 
             fields.update(file_fields(self, keys))
         fields.update(self.settings(keys, {} if draft.is_gate else self.defaults))
+
+    def around_it(self, draft: Draft, fields: dict[str, Any]) -> None:
+        """Fill in what surrounds the processes of a step."""
+        keys = draft.keys
+        if "env" in keys:
+            fields["env"] = self.texts(keys["env"])
+        if "env_file" in keys:
+            fields["env_file"] = self.words(keys["env_file"])
+        if "container" in keys:
+            from planrun.source.containers import container_of  # few steps run in one
+
+            fields["container"] = container_of(self, keys["container"], draft.id)
 
     def proofs(self, keys: dict[str, Node], name: str) -> dict[str, Any]:
         """Return the fields about what has to hold when its action has completed, or when a service is ready."""
@@ -276,7 +285,7 @@ class Compiler:
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""
         found: dict[str, Any] = {}
-        for key in ("timeout", "idle_timeout", "retries", "shell", "on_failure", "workdir", "container"):
+        for key in ("timeout", "idle_timeout", "retries", "shell", "on_failure", "workdir"):
             node = keys.get(key) or defaults.get(key)
             if node is not None:
                 found[key] = getattr(self, key)(node)
@@ -301,12 +310,6 @@ class Compiler:
         if node.kind == SEQUENCE:
             return tuple([word.value for word in node.value])
         return shell_words(node.value)
-
-    def container(self, node: Node) -> Container:
-        """The container that a step runs in; `defaults` have none."""
-        from planrun.source.containers import container_of  # few steps run in one
-
-        return container_of(self, node)
 
     def retries(self, node: Node) -> Retry:
         """A number of extra attempts, or the mapping with its backoff and filters."""

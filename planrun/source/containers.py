@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from planrun.model.plan import Container
-from planrun.source.node import MAPPING, SCALAR
+from planrun.source.node import MAPPING, SCALAR, Node
+from planrun.source.outline import Link, entries, members, scalar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,27 +12,115 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Text
     from planrun.source.compile import Compiler
-    from planrun.source.node import Node
-    from planrun.source.outline import Outline
+    from planrun.source.formulas import Formulas
+    from planrun.source.outline import Draft, Outline
 
 _ACTS = ("run", "exec")
 _DIGEST = "@sha256:"
 _PULLS = "an image that is not there is fetched from a registry"
 
 
-def check_containers(outline: Outline) -> None:
-    """Report containers of steps that start no process of their own."""
+def take_shared(outline: Outline) -> None:
+    """Put what stands under `containers` into the steps that name it, and report names that are not there."""
+    known = dict(members(outline.root.get("containers")))
+    for name, each in known.items():
+        _check_setup(outline, name, each)
     for draft in outline.drafts:
-        if "container" in draft.keys and not any(action in draft.keys for action in _ACTS):
+        node, named = draft.keys.get("container"), _name_of(draft)
+        if node is None or named is None:
+            continue
+        held = known.get(named.value)
+        if held is None or held.kind != MAPPING:
+            hint = outline.nearest(named.value, known) or "declare it at the top: `containers: {…}`"
+            outline.report("E293", f'there is no container "{named.value}" under `containers`', named, hint)
+        elif len(node.value) > 1:
+            other = next(key for key in node.value if key != "shared")
+            message = f'`{other}` cannot stand beside `shared` in step "{draft.id}"'
+            outline.report(
+                "E293", message, node.key(other), "write it under `containers`: its steps share it"
+            )
+        else:
+            whole = Node(MAPPING, {**held.value, "shared": named}, node.line, node.col)
+            whole.keys = {**held.keys, **node.keys}
+            draft.keys = {**draft.keys, "container": whole}
+            _wait_for_setup(outline, draft, held, named)
+
+
+def _name_of(draft: Draft | None) -> Node | None:
+    """Return the name of the shared container that a step runs in."""
+    node = draft.keys.get("container") if draft is not None else None
+    return scalar(node.get("shared")) if node is not None else None
+
+
+def _wait_for_setup(outline: Outline, draft: Draft, held: Node, named: Node) -> None:
+    """Have a step wait for those that prepare its container; what waits for them in turn is a cycle."""
+    before = [node.value for node in entries(held.get("setup"))]
+    if draft.id in before or draft.section != "steps":
+        return
+    known = {link.on for link in draft.links}
+    for name in before:
+        other = _name_of(outline.by_id.get(name))
+        if name not in known and other is not None and other.value == named.value:
+            draft.links.append(Link(name, "ok", named, "map"))
+
+
+def _check_setup(outline: Outline, name: str, held: Node) -> None:
+    """Report steps that are to prepare a container and do not run in it."""
+    for node in entries(held.get("setup")):
+        draft = outline.by_id.get(node.value)
+        named = _name_of(draft)
+        if named is None or named.value != name:
+            message = f'no step "{node.value}" runs in the container "{name}"'
+            outline.report("E293", message, node, "" if draft else outline.suggest(node.value))
+
+
+def check_containers(outline: Outline, formulas: Formulas) -> None:
+    """Report containers of steps that start no process of their own, and what goes with none or with no shared one."""
+    of_instances = {
+        id(formula.node)
+        for formula in formulas.listed
+        if any(reference.path[0] in ("matrix", "item") for reference in formula.references)
+    }
+    for draft in outline.drafts:
+        node = draft.keys.get("container")
+        if node is None:
+            continue
+        if not any(action in draft.keys for action in _ACTS):
             what = (
                 "a tool runs with planrun, outside of it" if "tool" in draft.keys else "it starts no process"
             )
             message = f'step "{draft.id}" cannot run in a container: {what}'
             outline.report("E293", message, draft.node.key("container"), "it goes with `run` and `exec`")
+        elif node.get("shared") is not None:
+            _check_shared(outline, draft, node, of_instances)
+        elif node.kind == MAPPING and node.get("image") is None:
+            outline.report("E293", f'the container of step "{draft.id}" has no image', node, "add `image`")
 
 
-def container_of(compiler: Compiler, node: Node) -> Container:
-    """Return the record of a container; a scalar is the image alone."""
+def _check_shared(outline: Outline, draft: Draft, node: Node, of_instances: set[int]) -> None:
+    """Report what cannot go with a container that outlives the step."""
+    for key, why in (
+        ("service", "a service has a container of its own: write its image here"),
+        ("cache", "what the step changes inside the container cannot be put back"),
+    ):
+        said = draft.keys.get(key)
+        if said is not None and (said.kind == MAPPING or said.value.lower() != "false"):
+            message = f'`{key}` cannot stand beside a shared container in step "{draft.id}"'
+            outline.report("E293", message, draft.node.key(key), why)
+    per = scalar(node.get("per"))
+    if per is None or per.value != "instance":
+        for place, _ in places(node):
+            if id(place) in of_instances:
+                name = node.value["shared"].value
+                message = f'the container "{name}" reads values of an instance, and is one for all of them'
+                outline.report("E293", message, place, "add `per: instance`")
+
+
+def container_of(compiler: Compiler, node: Node, name: str) -> Container | None:
+    """Return the record of a container; a scalar is the image alone, and an empty one none."""
+    image = node if node.kind != MAPPING else node.value["image"]
+    if not image.value:
+        return None
     if node.kind != MAPPING:
         return Container(image=compiler.formulas.text(node))
     fields: dict[str, Any] = {"image": compiler.formulas.text(node.value["image"])}
@@ -43,6 +132,11 @@ def container_of(compiler: Compiler, node: Node) -> Container:
         fields["user"] = compiler.formulas.text(node.value["user"])
     if "network" in node.value:
         fields["network"] = node.value["network"].value
+    for key in ("shared", "per"):
+        if key in node.value:
+            fields[key] = node.value[key].value
+    if name in [each.value for each in entries(node.get("setup"))]:
+        fields["setup"] = True
     return Container(**fields)
 
 

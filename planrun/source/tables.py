@@ -64,7 +64,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "that": (("condition",), None, None),
     },
     "Container": {
-        "image": (("full",), None, None),
+        "image": (("text",), None, None),
+        "shared": (("id",), None, None),
         "env": (None, None, ("env", (("text",), None, None), 0)),
         "volumes": (None, ((("text",), None, None), 1), None),
         "user": (("text",), None, None),
@@ -196,6 +197,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "concurrency": (("id",), None, None),
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
+        "containers": (None, None, ("id", (None, None, "SharedContainer"), 0)),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
         "decisions": (None, None, ("id", (None, None, "Decide"), 0)),
         "steps": (None, ((None, None, "Step"), 1), None),
@@ -258,6 +260,15 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "name": (("env",), None, None),
         "required": (("bool",), None, None),
     },
+    "SharedContainer": {
+        "image": (("full",), None, None),
+        "env": (None, None, ("env", (("text",), None, None), 0)),
+        "volumes": (None, ((("text",), None, None), 1), None),
+        "user": (("text",), None, None),
+        "network": (("line",), None, None),
+        "per": (("word", ("run", "instance"), ()), None, None),
+        "setup": (None, ((("id",), None, None), 0), None),
+    },
     "Step": {
         "id": (("id",), None, None),
         "title": (("line",), None, None),
@@ -303,7 +314,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "lock": (("id",), ((("id",), None, None), 0), None),
         "service": (("bool",), None, None),
         "ready": (None, None, "Ready"),
-        "container": (("full",), None, "Container"),
+        "container": (("text",), None, "Container"),
         "rollback": (None, None, "Rollback"),
         "reversible": (("bool",), None, None),
         "expect": (None, ((None, None, "Check"), 1), None),
@@ -350,7 +361,6 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Agent": ("prompt",),
     "AgentType": ("description",),
     "Ask": ("question",),
-    "Container": ("image",),
     "Decide": ("question", "options"),
     "ForEach": ("items",),
     "JsonSchemaCheck": ("file", "schema"),
@@ -361,6 +371,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Reports": ("junit",),
     "RetryPolicy": ("max",),
     "Secret": ("name",),
+    "SharedContainer": ("image",),
 }
 
 NAMED: dict[str, tuple[str, Any]] = {

@@ -66,11 +66,7 @@ def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool 
     """
     outline = Outline(root, file, source, sound=sound)
     _check_ids(outline)
-    uses = any(["uses" in draft.keys for draft in outline.drafts])  # noqa: C419 - half the time
-    if uses:
-        from planrun.source.uses import take_used  # few plans use others
-
-        take_used(outline, shelf)
+    uses = _take_in(outline, shelf)
     outline.schemas, outline.matching = shelf.schemas, shelf.matching
     formulas = Formulas(outline, shelf.parsed)
     check_links(outline)
@@ -123,6 +119,20 @@ def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool 
     return checked
 
 
+def _take_in(outline: Outline, shelf: Shelf) -> bool:
+    """Take in the plans and the shared containers that steps name; says whether there are plans."""
+    if any(["container" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
+        from planrun.source.containers import take_shared  # most plans have none
+
+        take_shared(outline)
+    if not any(["uses" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
+        return False
+    from planrun.source.uses import take_used  # few plans use others
+
+    take_used(outline, shelf)
+    return True
+
+
 def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict[str, Any]]:
     if node is None:
         return {}
@@ -144,7 +154,7 @@ def _services(checked: Checked) -> frozenset[str]:
     if any(["container" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
         from planrun.source.containers import check_containers  # most plans have none
 
-        check_containers(outline)
+        check_containers(outline, checked.formulas)
     if not any(["service" in draft.keys or "ready" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
         return frozenset()
     from planrun.source.services import check_services, services_of  # few plans have any

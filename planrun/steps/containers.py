@@ -61,7 +61,7 @@ def rendered(container: Container, scope: dict[str, Any]) -> dict[str, Any]:
         return found
 
     found: dict[str, Any] = {"image": text(container.image)}
-    if not found["image"] or found["image"].startswith("-"):
+    if found["image"].startswith("-"):
         raise EvaluationError(f"{found['image']!r} is no image")
     if container.env:
         found["env"] = {name: text(value) for name, value in container.env.items()}
@@ -69,8 +69,9 @@ def rendered(container: Container, scope: dict[str, Any]) -> dict[str, Any]:
         found["volumes"] = [text(value) for value in container.volumes]
     if container.user:
         found["user"] = text(container.user)
-    if container.network:
-        found["network"] = container.network
+    for name in ("network", "shared"):
+        if said := getattr(container, name):
+            found[name] = said
     return found
 
 
@@ -99,14 +100,8 @@ def contained(
         options += ["-v", volume]
     options += ["-w", job.cwd, "--user", container.get("user") or f"{os.getuid()}:{os.getgid()}"]
     options += ["--network", container["network"]] if "network" in container else []
-    client = {**client_environment(), **job.env}
-    for name, value in inside.items():
-        if name in secrets or not (name in _OF_CLIENT or name.startswith(_OF_ENGINES)):
-            client[name] = value
-            options += ["-e", name]
-        else:
-            client[name] = os.environ.get(name, client.get(name, ""))
-            options += ["-e", f"{name}={value}"]
+    client, named = variables(job, inside, secrets)
+    options += named
     box = {
         "engine": engine,
         "name": name_of(own["PLANRUN_RUN"], job.step, job.attempt),
@@ -114,6 +109,21 @@ def contained(
         "image": container["image"],
     }
     return in_box(job.but(env=client), box, box["name"])
+
+
+def variables(
+    job: Job, inside: Mapping[str, str], secrets: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the environment of a client, and the options by which a process in a container gets variables."""
+    client, options = {**client_environment(), **job.env}, []
+    for name, value in inside.items():
+        if name in secrets or not (name in _OF_CLIENT or name.startswith(_OF_ENGINES)):
+            client[name] = value
+            options += ["-e", name]
+        else:
+            client[name] = os.environ.get(name, client.get(name, ""))
+            options += ["-e", f"{name}={value}"]
+    return client, options
 
 
 def in_box(job: Job, box: dict[str, Any], name: str) -> Job:
@@ -189,7 +199,9 @@ def told(job: Job, outcome: Outcome, known: str) -> Outcome:
     if image:
         named = {"kind": "image", "id": image, "name": job.container["image"]}
         resources.append({**named, "action": "used" if known else "created"})
-    if outcome.reason != "spawn" and outcome.exit_code != _NONE_MADE:
+    if "room" in job.container:
+        resources.append({"kind": "container", "id": job.container["name"], "action": "used"})
+    elif outcome.reason != "spawn" and outcome.exit_code != _NONE_MADE:
         resources += [
             {"kind": "container", "id": job.container["name"], "action": action}
             for action in ("created", "deleted")

@@ -61,7 +61,7 @@ def content(steps: Steps, step: Step, state: RunState) -> tuple[str, dict[str, s
     Raises EvaluationError.
     """
     scope = _timeless(steps, step, state)
-    recipe = render_step(step, steps.layers(step, state, scope), scope, steps.shell(step))
+    recipe = render_step(step, steps.layers(step, state, scope), scope, steps.shell(step, scope))
     copying = steps.copying(step, recipe)
     if copying and copying.refusal:
         raise EvaluationError(copying.refusal)

@@ -61,7 +61,7 @@ class Proofs:
         return self._part(step, self._proofs(step, state, scope))
 
     def _proofs(self, step: Step, state: RunState, scope: dict[str, Any]) -> list[Proof]:
-        shell, layers = self._steps.shell(step), self._steps.layers(step, state, scope)
+        shell, layers = self._steps.shell(step, scope), self._steps.layers(step, state, scope)
         recipes = [(proof, render_step(proof, layers, scope, shell)) for proof in step.proofs]
         return [(recipe, self._steps.copying(proof, recipe)) for proof, recipe in recipes]
 
@@ -170,6 +170,10 @@ def following(main: Job, proofs: Sequence[Proof], *, service: bool = False) -> t
             from planrun.steps.containers import beside  # few steps run in one
 
             job = beside(job, main.container).but(container={})
+        elif "room" in main.container:
+            from planrun.steps.shared import in_room
+
+            job = in_room(job, main.container)
         elif main.container:
             from planrun.steps.containers import in_box
 

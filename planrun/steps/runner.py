@@ -100,7 +100,7 @@ class Steps:
                 from planrun.steps.asking import prepare_answer  # only plans with such a step pay for it
 
                 return prepare_answer(step, state, scope)
-            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step))
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step, scope))
         except EvaluationError as error:
             return Prepared(
                 fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
@@ -161,7 +161,7 @@ class Steps:
                 from planrun.steps.asking import fingerprint_of
 
                 return fingerprint_of(step, scope)
-            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step))
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step, scope))
             copying = self.copying(step, recipe)
             found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
             if step.container is not None:
@@ -213,6 +213,8 @@ class Steps:
 
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
+        if step.container is not None and step.container.shared:
+            self.boxes().take_over(step, job, self._output_file(step, job.attempt))
         concluded = self._concluded(step, job, outcome)
         if job.call:
             from planrun.steps.tools import record_of  # as above
@@ -232,9 +234,12 @@ class Steps:
             self._tidy(step, job, concluded)
         return concluded
 
-    def shell(self, step: Step) -> tuple[str, ...]:
-        """The shell of a script that names none: in a container one that every image with a shell has."""
-        return self.place.shell if step.container is None else SH
+    def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
+        """The shell of a script that names none: in a container one that every image with a shell has.
+
+        Raises EvaluationError.
+        """
+        return SH if step.container is not None and self.boxes().is_wanted(step, scope) else self.place.shell
 
     def boxes(self) -> Boxes:
         """The containers of steps."""
@@ -367,7 +372,12 @@ class Steps:
         return f"{self._outputs}/{step.folder or step.id}.{attempt}"
 
     def _private(self, step: Step, attempt: int) -> str:
-        return f"{self.place.rundir}/work/{step.folder or step.id}/{attempt}"
+        room = ""
+        if step.container is not None and step.container.shared:
+            from planrun.steps.shared import room_of  # few steps share one
+
+            room = f"{room_of(step)}/"
+        return f"{self.place.rundir}/work/{room}{step.folder or step.id}/{attempt}"
 
 
 def _tail(path: str) -> str:

@@ -25,6 +25,7 @@ BUILT = (
     "Ready",
     "Template",
     "Container",
+    "SharedContainer",
 )  # fmt: skip
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("containers")
 PLANRUN = (sys.executable, "-m", "planrun")
-APPLETS = ("sh", "sleep", "id", "cat", "test", "ls", "wget", "httpd", "touch", "env", "grep")
+APPLETS = (
+    "sh", "sleep", "id", "cat", "test", "ls", "wget", "httpd", "touch", "env", "grep", "tail", "chmod", "setsid",
+    "find", "stat", "chown", "ps",
+)  # fmt: skip
 ENGINE = ("--storage-driver=vfs", "--iptables=false", "--bridge=none")
 
 
@@ -209,3 +212,140 @@ def test_without_an_engine_a_step_fails_with_a_sentence(tmp_path: Path) -> None:
     )
     assert steps_of(tmp_path)["a"]["reason"] == "spawn"
     assert b"no program no-such-engine, which PLANRUN_CONTAINER_ENGINE names" in run.stdout + run.stderr
+
+
+SHARED = """containers:
+  box: {image: "box:1", network: none, env: {INNER: "x y"}%s}
+steps:
+  - id: install
+    container: {shared: box}
+    run: |
+      printf '#!/bin/sh\\necho tool "$@"\\n' > /bin/tool && chmod +x /bin/tool
+      sleep 1000 > /dev/null 2>&1 &
+      echo "v=5" >> "$PLANRUN_OUTPUT"
+      umask 077 && echo made > made.txt
+    outputs: {v: integer}
+"""
+
+
+def ledger_after(run: subprocess.Popen[bytes], folder: Path) -> tuple[dict[str, dict[str, object]], str]:
+    """Return the steps and what was printed when a run has ended."""
+    told, _ = run.communicate(timeout=LIMIT)
+    return steps_of(folder), told.decode()
+
+
+@pytest.mark.shows("GP-58")
+def test_steps_share_a_container(engine: Engine, tmp_path: Path) -> None:
+    """What one step installs is there for the next, its processes are not; an empty image means no container."""
+    plan = (
+        SHARED % ""
+        + """  - id: use
+    depends_on: [install]
+    container: {shared: box}
+    secrets: [TOKEN]
+    run: |
+      test "$(tool "$INNER" ${{ steps.install.outputs.v }})" = "tool x y 5" && test "$TOKEN"
+      if ps | grep -q "[s]leep 1000"; then exit 9; fi
+      test "$(id -u)" = 0 && echo own > ${{ step.dir }}/own.txt
+    verify: [tool again, [test, -s, made.txt]]
+  - id: either
+    matrix: {image: ["box:1", ""]}
+    container: ${{ matrix.image }}
+    run: if test "${{ matrix.image }}"; then test ! -e /usr; else test -e /usr; fi
+secrets: [TOKEN]
+"""
+    )
+    steps, told = ledger_after(start(engine, tmp_path, plan, TOKEN="sekret-of-mine"), tmp_path)
+    assert {name: step["status"] for name, step in steps.items()} == dict.fromkeys(
+        ["install", "use", "either", "either[image=box:1]", "either[image=]"], "completed"
+    ), told
+    assert steps["install"]["outputs"] == {"v": 5}
+    assert engine.left() == []
+
+
+def test_a_timeout_ends_a_step_in_a_shared_container_and_keeps_the_container(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """All that the step started there is ended, also with another environment; the next step finds the container."""
+    plan = (
+        SHARED % ""
+        + """  - id: slow
+    depends_on: [install]
+    container: {shared: box}
+    timeout: 2s
+    on_failure: continue
+    run: "trap '' TERM; sleep 301 & env -i /bin/sleep 302 & setsid sleep 303 & sleep 304"
+  - id: after
+    depends_on: {slow: done}
+    container: {shared: box}
+    run: "ps; tool again; if ps | grep -q '[s]leep 30'; then exit 9; fi"
+"""
+    )
+    steps, told = ledger_after(start(engine, tmp_path, plan), tmp_path)
+    assert (steps["slow"]["status"], steps["slow"]["reason"]) == ("failed", "timeout"), told
+    assert steps["after"]["status"] == "completed", told
+    assert engine.left() == []
+
+
+@pytest.mark.parametrize("how", ["cancel", "kill -9"])
+def test_no_shared_container_outlives_its_run(engine: Engine, tmp_path: Path, how: str) -> None:
+    """Whether the run was cancelled, or planrun was killed."""
+    plan = (
+        SHARED % ""
+        + "  - {id: b, depends_on: [install], container: {shared: box}, run: touch on; sleep 300}\n"
+    )
+    run = start(engine, tmp_path, plan)
+    end = time.monotonic() + LIMIT
+    while not (tmp_path / "on").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    run.send_signal(signal.SIGTERM if how == "cancel" else signal.SIGKILL)
+    run.communicate(timeout=LIMIT)
+    assert engine.gone()
+
+
+def test_a_resumed_run_prepares_its_new_container(engine: Engine, tmp_path: Path) -> None:
+    """Steps under `setup` run again before the others, which do not; without it the lost work is named."""
+    rest = """  - {id: deploy, depends_on: [install], container: {shared: box}, run: echo once >> deployed.txt}
+  - {id: smoke, depends_on: [deploy], container: {shared: box}, run: test -e go && tool}
+"""
+    env = {**os.environ, "DOCKER_HOST": engine.socket, "PLANRUN_CONTAINER_ENGINE": engine.client}
+    for setup in (", setup: [install]", ""):
+        folder = tmp_path / ("with" if setup else "without")
+        folder.mkdir()
+        ledger_after(start(engine, folder, SHARED % setup + rest), folder)
+        (folder / "go").touch()
+        words = [*PLANRUN, "resume", "last"]
+        told = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+        assert (folder / "deployed.txt").read_text(encoding="utf-8") == "once\n"
+        if setup:
+            assert 'install: the container "box" is new' in told.stderr
+            assert told.returncode == 0, told.stdout
+        else:
+            assert "changes that install, deploy made in it are lost" in told.stderr
+            assert told.returncode == 1
+        assert engine.left() == []
+
+
+def test_what_cannot_stand_beside_a_shared_container_is_named(tmp_path: Path) -> None:
+    """Each has its line and column, and the name that was probably meant."""
+    (tmp_path / "plan.yml").write_text(
+        """version: 1
+containers:
+  build: {image: "a:${{ matrix.v }}", setup: [other]}
+steps:
+  - {id: other, run: "true"}
+  - {id: c, run: "true", container: {shared: biuld}}
+  - {id: e, run: "true", container: {shared: build}, cache: true, inputs: x, matrix: {v: [1]}}
+""",
+        encoding="utf-8",
+    )
+    words = [*PLANRUN, "validate", "plan.yml"]
+    told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    for line in (
+        'plan.yml:3:18: error[E293]: the container "build" reads values of an instance, and is one for all of them',
+        'plan.yml:3:47: error[E293]: no step "other" runs in the container "build"',
+        'plan.yml:6:46: error[E293]: there is no container "biuld" under `containers`; did you mean "build"?',
+        "plan.yml:7:54: error[E293]: `cache` cannot stand beside a shared container",
+    ):
+        assert line in told.stdout + told.stderr

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from planrun.source.schema.containers import SharedContainer
 from planrun.source.schema.gates import Decide
 from planrun.source.schema.later import AgentType
 from planrun.source.schema.llm import Llm
@@ -90,6 +91,9 @@ class Plan(Written):
     )
     policy: Policy | None = key("What may run without anybody being asked.", {"auto_approve": "medium"})
     llm: Llm | None = key("The language model that may write steps.", {"model": "a-model"})
+    containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
+        "Containers that several steps share, by name.", {"build": {"image": "node:22"}}
+    )
     agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
         "Kinds of agents that the plan brings along.", {"reviewer": {"description": "Reviews changes."}}
     )

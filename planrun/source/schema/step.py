@@ -199,8 +199,8 @@ class Step(Written):
     )
     service: bool | None = key("true: it keeps running for the steps that depend on it.", example=True)
     ready: Ready | None = key("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
-    container: FullText | Container | None = key(
-        "The container it runs in: its image, or a mapping.", {"image": "python:3.12"}
+    container: Text | Container | None = key(
+        "The container it runs in: its image, or a mapping. An empty image: none.", {"image": "python:3.12"}
     )
     rollback: Rollback | None = key(
         "What undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
