@@ -41,6 +41,8 @@ ROOT = Path(__file__).parent / "cases"
 SCRIPTS = sysconfig.get_path("scripts")
 DEFAULT = "planrun execute plan.yml"
 CALLER = {"PLANRUN_JOBS": "2"}  # else it is the number of processors, and a machine may have one
+LIMITED = re.compile(r"^limits:.*\bmax_parallel:", re.MULTILINE)
+"""What a plan says of that itself, and the variable would override."""
 NOT_COPIED = ("commands", "expected.txt", "expected")
 EXECUTES = re.compile(r"\bplanrun\S? (?:execute|resume|retry)\b")
 SHOWS = re.compile(r"^# shows: (.+)$", re.MULTILINE)
@@ -133,10 +135,12 @@ def command(line: str, folder: Path) -> Iterator[str]:
 
 def shell(line: str, folder: Path) -> tuple[int, str, str]:
     """Run a shell line to its end and return exit code, stdout and stderr."""
+    plan = folder / "plan.yml"
+    caller = {} if plan.exists() and LIMITED.search(plan.read_text("utf-8", "replace")) else CALLER
     with subprocess.Popen(
         ["sh", "-c", line],
         cwd=folder,
-        env=os.environ | CALLER | {"PATH": SCRIPTS + os.pathsep + os.environ["PATH"], "HOME": str(folder)},
+        env=os.environ | caller | {"PATH": SCRIPTS + os.pathsep + os.environ["PATH"], "HOME": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

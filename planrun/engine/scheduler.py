@@ -47,6 +47,17 @@ class Rooms(Record):
     chance: Callable[[], float] | None = None  # places a delay in its jitter, 0…1; None: chance
     locks: Locks | None = None  # of this host; None: no step has any
     cache: Cache | None = None  # None: no step is cached
+    due: Callable[[list[tuple[float, str]], float], list[str]] | None = (
+        None  # as `due` below, which is used for None
+    )
+
+
+def due(waiting: list[tuple[float, str]], now: float) -> list[str]:
+    """Take the steps whose next attempt is due out of the heap `waiting`, in the order of their moments."""
+    names = []
+    while waiting and waiting[0][0] <= now:
+        names.append(pop(waiting)[1])
+    return names
 
 
 class Scheduler:
@@ -254,8 +265,9 @@ class Scheduler:
             from planrun.engine.stopping import cancel_pending
 
             cancel_pending(self, "cancelled")
-        while self._waiting and self._waiting[0][0] <= now:
-            self._queue.put_back(pop(self._waiting)[1])
+        if self._waiting:
+            for name in (self.rooms.due or due)(self._waiting, now):
+                self._queue.put_back(name)
 
     def _look(self) -> None:
         """Decide about every step whose edges are settled."""

@@ -117,6 +117,8 @@ def _holder(fd: int, *, last: bool) -> str:
     """
     text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
     pid = locking(os.fstat(fd).st_ino)
+    if pid == 0 and not last:
+        return ""  # whoever had it gave it back just now
     if pid and not last and not _lives(pid):
         return ""  # a step that was being born when its planrun died has the lock until it begins its program
     if not pid or f"process {pid} " in text:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +32,7 @@ from planrun.records.reading import read_ledger
 from planrun.source.load import load
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from planrun.app.replaying.again import Again
     from planrun.app.replaying.supposing import Row, Supposed
@@ -89,6 +92,26 @@ def supposed(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "", poli
 def rows(found: Supposed) -> dict[str, Row]:
     """Return the rows by step."""
     return {row.step: row for row in found.rows}
+
+
+def wait_for(look: Callable[[], str]) -> str:
+    """Return what a look at files finds, as soon as it is there."""
+    limit = time.monotonic() + LIMIT
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            if found := look():
+                return found
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def ended(pid: str) -> str:
+    """Return a word when a process has ended, whether or not its parent knows; nothing before."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "gone"
+    return state if state in "ZX" else ""
 
 
 def test_a_run_is_played_again_event_for_event(tmp_path: Path) -> None:
@@ -190,6 +213,39 @@ def test_another_decision_of_the_loop_is_found_and_named(
     (difference,) = again(tmp_path).differences
     assert (difference.line, getattr(difference.recorded, "step", "")) == (5, "a")
     assert getattr(difference.replayed, "step", "") == "b"
+
+
+def test_retries_that_are_due_at_nearly_the_same_time_are_played_in_their_order(tmp_path: Path) -> None:
+    """Which of two attempts began first, and which end came between them, is taken from the record."""
+    pauses = (20, 24, 25, 23, 21, 22)
+    retries = "retries: {max: 9, backoff: {initial: %sms, factor: 1, jitter: 0}}"
+    rows = [f"  - {{id: s{pause}, {retries % pause}, exec: ['false']}}\n" for pause in pauses]
+    for jobs in (3, len(pauses)):
+        execute(tmp_path, f"version: 1\nsteps:\n{''.join(rows)}", jobs=jobs)
+        assert again(tmp_path).differences == ()
+
+
+@pytest.mark.parametrize("reaction", ["fail_fast: true}", "fail_fast: false}, on_failure: abort"])
+def test_two_ends_that_were_seen_at_once_are_played_at_once(tmp_path: Path, reaction: str) -> None:
+    """A failure that cancels others, and the end of another step, came before the end of the group."""
+    wait = "echo $$ > pid.{}; until test -e go; do sleep 0.02; done; exit 1"
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\ndefaults: {shell: sh}\nsteps:\n"
+        f"  - {{id: test, run: '{wait.format('one')}', matrix: {{n: [1, 2, 3], max_parallel: 1, {reaction}}}\n"
+        f"  - {{id: other, run: '{wait.format('other')}'}}\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-m", "planrun", "execute", "plan.yml", "--jobs", "2"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    pids = [wait_for((tmp_path / name).read_text).strip() for name in ("pid.one", "pid.other")]
+    run.send_signal(signal.SIGSTOP)
+    (tmp_path / "go").touch()
+    for pid in pids:
+        wait_for(partial(ended, pid))
+    run.send_signal(signal.SIGCONT)
+    assert run.wait(LIMIT) == 1
+    assert again(tmp_path).differences == ()
 
 
 def test_the_pause_before_a_retry_is_the_one_that_was_drawn() -> None:

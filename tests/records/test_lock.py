@@ -81,6 +81,22 @@ def test_what_a_dead_holder_leaves_for_a_moment_refuses_nobody(
         taken.result(LIMIT)
 
 
+def test_a_lock_that_is_given_back_while_its_holder_is_looked_up_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name in the file is that of a run that has ended: nobody is refused because of it."""
+    folder = home(str(tmp_path))
+    with WorkspaceLock(folder) as first, WorkspaceLock(folder) as second:
+        first.acquire(owner(1))
+
+        def locking(_inode: int) -> int:
+            first.release()
+            return 0
+
+        monkeypatch.setattr(lock_module, "locking", locking)
+        second.acquire(owner(2))
+
+
 def test_the_name_of_an_earlier_holder_is_not_told(tmp_path: Path) -> None:
     """Between taking the lock and writing its name a holder is known by its process, not by the last run's name."""
     folder = home(str(tmp_path))

@@ -144,6 +144,7 @@ def _loop(state: RunState, player: Player, locks: Holding, options: Options) -> 
         chance=player.chance,
         locks=locks,
         cache=player,
+        due=player.due,
     )
     if "policy" not in state.options:
         return Scheduler(state, rooms, options)

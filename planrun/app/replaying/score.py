@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _PLANNING = (ev.PlanningStarted, ev.ModelAsked, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
 _SIGNALS = {"cancel": 15, "pause": 10}  # what ends or pauses a run when the signal is not on record
+_CUT = 0.005
+"""Seconds by which a recorded moment, cut to milliseconds, may differ from the one that the loop saw."""
 _STUCK = 1000
 """Waits in a row in which nothing of the score is played: more than any run has, which looks around at most."""
 
@@ -118,8 +120,35 @@ class Player:
 
     def _move(self, event: ev.Event) -> None:
         # Moments are cut to milliseconds, which must not have what is due come too early.
-        late = 0.0 if isinstance(event, ev.AttemptEnded) else 0.005
+        late = 0.0 if isinstance(event, ev.AttemptEnded) else _CUT
         self._now = max(self._now, between(self._start, event.at) + late)
+
+    def due(self, waiting: list[tuple[float, str]], _now: float) -> list[str]:
+        """Take the steps out of `waiting` that go on next, and those that have been due for certain.
+
+        Which of two steps was due first, and whether one was due when another ended, only their events say: moments
+        that are cut to milliseconds are too coarse.
+        """
+        names = self._returning([name for _, name in waiting])
+        certain = between(self._start, self.stamp()) - _CUT
+        names += [name for moment, name in waiting if moment <= certain and name not in names]
+        waiting[:] = sorted([entry for entry in waiting if entry[1] not in names])
+        return names
+
+    def _returning(self, waiting: list[str]) -> list[str]:
+        """Return which of the waiting steps go on at once: the queue hands them out in the order of the plan."""
+        order = {name: place for place, name in enumerate(self._state.steps)}
+        names: list[str] = []
+        for event in self._score.events[self._score.place :]:
+            name = getattr(event, "step", "")
+            answered = isinstance(event, ev.GateAnswered) and event.via != "timeout"
+            if name not in waiting or answered or isinstance(event, ev.AttemptEnded):
+                break
+            if names and order[name] < order[names[-1]]:
+                break
+            if name not in names:
+                names.append(name)
+        return names
 
     # The journal.
 
@@ -181,8 +210,8 @@ class Player:
         found = []
         last = ""
         for ended in self._score.events[self._score.place :]:
-            if isinstance(ended, ev.GateOpened | ev.GateAnswered | ev.StepMoved) and ended.step == last:
-                continue  # what became at once of a failure
+            if _is_of_a_failure(ended, last):
+                continue
             if isinstance(ended, ev.StepOpened) and (probe := self._live.pop(f"{ended.step}{PROBE}", None)):
                 found.append((probe, Outcome(status="completed", reason="ran")))
                 continue
@@ -358,6 +387,15 @@ class Player:
             if isinstance(event, ev.PlanningEnded):
                 break
         return found
+
+
+def _is_of_a_failure(event: ev.Event, failed: str) -> bool:
+    """Whether an event is what became at once of the failure of a step, before the end of another one was looked at."""
+    if isinstance(event, ev.StepMoved) and event.reason in ("abort", "fail_fast"):
+        return True
+    if isinstance(event, ev.RunEnding):
+        return event.why == "abort"
+    return isinstance(event, ev.GateOpened | ev.GateAnswered | ev.StepMoved) and event.step == failed
 
 
 class Planning:
