@@ -35,13 +35,18 @@ def _command(item: Node, reader: Reader) -> str:
         keys.refuse_unknown(_KNOWN)
         command, expected = keys.text("condition", "command"), keys.text("expected")
         negated = keys.text("negate").lower() == "true"
+    text = command_of(command, expected)
+    return f"! {text}" if negated else text
+
+
+def command_of(command: str, expected: str) -> str:
+    """Return a command of the shell that passes where a condition of Dagu holds; raises UntranslatableError."""
     check_references(command)
     if expected:
         command = _compared(command, expected)
     elif command.startswith("`") and command.endswith("`"):
         command = command[1:-1]
-    text = f"{{ {literal_text(command.strip())}\n}}"
-    return f"! {text}" if negated else text
+    return f"{{ {literal_text(command.strip())}\n}}"
 
 
 def _compared(command: str, expected: str) -> str:

@@ -212,11 +212,13 @@ class Dag:
         return self.plan.add(check_step(self.plan.name(f"{label}.check"), commands, self.variables.lines))
 
     def _edges(self, pending: list[tuple[DraftStep, Keys]], gate: DraftStep | None) -> None:
-        is_chain = self.keys.text("type") == "chain"
         has_edges = any(keys.has("depends") for _, keys in pending)
-        if not is_chain and not has_edges and len(pending) > 1 and not self.keys.has("type"):
+        is_chain = self.keys.text("type") == "chain" or not (self.keys.has("type") or has_edges)
+        if not self.keys.has("type") and len(pending) > 1:
             message = (
-                "steps without `depends` run side by side; some versions of Dagu run them one after the other"
+                "the file has `depends` and no `type`: it is taken for a graph, as older versions of Dagu did"
+                if has_edges
+                else "steps run one after the other: that is the default of Dagu, which has no `type` here"
             )
             self.found.differs("type", message, self.keys.node)
         before: DraftStep | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from planrun.app.converting.reading import is_nothing, text_of
 from planrun.source.node import MAPPING, SCALAR, Node
 
@@ -81,3 +83,8 @@ def whole(node: Node | None) -> int | None:
     """Return a whole number that is not negative; None for anything else."""
     text = text_of(node)
     return int(text) if text.isdecimal() and len(text) < 10 else None
+
+
+def is_number(text: str) -> bool:
+    """Say whether a text is a number that is not negative, as of a factor."""
+    return bool(re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text))

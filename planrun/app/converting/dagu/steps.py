@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from planrun.app.converting.dagu.keys import Keys, whole
+from planrun.app.converting.dagu.keys import Keys, is_number, whole
+from planrun.app.converting.dagu.programs import KINDS, script_of
+from planrun.app.converting.dagu.repeating import repeated
 from planrun.app.converting.dagu.variables import check_references, split_environment
 from planrun.app.converting.draft import DraftStep, literal_text, step_path
 from planrun.app.converting.findings import UntranslatableError
@@ -26,7 +28,6 @@ KNOWN = frozenset((
     "logoutput", "workerselector", "dotenv", "cmdwithargs", "outputschema", "shellpackages",
 ))  # fmt: skip
 _REFUSED = {
-    "repeatpolicy": ("repeat-policy", "a step that repeats itself"),
     "call": ("sub-dag", "a step that runs another file"),
     "parallel": ("sub-dag", "a step that runs another file for each item"),
     "approval": ("approval", "an approval after the step; write an `ask` step behind it"),
@@ -138,7 +139,8 @@ class StepReading:
         return found
 
     def _action(self, step: DraftStep, keys: Keys) -> None:
-        self._executor(step, keys)
+        if self._executor(step, keys):
+            return
         if keys.has("action"):
             self._named(step, keys)
             return
@@ -166,19 +168,32 @@ class StepReading:
             words = self.reader.texts(keys.get("args"), "`args`")
             self._script(step, " ".join([text_of(command), *map(_word, words)]), keys)
 
-    def _executor(self, step: DraftStep, keys: Keys) -> None:
+    def _executor(self, step: DraftStep, keys: Keys) -> bool:
+        """Convert an executor; returns whether that is the whole action."""
         node = keys.first("executor", "type")
         if node is None:
-            return
+            return False
         own = Keys(node, "`executor`", self.reader) if node.kind == MAPPING else None
         kind = own.text("type") if own else text_of(node)
-        config = own.get("config") if own else keys.get("config")
+        config = own.get("config") if own else keys.first("config", "with")
         if kind == "docker":
             if config is None:
                 raise UntranslatableError("executor:docker", "a container without an image")
             step.keys["container"] = self.container(config)
-        elif kind not in ("", "command", "shell", "bash", "sh"):
+            return False
+        if kind in KINDS:
+            command, text = text_of(keys.first("command", "run")), text_of(keys.get("script"))
+            check_references(f"{command}{text}")
+            settings = Keys(config, f"the executor {kind}", self.reader)
+            program = "curl" if kind == "http" else kind
+            self.found.differs(
+                f"executor:{kind}", f"the program {program} does it, which has to be there", node
+            )
+            self._script(step, script_of(kind, command, text, settings, self.reader), keys)
+            return True
+        if kind not in ("", "command", "shell", "bash", "sh"):
             raise UntranslatableError(f"executor:{kind}", f"the executor {kind}")
+        return False
 
     def _named(self, step: DraftStep, keys: Keys) -> None:
         name = keys.text("action")
@@ -223,6 +238,13 @@ class StepReading:
             lines = [line for line in lines if not line.startswith("set -- ")]
         if (lines or name) and shell not in ("", "sh", "bash", "dash", "zsh", "ash", "ksh"):
             script = _piped(script, str(step.keys.pop("shell")))
+        policy = keys.get("repeatpolicy")
+        if policy is not None:
+            if name or shell not in ("", "sh", "bash", "dash", "zsh", "ash", "ksh"):
+                raise UntranslatableError(
+                    "repeat-policy", "a step with an output, or no shell, that repeats itself"
+                )
+            script = repeated(script, policy, self.reader)
         if name:
             script = _captured(script, name)
             step.keys["outputs"] = {name: "string"}
@@ -260,9 +282,7 @@ class StepReading:
         factor: float = 1
         backoff = own.get("backoff")
         if backoff is not None:
-            factor = (
-                2 if truth_of(backoff) else float(text_of(backoff)) if _is_number(text_of(backoff)) else 1
-            )
+            factor = 2 if truth_of(backoff) else float(text_of(backoff)) if is_number(text_of(backoff)) else 1
         most = whole(own.get("maxintervalsec")) or (interval if factor == 1 else 3600)
         wait = {
             "initial": f"{interval}s",
@@ -329,10 +349,6 @@ def _captured(script: str, name: str) -> str:
 
 def _is_file(text: str, keys: Keys) -> bool:
     return bool(re.fullmatch(r"\S+\.ya?ml", text)) or (keys.has("params") and " " not in text)
-
-
-def _is_number(text: str) -> bool:
-    return bool(re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text))
 
 
 def _word(text: str) -> str:
