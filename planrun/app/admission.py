@@ -65,6 +65,8 @@ class Admission:
         `failed`: steps that somebody asked to have planned anew.
         """
         found: dict[str, Any] = {"policy": self.recorded()}
+        if given := self._answers.given:  # in the first event, so that no kill can separate the run from them
+            found["answers"] = {name: {"value": said.value, "via": said.via} for name, said in given.items()}
         if plan.llm or failed or any([step.on_failure == "replan" for step in plan.steps]):  # noqa: C419 - half the time
             from planrun.app.planning.readiness import replan_option  # few plans name a model
 
@@ -130,9 +132,7 @@ def move_on(
     record: Callable[[ev.Event], None],
     at: str,
 ) -> None:
-    """Record what the caller answered, and have a run be approved, or record what the whole plan waits for."""
-    for event in gates.early(state):
-        record(event)
+    """Have a run be approved, or record what the whole plan waits for."""
     if state.status != "awaiting_approval":
         return
     answered = state.gate.answered if state.gate else None

@@ -158,10 +158,6 @@ class PolicyGates:
         """Judge for another version of the plan from now on: what was approved of an earlier one says nothing."""
         self._judges.digest = digest
 
-    def early(self, state: RunState) -> list[ev.GateAnswered]:
-        """Return what the caller answered before anything was asked."""
-        return self._judges.questions.early(state) if self._judges.questions else []
-
     def failed(self, step: Step, state: RunState) -> Passage:
         """Say what is to become of a failed step that asks for it."""
         assert self._judges.questions is not None

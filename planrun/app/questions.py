@@ -6,6 +6,7 @@ the criteria of options and, when the time is over, the default.
 
 from __future__ import annotations
 
+from planrun.app.answers import Answer
 from planrun.app.options import CHOICES, RETRY, answer_of_value
 from planrun.clock import between, later
 from planrun.errors import EvaluationError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.app.answers import Answer, Answers
+    from planrun.app.answers import Answers
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.gating import Gate
     from planrun.model.plan import Step
@@ -63,7 +64,7 @@ class Questions:
             asked = before is not None and (found.at_gate or before.question == question)
             # The gate as it was opened first, its time included, as long as the same is asked.
             opened = before if before is not None and asked else self._opened(step, question)
-            known = self._known(step, found.gate, opened, scope)
+            known = self._known(step, state, opened, scope)
         except EvaluationError:
             return Passage(answer="allow")
         if known is None:
@@ -84,7 +85,7 @@ class Questions:
         found = state.steps[step.id]
         if found.after and found.after.answered:
             return Passage(answer="allow", rule="answer")
-        known = next(filter(None, [self._before(name) for name in (step.id, step.group)]), None)
+        known = next(filter(None, [self._before(name, state) for name in (step.id, step.group)]), None)
         if known and known.value == RETRY and len(found.tries) > 1:
             known = None
         opened = None if found.at_gate else self._failure(step, found)
@@ -93,9 +94,9 @@ class Questions:
         answered = self._answered(step.id, known.value, known.via).but(by=known.rule)
         return Passage(answer="allow", rule="answer", opened=opened, answered=answered)
 
-    def _before(self, name: str) -> Answer | None:
+    def _before(self, name: str, state: RunState) -> Answer | None:
         """Return what was answered about a step before the run; what is said of a group is said of its instances."""
-        return self._answers.given.get(name) or self._answers.of_policies.get(name)
+        return self._answers.given.get(name) or _recorded(state, name) or self._answers.of_policies.get(name)
 
     def _failure(self, step: Step, found: StepState) -> GateOpened:
         error = found.error or {}
@@ -112,28 +113,21 @@ class Questions:
             options=options,
         )
 
-    def early(self, state: RunState) -> list[GateAnswered]:
-        """Return what the caller answered as events: recorded at once, it holds when the run is resumed."""
-        found = []
-        for name, answer in self._answers.given.items():
-            step = state.steps.get(name)
-            gate = step.gate if step else None
-            before = gate.answered if gate else None
-            if step is None or step.ended or (before is not None and before.answer == answer.value):
-                continue
-            found.append(self._answered(name, answer.value, answer.via))
-        return found
-
     def _known(
-        self, step: Step, gate: Gate | None, opened: GateOpened, scope: dict[str, Any]
+        self, step: Step, state: RunState, opened: GateOpened, scope: dict[str, Any]
     ) -> GateAnswered | None:
-        """Return the first answer in the order of sources; None: somebody has to be asked."""
+        """Return the first answer in the order of sources; None: it has to be asked. A recorded no is final."""
+        gate = state.steps[step.id].gate
         given = self._answers.given.get(step.id)
         recorded = gate.answered if gate and gate.answered and _fits(step, gate, opened) else None
+        if recorded is not None and recorded.answer is False and opened.schema is None:
+            return recorded
         if given is not None and (recorded is None or recorded.answer != given.value):
             return self._answered(step.id, given.value, given.via)
         if recorded is not None:
             return recorded
+        if (early := _recorded(state, step.id)) and _is_answer(step, early.value):
+            return self._answered(step.id, early.value, early.via)
         if isinstance(step.action, Ask) and step.action.schema is None:
             approval = self._approved(step.id)
             if approval:
@@ -191,7 +185,17 @@ def _fits(step: Step, gate: Gate, opened: GateOpened) -> bool:
     assert gate.answered is not None
     if gate.opened is not None and gate.opened.question != opened.question:
         return False
+    return _is_answer(step, gate.answered.answer)
+
+
+def _is_answer(step: Step, value: Any) -> bool:
     try:
-        return bool(answer_of_value(step, gate.answered.answer) == gate.answered.answer)
+        return bool(answer_of_value(step, value) == value)
     except ValueError:
         return False
+
+
+def _recorded(state: RunState, name: str) -> Answer | None:
+    """Return what the caller answered when the run began or went on, as it is on record."""
+    said = state.answers.get(name)
+    return Answer(value=said["value"], via=said["via"]) if said else None

@@ -97,7 +97,7 @@ def execute(
         reviewed = review(plan, params, session.workspace)
         session.refuse_drift(plan, params, reviewed)
         rundir = records.create(records.home(session.workspace), run, plan.source)
-        ledger = records.open_ledger(rundir, beside=_keep(rundir, plan, reviewed.contents))
+        ledger = records.open_ledger(rundir, beside=_keep(rundir, plan, reviewed.contents, admission))
         state = RunState(vault.masked(plan) if vault else plan)
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
         if vault:
@@ -120,8 +120,15 @@ def execute(
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected), gates)
 
 
-def _keep(rundir: str, plan: Plan, scripts: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Keep scripts, and files that the plan uses; returns the names that have to survive a power cut."""
+def _keep(
+    rundir: str, plan: Plan, scripts: Mapping[str, bytes], admission: Admission | None
+) -> tuple[str, ...]:
+    """Keep what the first event names: scripts, files that the plan uses, policies.
+
+    Returns the names that have to survive a power cut.
+    """
+    if admission:
+        admission.keep(rundir)
     if not scripts and not plan.files:
         return ()
     from planrun.records.keeping import add_files, add_scripts  # few plans have any

@@ -52,6 +52,9 @@ class RunState:
         self.paused_by = ""  # while it is pausing or paused: pause, gates or budget
         self.paused_with = EXIT_WAITING  # the exit code, while it is paused
         self.gate: Gate | None = None  # of the plan as a whole
+        self.answers: dict[
+            str, Any
+        ] = {}  # that the caller gave before anything was asked, by step: value, via
         self.planning: Planning | None = None  # None: no model was asked
         self.named: Mapping[str, Any] = {}  # what the ledger says of the plan that the run goes on with
         self.ended: ev.RunEnded | None = None
@@ -197,14 +200,17 @@ class RunState:
     def _run_started(self, event: ev.RunStarted) -> None:
         self.started = event
         self.options = event.options
+        self.answers = dict(event.options.get("answers", ()))
         self.params = event.params
         self._bind(event.plan)
 
     def _run_resumed(self, event: ev.RunResumed) -> None:
         if self.status == "completed" and not event.rerun:
             raise InternalError("a completed run cannot be resumed")
-        # A paused run goes on by a transition of its own, and so does one that waits; every other one starts over.
-        self.status = self.status if self.status in ("paused", "awaiting_approval") else "approved"
+        is_over = self.ended is not None
+        # A paused run goes on by a transition of its own; one that was killed before its approval still needs it.
+        if self.status != "paused":
+            self.status = "awaiting_approval" if self.status in ("draft", "awaiting_approval") else "approved"
         self.resumed.append(event)
         self.options = event.options
         self.params = event.params
@@ -215,7 +221,10 @@ class RunState:
         self._go_on(event)
         self.revise(event.plan)
         for name in event.rerun:
-            self.steps[name].reset()
+            self.steps[name].reset(is_lost=name in event.lost)
+            if is_over or name in event.retry:
+                self.answers.pop(name, None)
+        self.answers.update(event.options.get("answers", ()))
         self.ask_anew()
 
     def _cleanup_resumed(self, event: ev.CleanupResumed) -> None:
@@ -224,7 +233,7 @@ class RunState:
         self.options = event.options
         self._go_on(event)
         for name in event.rerun:
-            self.steps[name].reset()
+            self.steps[name].reset(is_lost=name in event.lost)
 
     def _go_on(self, event: ev.RunResumed | ev.CleanupResumed) -> None:
         """Take note that a run goes on, and that nobody knows how attempts without an end ended."""

@@ -269,14 +269,19 @@ def test_nothing_passes_that_nobody_answered() -> None:
         )
 
 
-def test_early_answers_are_recorded_once() -> None:
-    """What the caller gave holds for every later resume: it is recorded before anything runs, and not again."""
+def test_early_answers_hold_for_a_run_that_goes_on() -> None:
+    """What the caller gave is in the first event, and another process finds it there; a recorded no is final."""
+    room = Room(SURE)
+    room.state.answers = {"x": {"value": True, "via": "option"}}
+    answered = room.judge().answered
+    assert answered is not None
+    assert (answered.step, answered.answer, answered.via) == ("x", True, "option")
     room = Room(SURE, Answers(given={"x": Answer(value=True, via="option")}))
-    (event,) = room.questions.early(room.state)
-    assert (event.step, event.answer, event.via) == ("x", True, "option")
-    room.state.apply(event)
-    assert room.questions.early(room.state) == []
+    no = ev.GateAnswered(at=START, step="x", answer=False, via="command")
+    room.state.apply(no)
     assert room.judge().answered is None
+    assert room.state.steps["x"].gate is not None
+    assert room.state.steps["x"].gate.answered == no
 
 
 def test_stamps_are_reckoned_with() -> None:
