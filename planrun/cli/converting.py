@@ -46,7 +46,8 @@ SOURCES = ("github", "taskfile", "dagu")
     "accepted",
     metavar="NAME",
     multiple=True,
-    help="Give up what is refused under this name: a comment stands in its place, or a step to be written.",
+    help="Give up what is refused under NAME: a comment stands in its place, or a step to be written. "
+    "NAME may be a pattern (uses:*); all gives up everything.",
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def convert(  # noqa: PLR0913 - click gives each option as an argument
@@ -76,7 +77,8 @@ def convert(  # noqa: PLR0913 - click gives each option as an argument
       planrun convert .github/workflows/ci.yml -o plan.yml
       planrun convert .github/workflows/ci.yml --job test --job lint
       planrun convert Taskfile.yml --job build -o plans/build.yml
-      planrun convert ci.yml --accept uses:codecov/codecov-action -o plan.yml
+      planrun convert ci.yml --accept uses:actions/github-script -o plan.yml
+      planrun convert ci.yml --accept all -o plan.yml
     """
     from planrun.app.converting.converting import Order
     from planrun.app.converting.converting import convert as make

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     Kind = Literal["differs", "todo", "refused"]
 
 MAX_FINDINGS = 1000  # of one file; more are counted with the last
+EVERYTHING = ("all", "*")
 NEVER = frozenset(("shape", "too-large"))  # what nobody can accept: there is nothing to convert
 
 
@@ -54,7 +57,7 @@ class Findings:
 
     def __init__(self, file: str, accepted: Iterable[str] = ()) -> None:
         self.file = file
-        self.accepted = frozenset(accepted)
+        self.accepted = frozenset("*" if name in EVERYTHING else name for name in accepted)
         self._found: dict[tuple[str, str], Finding] = {}
 
     def of(self, file: str) -> Findings:
@@ -84,7 +87,7 @@ class Findings:
                 f"there are more than {MAX_FINDINGS:,} findings; convert a part of the file",
             )
             kind = "refused"
-        accepted = kind == "refused" and code in self.accepted and code not in NEVER
+        accepted = kind == "refused" and self._is_accepted(code)
         finding = Finding(
             kind=kind,
             code=code,
@@ -96,6 +99,14 @@ class Findings:
             accepted=accepted,
         )
         self._found.setdefault((code, message), finding)
+
+    def _is_accepted(self, code: str) -> bool:
+        return code not in NEVER and any(fnmatchcase(code, name) for name in self.accepted)
+
+    @property
+    def acceptable(self) -> list[str]:
+        """The names of what is refused, accepted or not, and can be accepted."""
+        return sorted({each.code for each in self._found.values() if each.kind == "refused"} - NEVER)
 
     @property
     def is_refused(self) -> bool:

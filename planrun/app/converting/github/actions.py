@@ -98,8 +98,11 @@ class Actions:
         if setup.script:
             self._scripted(step, setup, node)
         elif self.job.is_whole:
-            programs = " ".join(setup.programs)
-            step.keys["run"] = f'for name in {programs}; do command -v "$name"; done > /dev/null\n'
+            lines = [
+                f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
+                for name in setup.programs
+            ]
+            step.keys["run"] = "".join(lines)
             step.is_raw = True
         else:
             step.keys["validate"] = [{"commands_on_path": setup.programs}]

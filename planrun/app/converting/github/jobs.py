@@ -94,8 +94,23 @@ class JobConversion:
         elif is_nothing(self.node.get("steps")):
             self.found.refuse("shape", f"the job {job.name} has no steps", self.node)
         link(self.workflow, job, own, services)
+        self._label([*job.made, *services])
         at = 1 if job.anchor_gate else 0
         self.workflow.plan.steps += [*job.made[:at], *services, *job.made[at:]]
+
+    def _label(self, steps: list[DraftStep]) -> None:
+        """Keep the name of the job: as the title of its only step, or as a comment and a tag of all."""
+        name = " ".join(text_of(self.node.get("name")).split())
+        if not name.isprintable() or "${{" in name:
+            name = ""
+        if len(steps) == 1:
+            if name and steps[0].keys.get("title", steps[0].id) == steps[0].id:
+                steps[0].keys["title"] = name[:200]
+            return
+        if name and name != self.job.name:
+            steps[0].notes.insert(0, f"{self.job.name}: {name}")
+        for step in steps:
+            step.keys["tags"] = [self.job.name]
 
     def _condition(self, names: PlaceNames) -> tuple[Condition, str]:
         node = self.node.get("if")

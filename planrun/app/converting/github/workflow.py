@@ -126,7 +126,12 @@ def _head(workflow: Workflow) -> None:
         "variables that look like credentials are not inherited, nor what starts shells; see `inherit_env`"
     )
     found.differs("environment", message, root)
-    found.differs("workspace", "all jobs share one workspace, and nothing is cleaned in between", root)
+    plan.keys["limits"] = {"max_parallel": 1}  # what has folders of its own there would disturb each other
+    message = (
+        "all jobs share one workspace, and nothing is cleaned in between; one step runs at a time: raise "
+        "`limits.max_parallel` where steps touch different files"
+    )
+    found.differs("workspace", message, root)
 
 
 def _environment(workflow: Workflow) -> None:
@@ -201,7 +206,7 @@ def _finish(workflow: Workflow) -> None:
         if "run" not in step.keys:
             continue
         wanted = list(step.prelude)
-        if "outputs" in step.keys:
+        if set(step.keys.get("outputs", ())) - {"github_path"}:
             wanted.append("GITHUB_OUTPUT")
         try:
             step.keys["run"] = with_preludes(

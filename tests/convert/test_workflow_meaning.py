@@ -1,0 +1,542 @@
+"""What a workflow does on GitHub, its plan does here: converted and executed by the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.conftest import LIMIT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Ended(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Workspace:
+    """A folder with one workflow."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def planrun(self, *words: str, **env: str) -> Ended:
+        """Run planrun in the folder."""
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("GITHUB_", "CI", "PLANRUN_"))
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "planrun", *words],
+            cwd=self.folder,
+            env={**environ, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def convert(self, text: str, *words: str) -> Ended:
+        """Convert a workflow to plan.yml."""
+        (self.folder / "ci.yml").write_text(dedent(text))
+        return self.planrun("convert", "ci.yml", "-o", "plan.yml", "--force", *words)
+
+    def execute(self, *words: str, **env: str) -> Ended:
+        """Execute plan.yml."""
+        return self.planrun("execute", "plan.yml", "--quiet", "--report-dir", "out", *words, **env)
+
+    def play(self, text: str, *words: str) -> list[str]:
+        """Convert and execute a workflow; returns the lines that its steps wrote to `said`."""
+        ended = self.convert(text, *words)
+        assert ended.code == 0, ended.err
+        ended = self.execute()
+        assert ended.code == 0, ended.out + ended.err
+        return self.said
+
+    @property
+    def said(self) -> list[str]:
+        """The lines that steps wrote."""
+        path = self.folder / "said"
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def steps(self) -> dict[str, dict[str, Any]]:
+        """The steps of the plan."""
+        plan = yaml.safe_load((self.folder / "plan.yml").read_text())
+        return {str(step["id"]): step for step in plan["steps"]}
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Workspace:
+    """Give the test a folder of its own."""
+    return Workspace(tmp_path)
+
+
+# Machines.
+
+
+def test_instances_for_other_systems_of_include_are_left_out(there: Workspace) -> None:
+    """`os` that only `include` names decides, too; what is left has its values."""
+    said = there.play("""\
+        jobs:
+          t:
+            runs-on: ${{ matrix.os || 'ubuntu-latest' }}
+            strategy:
+              matrix:
+                build: [linux, win, mac, plain]
+                include:
+                  - {build: linux, os: ubuntu-22.04, target: gnu}
+                  - {build: win, os: windows-latest, target: msvc}
+                  - {build: mac, os: macos-14, target: darwin}
+                  - {build: extra, os: windows-2022, target: extra}
+            steps:
+              - run: echo "${{ matrix.build }} ${{ matrix.os }} ${{ matrix.target }}" >> said
+        """)
+    assert sorted(said) == ["linux ubuntu-22.04 gnu", "plain  "]
+
+
+def test_axes_of_mappings_keep_their_values(there: Workspace) -> None:
+    """A mapping beside another axis is unfolded, less the instances for other systems."""
+    said = there.play("""\
+        jobs:
+          t:
+            runs-on: ${{ matrix.os.runner }}
+            strategy:
+              matrix:
+                os: [{name: linux, runner: ubuntu-latest}, {name: win, runner: windows-latest}]
+                n: [1, 2]
+            steps: [{run: 'echo "${{ matrix.os.name }} ${{ matrix.n }}" >> said'}]
+        """)
+    assert sorted(said) == ["linux 1", "linux 2"]
+
+
+ELSEWHERE = """\
+    jobs:
+      a: {runs-on: macos-latest, steps: [{run: echo never >> said}, {run: echo never >> said}]}
+      b:
+        runs-on: ${{ matrix.os }}
+        strategy: {matrix: {os: [windows-latest, macos-13]}}
+        steps: [{run: echo never >> said}]
+      c:
+        runs-on: ${{ github.ref == 'x' && 'macos-15' || 'ubuntu-latest' }}
+        steps: [{run: echo never >> said}]
+    """
+
+
+def test_a_job_for_another_system_never_runs_here(there: Workspace) -> None:
+    """It is refused; given up it is one step that has to be written before anything runs."""
+    assert there.convert(ELSEWHERE).err.count("refused[runs-on]") == 3
+    assert there.convert(ELSEWHERE, "--accept", "runs-on").code == 0
+    assert {name: "run" in step for name, step in there.steps.items()} == {"a": False, "b": False, "c": False}
+    assert there.execute().code == 2
+    assert there.said == []
+
+
+# Artifacts.
+
+ARTIFACT = """\
+    jobs:
+      a:
+        runs-on: ubuntu-latest
+        steps:
+          - run: echo made >> said
+          - uses: actions/upload-artifact@v4
+            if: {condition}
+            with: {{path: missing.log, if-no-files-found: {word}}}
+    """
+
+
+@pytest.mark.parametrize(
+    ("condition", "word", "code"),
+    [
+        ("", "warn", 0),
+        ("", "ignore", 0),
+        ("failure()", "error", 0),
+        ("always()", "error", 0),
+        ("", "error", 1),
+    ],
+)
+def test_missing_artifacts_fail_only_what_they_fail_there(
+    there: Workspace, condition: str, word: str, code: int
+) -> None:
+    """Only an upload without a condition that says `error` needs the files."""
+    assert there.convert(ARTIFACT.format(condition=condition, word=word)).code == 0
+    assert there.execute().code == code
+
+
+# Containers.
+
+
+def test_a_job_in_a_container_is_one_script_in_one_container(there: Workspace) -> None:
+    """Its steps share a container, run as root by `sh -e`, and hand variables on."""
+    ended = there.convert("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            container: alpine:3.20
+            steps:
+              - run: apk add git
+              - run: git init
+                working-directory: sub
+        """)
+    assert ended.code == 0, ended.err
+    (step,) = there.steps.values()
+    assert step["container"] == {"image": "alpine:3.20", "user": "0:0"}
+    assert step["shell"] == "sh -e"
+    assert step["run"].index("apk add git") < step["run"].index("git init")
+
+
+def test_scripts_that_cannot_share_a_container_are_refused(there: Workspace) -> None:
+    """A fresh container for each would lose what the one before installed."""
+    text = """\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            container: alpine:3.20
+            steps: [{run: apk add git}, {run: cat log, if: always()}]
+        """
+    ended = there.convert(text)
+    assert (ended.code, "refused[container]" in ended.err) == (2, True)
+    assert there.convert(text, "--accept", "container").code == 0
+    assert not any("run" in step for step in there.steps.values())
+
+
+def test_an_empty_container_is_none(there: Workspace) -> None:
+    """`container: ${{ matrix.image }}` without a value runs on the machine."""
+    said = there.play("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            container: ${{ matrix.image }}
+            strategy: {matrix: {include: [{n: 1}, {n: 2, image: ""}]}}
+            steps: [{run: echo ran >> said}]
+        """)
+    assert said == ["ran", "ran"]
+
+
+# The background.
+
+SERVED = """\
+    jobs:
+      a:
+        runs-on: ubuntu-latest
+        steps:
+          - run: (sleep 1; echo up > up; exec sleep 100) &
+          - {name: wait, run: "while [ ! -f up ]; do sleep 0.1; done; cat up >> said", LATER}
+    """
+
+
+def test_a_server_in_the_background_lives_for_the_later_scripts(there: Workspace) -> None:
+    """They are one script with it, and the finding says so."""
+    assert there.play(SERVED.replace(", LATER", "")) == ["up"]
+    assert "differs[background]" in there.convert(SERVED.replace(", LATER", "")).err
+
+
+def test_a_server_that_ends_with_its_step_is_reported(there: Workspace) -> None:
+    """Where a later script cannot be joined, the finding proposes a service."""
+    ended = there.convert(SERVED.replace("LATER", "if: always()"))
+    assert "todo[background]" in ended.err
+    assert "service: true" in ended.err
+
+
+@pytest.mark.parametrize("script", ["a && b", "a 2>&1", "a &> log", "a & wait", 'curl "x?a=1&b=2"', "# a &"])
+def test_what_only_looks_like_the_background_is_not_reported(there: Workspace, script: str) -> None:
+    """Signs that mean something else, and jobs that are waited for."""
+    steps = [{"run": script.replace("& wait", "&\nwait")}, {"run": "true"}]
+    text = yaml.safe_dump({"jobs": {"a": {"runs-on": "ubuntu-latest", "steps": steps}}})
+    assert "background" not in there.convert(text).err
+
+
+# Variables, PATH, outputs.
+
+
+def test_variables_and_path_reach_later_steps(there: Workspace) -> None:
+    """A skipped step changes nothing, whatever way a script writes them; the PATH grows at its front."""
+    said = there.play("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            steps:
+              - run: |
+                  mkdir tools
+                  printf '#!/bin/sh\\necho tool\\n' > tools/my-tool
+                  chmod +x tools/my-tool
+                  echo "$PWD/tools" >> "$GITHUB_PATH"
+              - run: echo "V=$(my-tool)" >> $GITHUB_ENV
+              - {run: 'echo "V=never" >> $GITHUB_ENV', if: github.ref == 'refs/heads/none'}
+              - run: |
+                  if true; then echo "W=computed" >> "$GITHUB_ENV"; fi
+                  { echo 'L<<END'; echo one; echo two; echo END; } >> $GITHUB_ENV
+              - run: echo "$V ${{ env.V }} $W ${{ env.W }} ${U-unset}" >> said; echo "$L" >> said
+        """)
+    assert said == ["tool tool computed computed unset", "one", "two"]
+
+
+def test_instances_have_variables_folders_and_conditions_of_their_own(there: Workspace) -> None:
+    """In one script each part has its own environment, shell options, folder and `if`."""
+    (there.folder / "sub").mkdir()
+    said = there.play("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            strategy: {matrix: {x: [1, 2]}}
+            steps:
+              - {run: 'echo "A=one-${{ matrix.x }}" >> $GITHUB_ENV', env: {LOCAL: here}}
+              - {run: 'echo "A=changed" >> $GITHUB_ENV', if: matrix.x == 1}
+              - {run: exit 3, continue-on-error: true}
+              - run: echo "${{ env.A }} ${LOCAL-unset} $OWN ${PWD##*/}" >> ../said
+                env: {OWN: "own-${{ matrix.x }}"}
+                working-directory: sub
+              - {run: "false | true; echo never >> said", shell: bash, continue-on-error: true}
+        """)
+    assert said == ["changed unset own-1 sub", "one-2 unset own-2 sub"]
+
+
+def test_a_secret_reaches_only_the_part_that_lists_it(there: Workspace) -> None:
+    """Parts of one script without the secret do not see it."""
+    ended = there.convert("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            strategy: {matrix: {x: [1]}}
+            steps:
+              - {run: 'echo "first ${TOKEN-unset}" >> said'}
+              - {run: '[ "$TOKEN" = value-of-it ] && echo second >> said', env: {TOKEN: "${{ secrets.TOKEN }}"}}
+        """)
+    assert ended.code == 0, ended.err
+    assert there.execute(TOKEN="value-of-it").code == 0
+    assert there.said == ["first unset", "second"]
+
+
+# Names and values.
+
+
+def test_long_names_of_instances_are_numbered(there: Workspace) -> None:
+    """An instance whose values are too long for an id gets a number; its values stay."""
+    long = "x" * 150
+    said = there.play(f"""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            strategy: {{matrix: {{include: [{{a: {long}, b: {long}1}}, {{a: {long}, b: {long}2}}]}}}}
+            steps: [{{run: 'echo "${{{{ matrix.b }}}}" | tail -c 3 >> said'}}]
+        """)
+    assert said == ["x1", "x2"]
+
+
+def test_what_the_loader_rejects_is_a_finding(there: Workspace) -> None:
+    """A step that would make no valid plan is refused at its place, and can be given up."""
+    text = """\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            steps:
+              - {run: echo ok >> said}
+              - {run: echo never >> said, env: {PLANRUN_X: "1"}}
+        """
+    ended = there.convert(text)
+    assert (ended.code, "ci.yml:6:9: refused[not-valid]" in ended.err) == (2, True), ended.err
+    assert there.convert(text, "--accept", "not-valid").code == 0
+    assert ["run" in step for step in there.steps.values()] == [True, False]
+
+
+# Actions.
+
+
+def test_python_is_a_virtual_environment_of_the_version(there: Workspace) -> None:
+    """`python`, `python3` and `pip` are of one environment, of the version that was asked for."""
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    text = f"""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            steps:
+              - {{uses: actions/setup-python@v5, with: {{python-version: "{version}"}}}}
+              - run: |
+                  python -c 'import sys; print("%d.%d" % sys.version_info[:2], sys.prefix != sys.base_prefix)' >> said
+                  [ "$(command -v python)" = "$(dirname "$(command -v python3)")/python" ] && echo same >> said
+        """
+    assert there.play(text) == [f"{version} True", "same"]
+    matrix = text.replace('"' + version + '"', '"${{ matrix.v }}"').replace(
+        "steps:", f'strategy: {{matrix: {{v: ["{version}"]}}}}\n            steps:'
+    )
+    (there.folder / "said").unlink()
+    assert there.play(matrix) == [f"{version} True", "same"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"), [("20", 0), ("20.x", 0), ("v20.11.1", 0), ("2", 1), ("18", 1), ("lts/*", 0)]
+)
+def test_the_version_of_a_language_is_checked(there: Workspace, wanted: str, code: int) -> None:
+    """Another version than the one that was asked for fails the step, in plain words."""
+    tools = there.folder / "tools"
+    tools.mkdir()
+    for name in ("node", "npm"):
+        (tools / name).write_text("#!/bin/sh\necho v20.11.1\n")
+        (tools / name).chmod(0o755)
+    text = f"""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            strategy: {{matrix: {{v: ["{wanted}"]}}}}
+            steps: [{{uses: actions/setup-node@v4, with: {{node-version: "{wanted}"}}}}, {{run: echo ran >> said}}]
+        """
+    for each in (text, text.replace(f'node-version: "{wanted}"', 'node-version: "${{ matrix.v }}"')):
+        if wanted == "lts/*" and each is not text:
+            continue
+        assert there.convert(each).code == 0
+        ended = there.execute(PATH=f"{tools}:{os.environ['PATH']}")
+        assert ended.code == code, ended.out + ended.err
+        assert (f"node {wanted} is needed, and 20.11.1 is here" in ended.out + ended.err) == bool(code)
+
+
+def test_publishing_needs_a_person(there: Workspace) -> None:
+    """Packages go out by a step of high risk; coverage only where a parameter asks for it."""
+    ended = there.convert("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            steps:
+              - {run: mkdir -p dist}
+              - {uses: codecov/codecov-action@v4, with: {files: "a.xml,b.xml"}}
+              - uses: pypa/gh-action-pypi-publish@release/v1
+                with: {password: "${{ secrets.PYPI }}", skip-existing: true}
+        """)
+    assert ended.code == 0, ended.err
+    coverage, publish = list(there.steps.values())[1:]
+    assert (coverage["condition"], coverage["on_failure"]) == ("params.upload_coverage", "continue")
+    assert (publish["risk"], publish["secrets"]) == ("high", ["PYPI"])
+    assert 'twine upload --non-interactive --skip-existing "$PACKAGES"/*' in publish["run"]
+    ended = there.execute("--auto-approve", "medium", "--skip", "a.codecov-action", PYPI="pypi-value-of-it")
+    assert ended.code == 5, ended.out + ended.err
+
+
+GREEN = """\
+    jobs:
+      a: {runs-on: ubuntu-latest, steps: [{run: CODE}]}
+      b: {runs-on: ubuntu-latest, if: github.ref == 'none', steps: [{run: "true"}]}
+      green:
+        needs: [a, b]
+        if: always()
+        runs-on: ubuntu-latest
+        steps:
+          - {uses: re-actors/alls-green@release/v1, with: {jobs: "${{ toJSON(needs) }}", allowed-skips: b}}
+      told:
+        needs: [a, b]
+        if: always() && contains(needs.*.result, 'failure')
+        runs-on: ubuntu-latest
+        steps: [{run: echo failure >> said}]
+    """
+
+
+@pytest.mark.parametrize(("script", "said"), [("true", []), ("false", ["failure"])])
+def test_results_of_all_needed_jobs(there: Workspace, script: str, said: list[str]) -> None:
+    """`needs.*.result` and alls-green see how each job ended."""
+    ended = there.convert(GREEN.replace("CODE", f'"{script}"'))
+    assert ended.code == 0, ended.err
+    assert there.execute().code == (1 if said else 0)
+    assert there.said == said
+
+
+def test_labels_of_a_pull_request_are_a_parameter(there: Workspace) -> None:
+    """A list that is empty where nothing is given."""
+    text = """\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            if: contains(github.event.pull_request.labels.*.name, 'full')
+            steps: [{run: echo full >> said}]
+        """
+    assert there.play(text) == []
+    assert there.execute("--param", 'event_pull_request_labels_name=["full"]').code == 0
+    assert there.said == ["full"]
+
+
+def test_an_output_of_a_cache_says_that_nothing_was_found(there: Workspace) -> None:
+    """What is installed only without a cache is installed."""
+    said = there.play("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            steps:
+              - {id: cache, uses: actions/cache@v4, with: {path: x, key: y}}
+              - {run: echo install >> said, if: steps.cache.outputs.cache-hit != 'true'}
+        """)
+    assert said == ["install"]
+
+
+def test_names_of_jobs_are_kept(there: Workspace) -> None:
+    """As the title of the only step, or as a tag by which the steps of a job are chosen."""
+    text = """\
+        jobs:
+          a: {name: The first job, runs-on: ubuntu-latest, steps: [{run: echo a >> said}]}
+          b: {name: The second, runs-on: ubuntu-latest, steps: [{run: echo b1 >> said}, {run: echo b2 >> said}]}
+        """
+    assert there.convert(text).code == 0
+    assert there.steps["a"]["title"] == "The first job"
+    assert "# b: The second" in (there.folder / "plan.yml").read_text()
+    assert there.execute("--tag", "b").code == 0
+    assert there.said == ["b1", "b2"]
+
+
+# The command line.
+
+REFUSED = """\
+    jobs:
+      a: {runs-on: ubuntu-latest, steps: [{uses: some/thing@v1}, {uses: other/thing@v1}, {run: echo, shell: odd}]}
+    """
+
+
+def test_names_to_accept(there: Workspace) -> None:
+    """A name under which nothing is refused is an error with the valid ones; patterns and `all` accept several."""
+    ended = there.convert(REFUSED, "--accept", "uses:some/thin")
+    assert (ended.code, 'did you mean "uses:some/thing"' in ended.err) == (2, True)
+    ended = there.convert(REFUSED, "--accept", "x")
+    assert "refused are shell, uses:other/thing, uses:some/thing" in ended.err
+    assert "what cannot be kept: shell" in there.convert(REFUSED, "--accept", "uses:*").err
+    assert there.convert(REFUSED, "--accept", "uses:*", "--accept", "shell").code == 0
+    assert there.convert(REFUSED, "--accept", "all").code == 0
+    assert there.convert(REFUSED, "--accept", "*").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "tool"),
+    [
+        ("Makefile", "all:\n\ttrue\n", "Makefiles"),
+        ("tox.ini", "[tox]\n", "tox"),
+        ("justfile", "a:\n  true\n", "justfiles"),
+        (".gitlab-ci.yml", "a: {script: [make]}\n", "GitLab CI"),
+        ("x.yml", "stages: [a]\nb: {stage: a, script: [make]}\n", "GitLab CI"),
+        ("x.yml", "b: {script: make}\n", "GitLab CI"),
+        ("x.yml", "trigger: [main]\npool: {vmImage: x}\nsteps: [{script: make}]\n", "Azure Pipelines"),
+        ("x.yml", "jobs: [{job: a, steps: [{script: make}]}]\n", "Azure Pipelines"),
+        ("x.yml", "version: 2.1\njobs: {a: {docker: [{image: x}], steps: [checkout]}}\n", "CircleCI"),
+        ("x.yml", "steps: [{label: a, command: make}]\n", "Buildkite"),
+    ],
+)
+def test_files_of_other_tools_are_named(there: Workspace, name: str, text: str, tool: str) -> None:
+    """They are no broken YAML and no file of another tool."""
+    (there.folder / name).write_text(text)
+    ended = there.planrun("convert", name)
+    assert ended.code == 2
+    assert f"{name}: no converter for {tool} yet; planrun converts GitHub workflows" in ended.err
+
+
+def test_a_plan_is_not_converted(there: Workspace) -> None:
+    """A plan is one already."""
+    (there.folder / "x.yml").write_text("version: 1\nsteps: [{run: make}]\n")
+    assert "x.yml is a plan of planrun already" in there.planrun("convert", "x.yml").err
