@@ -181,38 +181,58 @@ def test_missing_artifacts_fail_only_what_they_fail_there(
 # Containers.
 
 
-def test_a_job_in_a_container_is_one_script_in_one_container(there: Workspace) -> None:
-    """Its steps share a container, run as root by `sh -e`, and hand variables on."""
+def test_the_steps_of_a_job_share_its_container(there: Workspace) -> None:
+    """One container for all scripts of the job, of each instance; they run by `sh -e`, as there."""
+    text = """\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            container: {image: "alpine:3.20", env: {A: b}}
+            steps: [{run: apk add git}, {run: git init, working-directory: sub}, {run: cat log, if: always()}]
+        """
+    ended = there.convert(text)
+    assert ended.code == 0, ended.err
+    plan = yaml.safe_load((there.folder / "plan.yml").read_text())
+    assert plan["containers"] == {"a": {"image": "alpine:3.20", "env": {"A": "b"}}}
+    assert [step["container"] for step in there.steps.values()] == [{"shared": "a"}] * 3
+    assert {step["shell"] for step in there.steps.values()} == {"sh -e"}
+    matrix = text.replace("alpine:3.20", "alpine:${{ matrix.v }}").replace(
+        "steps:", "strategy: {matrix: {v: ['3.20', '3.21']}}\n            steps:"
+    )
+    assert there.convert(matrix).code == 0
+    plan = yaml.safe_load((there.folder / "plan.yml").read_text())
+    assert plan["containers"]["a"]["per"] == "instance"
+    assert [step["container"] for step in there.steps.values()] == [{"shared": "a"}] * 2
+
+
+def test_what_a_script_in_a_container_adds_to_the_path_reaches_the_next(there: Workspace) -> None:
+    """The PATH inside is the image's: both are one script."""
     ended = there.convert("""\
         jobs:
           a:
             runs-on: ubuntu-latest
             container: alpine:3.20
-            steps:
-              - run: apk add git
-              - run: git init
-                working-directory: sub
+            steps: [{run: echo /opt/bin >> $GITHUB_PATH}, {run: tool}]
         """)
     assert ended.code == 0, ended.err
     (step,) = there.steps.values()
     assert step["container"] == {"image": "alpine:3.20", "user": "0:0"}
-    assert step["shell"] == "sh -e"
-    assert step["run"].index("apk add git") < step["run"].index("git init")
+    assert step["run"].index("/opt/bin") < step["run"].index("hand_on\n(\ntool")
 
 
-def test_scripts_that_cannot_share_a_container_are_refused(there: Workspace) -> None:
-    """A fresh container for each would lose what the one before installed."""
-    text = """\
+def test_a_container_of_some_instances(there: Workspace) -> None:
+    """An instance whose image is empty runs on the machine."""
+    ended = there.convert("""\
         jobs:
           a:
             runs-on: ubuntu-latest
-            container: alpine:3.20
-            steps: [{run: apk add git}, {run: cat log, if: always()}]
-        """
-    ended = there.convert(text)
-    assert (ended.code, "refused[container]" in ended.err) == (2, True)
-    assert there.convert(text, "--accept", "container").code == 0
-    assert not any("run" in step for step in there.steps.values())
+            container: ${{ matrix.image }}
+            strategy: {matrix: {include: [{n: 1}, {n: 2, image: "alpine:3.20"}]}}
+            steps: [{run: echo ran >> said}]
+        """)
+    assert ended.code == 0, ended.err
+    assert there.execute("--only", "a[n=1]").code == 0
+    assert there.said == ["ran"]
 
 
 def test_an_empty_container_is_none(there: Workspace) -> None:

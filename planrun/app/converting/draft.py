@@ -96,6 +96,7 @@ class DraftPlan:
         self.keys: dict[str, Any] = {}
         self.params: dict[str, Any] = {}
         self.secrets: list[str] = []
+        self.optional: set[str] = set()  # secrets without which the plan runs
         self.steps: list[DraftStep] = []
         self.cleanup: list[DraftStep] = []
         self._taken: set[str] = set()
@@ -131,6 +132,16 @@ class DraftPlan:
                     return False
         self._made += [(stem, step) for stem in stems]
         return True
+
+    def share(self, wish: str, container: dict[str, Any], *, per_instance: bool) -> str:
+        """Declare a container that several steps share, and return its name."""
+        shared: dict[str, Any] = self.keys.setdefault("containers", {})
+        name = free = _UNFIT.sub("-", wish).strip("-.")[: MAX_ID - 4] or "container"
+        number = 2
+        while free in shared:
+            free, number = f"{name}-{number}", number + 1
+        shared[free] = {**container, **({"per": "instance"} if per_instance else {})}
+        return free
 
     def secret(self, name: str) -> None:
         """Declare a secret."""

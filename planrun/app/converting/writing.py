@@ -25,7 +25,9 @@ def text_of(draft: DraftPlan, source: str, findings: Sequence[Finding]) -> str:
     if draft.params:
         keys["params"] = draft.params
     if draft.secrets:
-        keys["secrets"] = draft.secrets
+        keys["secrets"] = [
+            {"name": name, "required": False} if name in draft.optional else name for name in draft.secrets
+        ]
     steps = [f"{entry_text(step.as_keys(), 2, step.notes)}" for step in draft.steps]
     text = plan_text(list(_heading(source, findings)), keys, steps)
     if draft.cleanup:

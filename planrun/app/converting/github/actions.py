@@ -97,7 +97,7 @@ class Actions:
             self.found.differs("setup", message, uses)
         if setup.script:
             self._scripted(step, setup, node)
-        elif self.job.is_whole:
+        elif self.job.is_whole or self.job.is_contained:
             lines = [
                 f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
                 for name in setup.programs
@@ -106,7 +106,7 @@ class Actions:
             step.is_raw = True
         else:
             step.keys["validate"] = [{"commands_on_path": setup.programs}]
-        if self.job.is_contained:
+        if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
             step.keys["shell"] = "sh -e"
         return step
 
@@ -120,7 +120,7 @@ class Actions:
         if not setup.is_python:
             return
         step.keys["env"]["VENV"] = "${{ step.dir }}/venv"
-        if self.job.is_whole:
+        if self.job.is_whole or self.job.is_contained:
             step.keys["run"] += 'PATH="$VENV/bin:$PATH"\n'
             step.sets_path = True
         else:

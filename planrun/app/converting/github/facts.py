@@ -71,6 +71,7 @@ class Job:
         self.handed: set[str] = set()  # names of variables that only the later parts of the same script see
         self.is_whole = False  # whether its steps are to be one script: instances of a matrix, a container
         self.is_contained = False
+        self.is_mixed = False  # whether only some instances run in a container
         self.shell = ""
         self.usual_shell = ""
         self.folder: Node | None = None

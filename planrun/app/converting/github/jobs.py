@@ -21,6 +21,8 @@ from planrun.source.node import MAPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from planrun.app.converting.github.facts import Job, Workflow
     from planrun.source.node import Node
 
@@ -40,7 +42,6 @@ class JobConversion:
         self.job = job
         self.node = job.node
         self.notes: list[str] = []
-        self.mixed = ""  # the comment, where only some instances run in a container
         self.is_elsewhere = False  # whether no instance of its matrix is for this system
 
     def run(self) -> None:
@@ -67,7 +68,7 @@ class JobConversion:
             return
         refusal = refusal or note
         job.is_contained = self._is_contained()
-        job.is_whole = job.matrix is not None or job.is_contained
+        job.is_whole = job.matrix is not None
         made = StepMaking(self.workflow, job)
         for position, item in enumerate(self.reader.items(node.get("steps"), "`steps`"), 1):
             step = made.make(item, position)
@@ -257,7 +258,7 @@ class JobConversion:
         """Join scripts that only do the same in one process, and report those for which that is not possible."""
         made = self.job.made
         servers = [at for at, step in enumerate(made[:-1]) if starts_server(str(step.keys.get("run", "")))]
-        handing = [at for at, step in enumerate(made) if step.hands_on]
+        handing = [at for at, step in enumerate(made) if step.hands_on or step.sets_path]
         server = made[servers[0]] if servers else None
         if self.job.is_whole:
             merge_scripts(self.job)
@@ -304,9 +305,12 @@ class JobConversion:
             for row in self.job.matrix.instances
         ]
         empty = [each == {""} for each in options]
-        if any(empty) and not all(empty):
-            message = f"some instances of {self.job.name} run in a container and others do not; make two jobs of them"
-            self.mixed = self.found.refuse("container", message, node)
+        self.job.is_mixed = any(empty) and not all(empty)
+        if self.job.is_mixed:
+            message = (
+                f"only some instances of {self.job.name} run in a container; all get the shell of the others"
+            )
+            self.found.differs("container", message, node)
         return not all(empty)
 
     def _contain(self, names: PlaceNames) -> None:
@@ -314,16 +318,15 @@ class JobConversion:
         if node is None or not self.job.is_contained:
             return
         scripts = [step for step in self.job.made if "run" in step.keys]
-        note = self.mixed
-        container = None
+        note = ""
+        container: dict[str, Any] = {}
         try:
-            container = container_of(self.workflow, node, names)
+            container = container_of(self.workflow, node, names) or container
         except UntranslatableError as why:
             note = self.found.refuse(why.code, why.message, node)
-        if len(scripts) > 1 and not note:
+        if self.job.is_mixed and len(scripts) > 1:
             message = (
-                f"the steps of {self.job.name} share one container there; here each of its {len(scripts)} scripts "
-                "would have a fresh one"
+                f"the {len(scripts)} scripts of {self.job.name} share a container in some instances only"
             )
             note = self.found.refuse("container", message, node)
         if note:
@@ -331,17 +334,20 @@ class JobConversion:
                 step.make_abstract(note)
             return
         self.notes += told_of(self.workflow, node, "the container")
-        self.found.differs(
-            "container",
-            "the container runs as root, as there: files that it makes in the workspace are root's",
-            node,
-        )
+        if len(scripts) > 1:
+            name = self.workflow.plan.share(
+                self.job.name, container, per_instance=self.job.matrix is not None
+            )
+            container = {"shared": name}
+        else:
+            container["user"] = "0:0"
+            self.found.differs(
+                "container",
+                "the container runs as root: files that it makes in the workspace are root's",
+                node,
+            )
         for step in scripts:
-            step.keys["container"] = {**(container or {}), "user": "0:0"}
-        for step in self.job.made:
-            if "validate" in step.keys and step.id != self.job.anchor_gate:
-                message = "what is looked for outside of the container has to be inside"
-                step.notes.append(self.found.todo("container", message, node, step.id))
+            step.keys["container"] = container
 
     def _lock(self) -> None:
         node = self.node.get("concurrency")

@@ -143,7 +143,7 @@ class StepMaking:
     def _shell(self, node: Node) -> str:
         """Return the words before the script; raises UntranslatableError."""
         wish = text_of(node.get("shell")) or self.job.shell or self.workflow.shell
-        if not wish and self.job.is_contained:
+        if not wish and self.job.is_contained and not self.job.is_mixed:
             wish = "sh"  # as in containers there
         if wish in SHELLS:
             return SHELLS[wish]
@@ -173,7 +173,7 @@ class StepMaking:
             raise UntranslatableError(code, f"`{shell}` is no shell, and writes variables for later steps")
         exported = exported_names(text)
         always = is_nothing(node.get("if")) and is_nothing(node.get("continue-on-error"))
-        if not self.job.is_whole and not sets_variables:
+        if not self.job.is_whole and not self.job.is_contained and not sets_variables:
             self._add_path(step)
         elif not self.job.is_whole and not sets_path and always and exported is not None:
             declare_outputs(step, exported)

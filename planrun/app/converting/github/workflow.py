@@ -202,6 +202,18 @@ def _default(node: Node, kind: str) -> Any:
 
 def _finish(workflow: Workflow) -> None:
     """Give scripts the lines that they need, now that it is known which outputs are read."""
+    for job in workflow.jobs.values():
+        if job.anchor:  # a job that may be skipped needs its secrets only when it runs
+            workflow.plan.optional |= {name for step in job.made for name in step.keys.get("secrets", ())}
+    always = [job for job in workflow.jobs.values() if not job.anchor]
+    workflow.plan.optional -= {
+        name
+        for job in always
+        for step in job.made
+        if not step.condition
+        for name in step.keys.get("secrets", ())
+    }
+    workflow.plan.optional |= {"GITHUB_TOKEN"}  # always there on GitHub, and most scripts work without it
     for step in workflow.plan.steps:
         if "run" not in step.keys:
             continue
