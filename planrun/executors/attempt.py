@@ -135,6 +135,7 @@ class Attempt:
         """Take note that the main process was reaped, and see who is left of it."""
         self.wait_status = wait_status
         self.ended = now
+        self.log.main_ended(failed=wait_status != 0)
         self.tree.leading = False
         if not self._suspicious():
             self.over = True

@@ -31,8 +31,8 @@ def fell_silent(idle_timeout: float) -> Verdict:
     return "failed", "idle_timeout", f"no output for {span(idle_timeout)}"
 
 
-def outcome(attempt: Attempt, log_bytes: int) -> Outcome:
-    """What an attempt that is over came to."""
+def outcome(attempt: Attempt, log_bytes: int, errors: tuple[int, int] | None = None) -> Outcome:
+    """What an attempt that is over came to; `errors`: where in its log the last of stderr stands."""
     status = attempt.wait_status
     code = None if status is None else os.waitstatus_to_exitcode(status)
     verdict, reason, message = attempt.verdict or _own_end(code)
@@ -49,6 +49,8 @@ def outcome(attempt: Attempt, log_bytes: int) -> Outcome:
         fields["message"] = message
     if log_bytes:
         fields["log_bytes"] = log_bytes
+        if errors and verdict == "failed":
+            fields["stderr"] = errors
     if notes := _notes(attempt):
         fields["notes"] = notes
     return Outcome(**fields)

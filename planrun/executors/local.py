@@ -15,7 +15,7 @@ from planrun.executors.guardian import Guardian
 from planrun.executors.logs import Logs
 from planrun.executors.mark import Marks
 from planrun.executors.signals import SignalInbox
-from planrun.executors.spawn import Launcher, SpawnFailed
+from planrun.executors.spawn import Launcher, SpawnFailed, is_passing
 from planrun.executors.tree import ProcessTree, Scans
 from planrun.executors.watch import ChildSignalWatch, PidfdWatch
 from planrun.model.job import Outcome
@@ -109,7 +109,7 @@ class LocalExecutor:
             self._give_up(job, error)
             return
         except OSError as error:
-            self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}")
+            self._fail(job, f"cannot start {job.argv[0]}: {error.strerror}", passing=is_passing(error))
             return
         self._guard()
         self._scans.expire()
@@ -124,7 +124,7 @@ class LocalExecutor:
             if refusal:
                 self._give_up(job, refusal)
             else:
-                self._fail(job, str(error))
+                self._fail(job, str(error), passing=error.passing)
             return
         try:
             self._watch.add(pid)
@@ -132,7 +132,7 @@ class LocalExecutor:
             os.killpg(pid, _signal.SIGKILL)
             os.waitpid(pid, 0)
             self._settle(log)
-            self._fail(job, f"cannot watch {job.argv[0]}: {error.strerror}")
+            self._fail(job, f"cannot watch {job.argv[0]}: {error.strerror}", passing=is_passing(error))
             return
         log.begin()
         tree = self._tree(pid, job, mark)
@@ -154,7 +154,7 @@ class LocalExecutor:
         try:
             return time.monotonic(), self._launcher.spawn(job.but(argv=placed.argv), log.opening, mark)
         except SpawnFailed as error:
-            raise SpawnFailed(placed.original(str(error))) from None
+            raise SpawnFailed(placed.original(str(error)), passing=error.passing) from None
 
     def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return the jobs that ended and how; blocks until there is one.
@@ -287,8 +287,9 @@ class LocalExecutor:
         self._lose(error)
         self._end(job, Outcome(status="cancelled", reason="records"))
 
-    def _fail(self, job: Job, message: str) -> None:
-        self._end(job, Outcome(status="failed", reason="spawn", message=message))
+    def _fail(self, job: Job, message: str, *, passing: bool = False) -> None:
+        outcome = Outcome(status="failed", reason="spawn", message=message)
+        self._end(job, outcome.but(passing=True) if passing else outcome)
 
     def _end(self, job: Job, outcome: Outcome) -> None:
         """Keep an outcome for the next wait(), and take away what was put in place for its attempt."""
@@ -344,7 +345,10 @@ class LocalExecutor:
         if attempt.over and self._running.get(attempt.job.step) is attempt:
             del self._running[attempt.job.step]
             self._stop_listening(attempt.log)
-            self._end(attempt.job, outcome(attempt, self._settle(attempt.log)))
+            errors = (
+                attempt.log.last_errors() if attempt.wait_status else None
+            )  # of one that succeeded nobody asks
+            self._end(attempt.job, outcome(attempt, self._settle(attempt.log), errors))
 
     def _settle(self, log: Output) -> int:
         """End the use of a log and return its size; what cannot be kept of it is `lost`, and the rest goes on."""

@@ -28,14 +28,25 @@ _INDEX = ".slots"
 _SLOT = ".slot-"
 _RECORD = 512  # bytes of the index for one slot: the log's path below the folder, then newlines
 _CHILD_OPENS = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+# With this many files open the child opens the log itself: planrun may have 1024 (ulimit -n), and an attempt needs two
+# descriptors at least.
+_MANY = 400
+_LONGEST_LINE = 2048  # bytes of the last line that a process wrote to stderr
+# Of a named pipe that a step put in the log's place this waits for nobody, other than O_WRONLY.
+_SHARED = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
 # Not the disk's fault but this machine's state of the moment.
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class Log:
-    """The file one attempt writes into: open for reading here, opened for appending by the child itself."""
+    """The file one attempt writes into, open for reading here.
 
-    __slots__ = ("_fd", "_logs", "_released", "_slot", "_where", "opening", "path")
+    The child's stdout and stderr are two openings of it, both for appending, that this process shares: after a write
+    the position of an opening is the end of that write. So the order of all output is kept, and what was written last
+    to stderr can still be found. They are closed when the main process has ended, so that a lease sees other writers.
+    """
+
+    __slots__ = ("_ends", "_fd", "_logs", "_positions", "_released", "_slot", "_where", "opening", "path")
 
     source = -1  # nothing passes through planrun
 
@@ -47,12 +58,9 @@ class Log:
         self._released = False  # no writer is left, and without a writer none can come
         # A slot that is there already holds somebody's output.
         self._fd = create(where, os.O_RDONLY | (os.O_TRUNC if slot is None else os.O_EXCL))
-        # What the child does to its descriptors 1 and 2. It opens the file itself, so that its end is a close
-        # which a lease can see.
-        self.opening: list[FileAction] = [
-            (os.POSIX_SPAWN_OPEN, 1, where, _CHILD_OPENS, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ]
+        self.opening: list[FileAction] = []  # what the child does to its descriptors 1 and 2
+        self._ends: tuple[int, ...] = ()  # stdout and stderr, shared with the child
+        self._positions = (0, 0)
 
     @property
     def shown(self) -> bool:
@@ -67,8 +75,50 @@ class Log:
             return None if error.errno in _PASSING else lost(self.path, error)
         return None
 
+    def connect(self) -> None:
+        """Open it for the child that is about to start; raises OSError."""
+        self._positions = (0, 0)
+        if self._fd >= _MANY:
+            self.opening = [
+                (os.POSIX_SPAWN_OPEN, 1, self._where, _CHILD_OPENS, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ]
+            return
+        self._ends = (os.open(self._where, _SHARED),)
+        self._ends = (*self._ends, os.open(self._where, _SHARED))
+        self.opening = [(os.POSIX_SPAWN_DUP2, self._ends[0], 1), (os.POSIX_SPAWN_DUP2, self._ends[1], 2)]
+
     def begin(self) -> None:
-        """Do nothing: the child has opened the file itself."""
+        """Do nothing: the child writes into the file itself."""
+
+    def main_ended(self, *, failed: bool) -> None:
+        """Note how far each output of one that failed had come, and leave the file to whoever still writes into it."""
+        if failed and len(self._ends) == 2:
+            out, err = self._ends
+            self._positions = (os.lseek(out, 0, os.SEEK_CUR), os.lseek(err, 0, os.SEEK_CUR))
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        ends, self._ends = self._ends, ()
+        if len(ends) == 2 and ends[1] == ends[0] + 1:
+            os.closerange(ends[0], ends[1] + 1)  # one system call
+            return
+        for end in ends:
+            os.close(end)
+
+    def last_errors(self) -> tuple[int, int] | None:
+        """Return where the last of stderr begins and ends, in bytes; None when the main process wrote none.
+
+        What follows the end of stdout is stderr; where stdout ends later, only the last line of stderr is certain.
+        """
+        out, end = self._positions
+        if not end:
+            return None
+        if end > out:
+            return out, end
+        start = max(0, end - _LONGEST_LINE)
+        before = os.pread(self._fd, end - 1 - start, start)
+        return start + before.rfind(b"\n") + 1, end
 
     def receive(self) -> bool:
         """Do nothing: the child writes into the file itself."""
@@ -104,6 +154,7 @@ class Log:
 
     def settle(self) -> int:
         """End its use and return its size in bytes: what is empty vanishes, all else is in its place."""
+        self._disconnect()
         stat = os.fstat(self._fd)
         size = stat.st_size
         if not stat.st_nlink:
@@ -180,10 +231,12 @@ class Logs:
             if not self._tried:
                 self._try_leases()
             name = self._slot_name(path)
-            if not name:
-                return Log(self, path, None)
-            log = self._free.pop() if self._free else self._new_slot()
-            log.assign(path, self._index, name)
+            if name:
+                log = self._free.pop() if self._free else self._new_slot()
+                log.assign(path, self._index, name)
+            else:
+                log = Log(self, path, None)
+            log.connect()
         except OSError as error:
             if error.errno in _PASSING:
                 raise

@@ -30,6 +30,15 @@ if TYPE_CHECKING:
         def begin(self) -> None:
             """Take note that the child has started."""
 
+        def main_ended(self, *, failed: bool) -> None:
+            """Take note that the main process was reaped."""
+
+        def last_errors(self) -> tuple[int, int] | None:
+            """Where in the log the last of stderr begins and ends, in bytes; None: there is none.
+
+            A begin of -1: both outputs are mixed up to the end.
+            """
+
         def receive(self) -> bool:
             """Take one piece without waiting; False when nothing more can come. Raises RecordsLost."""
 

@@ -69,6 +69,13 @@ class PipedLog:
         os.close(self._write_end)
         self._write_end = -1
 
+    def main_ended(self, *, failed: bool) -> None:
+        """Do nothing: nobody sees which of the two outputs a byte came from."""
+
+    def last_errors(self) -> tuple[int, int] | None:
+        """Return that both outputs are mixed; None when there is none."""
+        return (-1, self._received) if self._received else None
+
     def receive(self) -> bool:
         """Take one piece; False when nothing more can come."""
         self._take()

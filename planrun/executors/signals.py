@@ -63,6 +63,11 @@ class SignalInbox:
                 self._arrived.append(signum)
         return bool(self._arrived)
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to take, as far as the pipe was emptied."""
+        return bool(self._arrived)
+
     def take(self) -> list[int]:
         """Return the numbers of the signals that came since the last call, oldest first."""
         self.drain()

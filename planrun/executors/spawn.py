@@ -29,7 +29,14 @@ _SHELLS = ("sh", "bash")
 
 
 class SpawnFailed(Exception):
-    """A process that could not be started; the text is one line for people."""
+    """A process that could not be started; the text is one line for people.
+
+    `passing`: processes, memory or descriptors were short, which may be over a moment later.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 class Launcher:
@@ -85,7 +92,7 @@ class Launcher:
                 setsigdef=self._defaults,
             )
         except (OSError, ValueError) as error:
-            raise SpawnFailed(_why(error, job, program)) from None
+            raise SpawnFailed(_why(error, job, program), passing=is_passing(error)) from None
         finally:
             self._marks.wear(0)
             if foreign:
@@ -101,6 +108,11 @@ class Launcher:
         if found is None or not os.access(found, os.X_OK):
             found = self._shells[name, path] = _program(job)
         return found
+
+
+def is_passing(error: OSError | ValueError) -> bool:
+    """Whether something is short that others may give back."""
+    return isinstance(error, OSError) and error.errno in _EXHAUSTED
 
 
 def which(name: str, path: str, cwd: str) -> tuple[str, bool]:

@@ -95,7 +95,9 @@ class PidfdWatch(Listening):
         """Return what ended within `delay` seconds."""
         ended: list[tuple[int, int | None]] = []
         self.readable = []
+        inbox, came = self._inbox, False
         for descriptor, _ in self._poll.poll(None if delay is None else delay * 1000):
+            came = came or (inbox is not None and descriptor == inbox.fd)
             pid = self._pids.pop(descriptor, 0)
             if not pid:
                 if descriptor in self._sources:
@@ -105,7 +107,7 @@ class PidfdWatch(Listening):
             self._poll.unregister(descriptor)
             os.close(descriptor)
             ended.append((pid, _reap(pid, 0)[1]))
-        self.woken = self._inbox is not None and self._inbox.drain()
+        self.woken = inbox is not None and (inbox.drain() if came else inbox.waits)
         return ended
 
     def close(self) -> None:

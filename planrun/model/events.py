@@ -93,6 +93,9 @@ class AttemptEnded(Record):
     tools: tuple[dict[str, Any], ...] = ()  # what it called: id, name, args, ok, duration
     reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote: `junit`; see planrun.steps.reported
     resources: tuple[dict[str, Any], ...] = ()  # kind, id, action: containers, images, locks
+    stderr: tuple[
+        int, ...
+    ] = ()  # of a failed one: where in its log the last of stderr stands; from -1: mixed
 
 
 class StepHeld(Record):

@@ -72,7 +72,12 @@ class Outcome(Record):
     cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why no earlier result was used, whether it is kept
     reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote itself: `junit`, see planrun.steps.reported
     resources: tuple[dict[str, Any], ...] = ()  # what it created, used and deleted: kind, id, action
-    tail: str = ""  # the last output of a failed attempt: what its error is classified by
+    tail: str = ""  # the last output of a failed attempt
+    stderr: tuple[
+        int, ...
+    ] = ()  # where in its log the last of stderr stands, in bytes; from -1: both outputs, mixed
+    errors: str = ""  # what stands there: what its error is classified by
+    passing: bool = False  # it could not be started for lack of processes, memory or descriptors
 
 
 class Passage(Record):
@@ -131,6 +136,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "cache",
         "resources",
         "reports",
+        "stderr",
     ):
         if name in known:
             fields[name] = known[name]

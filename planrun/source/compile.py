@@ -315,7 +315,9 @@ class Compiler:
         """A number of extra attempts, or the mapping with its backoff and filters."""
         from planrun.source.retrying import retry_of  # many plans repeat nothing
 
-        return retry_of(node)
+        errors = self.defaults.get("errors")
+        unknown = errors.get("unknown") if errors is not None else None
+        return retry_of(node, "fail" if unknown is None else unknown.value)
 
     def action(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
         """Fill in what the step does."""

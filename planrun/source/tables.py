@@ -83,11 +83,15 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "timeout": (("duration",), None, None),
         "idle_timeout": (("duration",), None, None),
         "retries": (("integer", 0, 1000), None, "RetryPolicy"),
+        "errors": (None, None, "Errors"),
         "shell": (("text",), ((("text",), None, None), 1), None),
         "on_failure": (("word", ("block", "abort", "continue", "skip", "ask", "replan"), ()), None, None),
         "inherit_env": (("word", ("safe", "all", "none"), ()), None, None),
         "workdir": (("text",), None, None),
         "rollback": (("bool",), None, None),
+    },
+    "Errors": {
+        "unknown": (("word", ("fail", "retry"), ()), None, None),
     },
     "FailureRules": {
         "read-only": (("word", ("block", "abort", "continue", "skip", "ask"), ()), None, None),
@@ -227,7 +231,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "RetryPolicy": {
         "max": (("integer", 0, 1000), None, None),
         "backoff": (None, None, "Backoff"),
-        "on": (None, ((("word", ("any", "timeout", "idle_timeout", "transient", "logic", "fatal", "unknown"), ()), None, "RetryRule"), 1), None),
+        "on": (("word", ("auto",), ()), ((("word", ("any", "timeout", "idle_timeout", "transient", "logic", "fatal", "unknown"), ()), None, "RetryRule"), 1), None),
     },
     "RetryRule": {
         "exit": (("integer", 0, 255), ((("integer", 0, 255), None, None), 1), None),
@@ -369,7 +373,6 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Produced": ("path",),
     "Ready": ("run",),
     "Reports": ("junit",),
-    "RetryPolicy": ("max",),
     "Secret": ("name",),
     "SharedContainer": ("image",),
 }

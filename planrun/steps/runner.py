@@ -284,7 +284,9 @@ class Steps:
             from planrun.steps.proving import not_ready  # few services never are
 
             return not_ready(outcome, _tail(job.following[0].log))
-        return outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
+        if outcome.status != "failed":
+            return outcome
+        return outcome.but(tail=_tail(job.log), errors=last_errors(job.log, outcome.stderr))
 
     def _get_ready(self, step: Step, scope: dict[str, Any]) -> None:
         """See to secrets and files before a step is rendered; raises EvaluationError."""
@@ -380,15 +382,24 @@ class Steps:
         return f"{self.place.rundir}/work/{room}{step.folder or step.id}/{attempt}"
 
 
-def _tail(path: str) -> str:
-    """Return the last bytes of a log as text; empty when there is none."""
+def last_errors(path: str, stderr: tuple[int, ...]) -> str:
+    """Return the last of an attempt's stderr, of both outputs where they are mixed; empty when there is none."""
+    if not stderr:
+        return ""
+    begin, end = stderr
+    return _tail(path) if begin < 0 else _tail(path, begin, end)
+
+
+def _tail(path: str, begin: int = 0, end: int = -1) -> str:
+    """Return the last bytes of a log, or of what stands in it from `begin` to `end`, as text; empty for none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return ""
     try:
-        size = os.fstat(fd).st_size
-        return os.pread(fd, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
+        end = os.fstat(fd).st_size if end < 0 else end
+        begin = max(begin, end - TAIL_BYTES)
+        return os.pread(fd, end - begin, begin).decode("utf-8", "replace")
     except OSError:  # the step put something else in its place
         return ""
     finally:

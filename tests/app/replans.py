@@ -40,7 +40,7 @@ llm: {model: model-a}
 steps:
   - {id: 1, title: Fetch, run: echo 1 >> ran}
   - {id: 2, title: Compile, depends_on: [1], run: echo 2 >> ran}
-  - {id: 3, title: Generate, depends_on: [2], run: echo 3 >> ran; echo Permission denied; exit 1}
+  - {id: 3, title: Generate, depends_on: [2], run: echo 3 >> ran; echo Permission denied; exit 77}
   - {id: 4, title: Check, depends_on: [3], run: echo 4 >> ran}
   - {id: 5, title: Pack, depends_on: [2, 4], run: echo 5 >> ran}
 finally:

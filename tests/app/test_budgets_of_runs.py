@@ -33,7 +33,7 @@ llm: {model: claude-opus-5-5, plan_max_tokens: 1000}
 limits: {LIMITS}
 steps:
   - {id: 1, run: echo 1 >> ran}
-  - {id: 2, depends_on: [1], run: echo 2 >> ran; echo Permission denied; exit 1}
+  - {id: 2, depends_on: [1], run: echo 2 >> ran; echo Permission denied; exit 77}
   - {id: 3, depends_on: [2], run: echo 3 >> ran}
 """
 GOOD = draft([step("4", "echo 4 >> ran", replaces=["2"], depends_on=["1"])], keep=["3"])

@@ -79,7 +79,7 @@ def test_what_the_model_is_told(shop: Shop) -> None:
     assert "The shop is packed." in prompt
     assert "model-written low" in prompt
     assert '"id": "3", "status": "failed"' in prompt
-    assert 'step "3" failed: class fatal, rule text:permission denied' in prompt
+    assert 'step "3" failed: class fatal, rule exit:EX_NOPERM' in prompt
     assert "Permission denied" in prompt.partition("<untrusted-data")[2]
     assert "Ids of new steps are numbers from 7 on" in prompt
     assert request.schema is not None
@@ -191,7 +191,8 @@ def test_above_a_ceiling_nothing_runs(shop: Shop) -> None:
         ("llm: {model: model-a}", "llm: {model: model-a, replan_on_failure: never}"),
         ("llm: {model: model-a}", "llm: {model: model-a, enabled: false}"),
         ("llm: {model: model-a}", "llm: {model: model-a}\nlimits: {max_replans: 0}"),
-        ("echo Permission denied; exit 1", "exit 1"),
+        ("echo Permission denied; exit 77", "exit 1"),
+        ("echo Permission denied; exit 77", "echo Permission denied >&2; exit 1"),  # only a text says fatal
         ("depends_on: [2], run: echo 3", "depends_on: [2], on_failure: skip, run: echo 3"),
         ("depends_on: [2], run: echo 3", "depends_on: [2], on_failure: block, run: echo 3"),
         ("llm: {model: model-a}", "llm: {model: model-a}\ndefaults: {on_failure: block}"),
@@ -217,14 +218,14 @@ def test_when_any_failure_is_planned_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
 ) -> None:
     """The plan, or the step itself, may say so for failures that are not fatal."""
-    text = PLAN.replace("echo Permission denied; exit 1", "exit 1").replace(old, new)
+    text = PLAN.replace("echo Permission denied; exit 77", "exit 1").replace(old, new)
     assert Shop(tmp_path, monkeypatch, text).run(MENDED).exit_code == 0
 
 
 @pytest.mark.shows("GP-52", "GM-39")
 def test_three_plannings_are_the_most(shop: Shop) -> None:
     """The fourth failure of a replacement is a failure."""
-    fails = "echo Permission denied; exit 1"
+    fails = "echo Permission denied; exit 77"
     answers = [
         draft(step(str(n), fails, replaces=[str(n - 1) if n > 7 else "3"]), keep=["4", "5"])
         for n in (7, 8, 9)

@@ -59,7 +59,7 @@ def plan(broken: int, steps: int = STEPS) -> str:
     """Return a chain of steps of which one fails fatally; the last one stands for cleanup."""
     rows = [
         f"  - {{id: {n}, {f'depends_on: [{n - 1}], ' if n > 1 else ''}"
-        f"run: echo {n} >> ran; sleep 0.05{'; echo Permission denied; exit 1' if n == broken else ''}}}\n"
+        f"run: echo {n} >> ran; sleep 0.05{'; echo Permission denied; exit 77' if n == broken else ''}}}\n"
         for n in range(1, steps + 1)
     ]
     return f"version: 1\nllm: {{model: model-a}}\nsteps:\n{''.join(rows)}finally:\n  - {{id: 99, run: echo end}}\n"

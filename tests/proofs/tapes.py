@@ -56,7 +56,7 @@ MENDED = draft(
     keep=["5"],
 )
 WORSE = draft(
-    [step("7", "echo Permission denied; exit 1", replaces=["3"], depends_on=["2"])], keep=["4", "5"]
+    [step("7", "echo Permission denied; exit 77", replaces=["3"], depends_on=["2"])], keep=["4", "5"]
 )
 AGAIN = draft([step("8", "echo 8 >> ran", replaces=["7"], depends_on=["2"])], keep=["4", "5"])
 UNKNOWN = draft([step("7", "echo 7", replaces=["99"])])

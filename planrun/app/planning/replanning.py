@@ -11,6 +11,7 @@ from planrun.app.describing import action
 from planrun.app.planning.conversing import Accepted, Conversation, Question, Refused
 from planrun.app.planning.inspecting import Bounds, inspect
 from planrun.app.planning.revising import Revision
+from planrun.engine.errorclasses import is_typed
 from planrun.errors import PlanrunError
 from planrun.llm.prompts import replan as prompts
 from planrun.model import events as ev
@@ -214,9 +215,10 @@ def wants(step: Step, state: RunState) -> bool:
         return False
     if step.on_failure != "replan" and state.handlers.get(step.id):  # the plan has somebody for it
         return False
-    return step.replan == "any" or (
-        step.replan == "fatal" and bool(found.error and found.error["class"] == "fatal")
-    )
+    if step.replan != "fatal" or found.error is None:
+        return step.replan == "any"
+    # A model is not paid on a guess: a class that only a text told asks for nothing.
+    return found.error["class"] == "fatal" and is_typed(found.error)
 
 
 def left_over(state: RunState) -> int:

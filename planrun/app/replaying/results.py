@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
+from planrun.engine.errorclasses import RESOURCES
 from planrun.model.job import Outcome
 from planrun.records.rundir import LEDGER
+from planrun.steps.runner import last_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ _SAME = (
     "reports",
     "tools",
     "resources",
+    "stderr",
 )
 
 
@@ -54,7 +57,10 @@ def outcome_of(ended: ev.AttemptEnded, rundir: str, log: str) -> Outcome:
     }
     if ended.status == "failed":
         fields["message"] = (ended.error or {}).get("message", "")
-        fields["tail"] = _tail(rundir, log) if log else ""
+        if log:
+            fields["tail"] = _tail(rundir, log)
+            fields["errors"] = last_errors(os.path.join(rundir, log), tuple(ended.stderr))
+        fields["passing"] = (ended.error or {}).get("rule") == RESOURCES
     status: Any = ended.status if ended.status in ("completed", "failed") else "cancelled"
     return Outcome(**{"reason": "", **fields, "status": status, "duration": ended.duration})
 

@@ -80,16 +80,27 @@ class Backoff(Written):
 class RetryPolicy(Written):
     """When and how often a failed attempt is repeated."""
 
-    max: Annotated[int, Field(ge=0, le=1000)] = key("How many extra attempts there are.", 2, required=True)
+    max: Annotated[int, Field(ge=0, le=1000)] | None = key(
+        "How many extra attempts there are. Left out: 2.", 2
+    )
     backoff: Backoff | None = key(
         "How long to wait in between.", {"initial": "2s", "factor": 2, "max": "30s"}
     )
-    on: Annotated[list[RetryWord | RetryRule], Field(min_length=1)] | None = key(
-        "Which failures are repeated; any match is enough. Left out: all.", ["timeout", {"exit": [75]}]
+    on: Literal["auto"] | Annotated[list[RetryWord | RetryRule], Field(min_length=1)] | None = key(
+        "Which failures are repeated; any match is enough. auto: transient ones. Left out: all.",
+        ["timeout", {"exit": [75]}],
     )
 
 
 Retries = Annotated[int, Field(ge=0, le=1000)] | RetryPolicy
+
+
+class Errors(Written):
+    """What is done about classes of errors."""
+
+    unknown: Literal["fail", "retry"] | None = key(
+        "Whether `retries: {on: auto}` repeats a failure whose class no rule knows.", "retry"
+    )
 
 
 class JsonSchemaCheck(Written):
@@ -224,6 +235,7 @@ class Defaults(Written):
     timeout: Duration | None = key("How long an attempt may take.", "10m")
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
     retries: Retries | None = key("How many extra attempts there are, or when and how.", 1)
+    errors: Errors | None = key("What is done about classes of errors.", {"unknown": "retry"})
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
     on_failure: OnFailure | None = key("What a failure means for the other steps.", "block")
     inherit_env: Literal["safe", "all", "none"] | None = key(

@@ -117,7 +117,11 @@ def _rule(schema: dict[str, Any]) -> Rule:
 def _typed(schema: dict[str, Any]) -> Rule:
     match schema["type"]:
         case "string":
-            return (("word", tuple(schema["enum"]), ()), None, None)
+            return (
+                ("word", tuple(schema["enum"] if "enum" in schema else [schema["const"]]), ()),
+                None,
+                None,
+            )
         case "boolean":
             return (("bool",), None, None)
         case "integer" | "number" as form:
