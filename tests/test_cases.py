@@ -56,6 +56,13 @@ CHANGING = (
     (re.compile(r'(?<=name="planrun\.step_seconds" value=")[\d.]+'), "0"),
     (re.compile(r'(?<=hostname=")[^"]*'), "HOST"),
     (re.compile(r'(?<="duration_s":)[\d.]+'), "0"),
+    # How long a step or a run took, where the console and the report of a run show it.
+    (
+        re.compile(
+            r"(?<=[( ])\d+(?:\.\ds|m\d\ds|h\d\dm)(?=\)$|, [\w ]+: .+\)$|: \d+ steps?: )", re.MULTILINE
+        ),
+        "0.0s",
+    ),
 )
 DURATION = re.compile(r"\b\d+\.\ds\b")  # as reports show it; in a message it may be what the plan says
 

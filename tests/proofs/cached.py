@@ -159,6 +159,8 @@ class Trial:
         """Change some of what lies in the stores."""
         files = [path for path in self.folder.glob("*/**/[be]*/*/*") if self._is_stored(path)]
         self.lose()
+        for path in files:
+            path.chmod(0o600)  # an earlier harm may have locked it, which stops all but root
         for path in self.chance.sample(files, min(len(files), self.chance.choice((1, 3, len(files))))):
             self.chance.choice((_flip, _cut, _empty, _lock, _link, _make_folder, self._exchange))(path)
 
@@ -167,7 +169,10 @@ class Trial:
         return path.is_file() and not path.is_symlink() and ("store" in parts or "shared" in parts)
 
     def _exchange(self, path: Path) -> None:
-        others = [other for other in path.parent.parent.glob("*/*") if other != path and other.is_file()]
+        everywhere = path.parent.parent.glob("*/*")
+        others = [
+            other for other in everywhere if other != path and os.access(other, os.R_OK) and other.is_file()
+        ]
         if others:
             path.write_bytes(self.chance.choice(others).read_bytes())
 
