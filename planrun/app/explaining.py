@@ -33,6 +33,7 @@ WANTS = {
     "failed": "fails",
     "done": "ends",
     "open": "is ready, or lets its members start",
+    "same": "has begun: each instance waits for the one of its own name",
 }
 FAILURE_MEANS = {
     "block": "what waits for it is blocked; independent steps go on",

@@ -47,7 +47,7 @@ class Frontier:
         self._waits[step.id] = len(edges)
         for edge in edges:
             waiting = self._on_resolved if edge.kind in ("ok", "completed") else self._on_end
-            if edge.kind == "open":
+            if edge.kind in ("open", "same"):
                 waiting = self._on_open
             waiting.setdefault(edge.on, []).append(step.id)
         for failed in step.recovers:
@@ -57,19 +57,28 @@ class Frontier:
         if not edges:
             self.loose.append(step.id)
 
-    def join(self, group: str, members: Iterable[str]) -> None:
+    def join(self, group: str, members: Iterable[Step]) -> None:
         """Take up the members of a group that were not known before; it is not open yet."""
-        names = list(members)
-        self.open += len(names)
-        self._members[group] = self._members.get(group, 0) + len(names)
-        self._on_open.setdefault(group, []).extend(names)
-        self._waits.update(dict.fromkeys(names, 1))
+        self._members.setdefault(group, 0)
+        for step in members:
+            self.open += 1
+            self._enter(step, [edge for edge in step.edges if edge.on == group or not self._is_past(edge)])
+
+    def _is_past(self, edge: Edge) -> bool:
+        """Whether nothing more is to come that an edge waits for."""
+        found = self._state.steps[edge.on]
+        if edge.kind in ("open", "same") and found.opened:
+            return True
+        return found.ended and (edge.kind in ("failed", "done") or not self._held(edge.on))
 
     def leave(self, group: str, member: str) -> None:
         """Forget a member that a group does not have any more; the group is not open yet."""
         self.open -= 1
         self._members[group] -= 1
-        self._on_open[group].remove(member)
+        for waiting in (self._on_open, self._on_end, self._on_resolved):
+            for edge in self._state.steps[member].step.edges:
+                if member in waiting.get(edge.on, ()):
+                    waiting[edge.on].remove(member)
 
     def release(self, name: str) -> None:
         """Take note that a step was opened; a group all of whose members have ended already is loose again."""

@@ -47,8 +47,9 @@ def _open(run: Scheduler, group: Step) -> None:
             run._queue.settle(name)  # of an earlier list, in a run that goes on
             run._frontier.leave(group.id, name)
         fresh = [name for name in members if name not in before]
-        run._frontier.join(group.id, fresh)
-        run._queue.join(group.id, [run.state.steps[name].step for name in fresh])
+        joining = [run.state.steps[name].step for name in fresh]
+        run._frontier.join(group.id, joining)
+        run._queue.join(group.id, joining)
     run._frontier.release(group.id)
 
 

@@ -40,7 +40,7 @@ def member(group: Step, template: Step, made: Mapping[str, Any]) -> Step:
         "instance": made["instance"],
         "line": group.line,
         "col": group.col,
-        "edges": (Edge(on=group.id, kind="open"),),
+        "edges": (Edge(on=group.id, kind="open"), *_of_same(group, made["instance"])),
         "folder": folder_of(name),
     }
     if "matrix" in made:
@@ -48,6 +48,12 @@ def member(group: Step, template: Step, made: Mapping[str, Any]) -> Step:
     if "item" in made:
         fields["item"] = (made["item"],)
     return template.but(**fields)
+
+
+def _of_same(group: Step, instance: str) -> tuple[Edge, ...]:
+    """Return the edges of a member to those of the same name in other groups."""
+    same = group.action.same if isinstance(group.action, Group) else ()
+    return tuple([Edge(on=f"{on}[{instance}]", kind=kind) for on, kind in same])
 
 
 def unfold(plan: Plan, group: Step, items: Sequence[Mapping[str, Any]]) -> Plan:
@@ -86,7 +92,7 @@ def unrolled(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:
         while waiting:
             edge = waiting.pop(0)
             other = by_id.get(edge.on)
-            if edge.kind == "open" and other is not None and other.kind == "group":
+            if edge.kind in ("open", "same") and other is not None and other.kind == "group":
                 waiting += other.edges
             else:
                 pairs[edge.on, edge.kind] = None

@@ -78,7 +78,7 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
     whoever approved the run left out, or a question that whoever started it did, as `approval`; whatever else does not
     satisfy the edge, as a `failed` edge on what a tolerated fault skipped, is a benign `upstream`.
     """
-    if edge == "done" or (edge == "open" and status == "running"):
+    if edge in ("done", "same") or (edge == "open" and status == "running"):
         return "satisfied"
     if status in ("blocked", "cancelled"):
         return "blocked"

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    EdgeKind = Literal["ok", "completed", "failed", "done", "open"]
+    EdgeKind = Literal["ok", "completed", "failed", "done", "open", "same"]
     Schedule = Literal["dag", "levels", "batches", "sequential"]
     OnFailure = Literal["block", "abort", "continue", "skip", "ask", "replan"]
     from planrun.model.llm import Llm
@@ -28,7 +28,7 @@ class Edge(Record):
     """What a step wants of an earlier one. Edges that a condition added have kind `done`.
 
     `open`, which nobody writes: the other one may still go on; it is a group that lets its members start, or a service
-    that is ready.
+    that is ready. `same`: the other one, a group, has begun or ended; members wait for those of the same name.
     """
 
     on: str
@@ -143,6 +143,7 @@ class Group(Record):
     key: Tree | None = None  # an expression that names a member by its item
     max_parallel: int | None = None  # members that run at once
     fail_fast: bool = False  # the first failure of a member cancels the others
+    same: tuple[tuple[str, EdgeKind], ...] = ()  # groups, for whose member of the same name each member waits
     file: str = ""  # of another plan, as it was written
     given: dict[str, Any] = {}  # noqa: RUF012 - of another plan: its parameters, values or templates
     params: tuple[Param, ...] = ()  # of another plan: how they are typed

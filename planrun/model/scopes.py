@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 def names_of(state: RunState, step: Step) -> dict[str, Any]:
     """Return `params`, `steps`, `matrix` and `item` as expressions of a member read them.
 
+    A group of which it waits for the instance of its own name stands for that instance.
+    """
+    found = _names_of(state, step)
+    group = state.steps[step.group].step.action if step.group else None
+    for on, _ in group.same if isinstance(group, Group) else ():
+        name = on.rpartition("/")[2]
+        found["steps"][name] = found["steps"][f"{name}[{step.instance}]"]
+    return found
+
+
+def _names_of(state: RunState, step: Step) -> dict[str, Any]:
+    """Return `params`, `steps`, `matrix` and `item` as expressions of a member read them.
+
     `matrix` and `item` are those of the member itself or of the nearest group around it that has them; inside another
     plan its own parameters and steps are read, and nothing from outside.
     """

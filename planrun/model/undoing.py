@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.model import graph
 from planrun.model.groups import folder_of
 from planrun.model.plan import Edge
-from planrun.model.progress import StepState, StepValues
+from planrun.model.progress import StepState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,9 +97,8 @@ def names_of_undo(state: RunState, undo: Step, fixed: Mapping[str, Any]) -> dict
     names = state.scope(fixed, step)
     if step.instance:
         group = step.group.rpartition("/")
-        values = StepValues(state, group[0])
+        values = names["steps"]
         values[group[2]] = values[step.id.removeprefix(f"{group[0]}/" if group[0] else "")]
-        names["steps"] = values
     return names
 
 

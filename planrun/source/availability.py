@@ -19,7 +19,7 @@ then fails the step that reads.
 from __future__ import annotations
 
 from planrun.model import graph
-from planrun.source.outline import Draft, Outline, members
+from planrun.source.outline import Draft, Link, Outline, members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +81,12 @@ class Availability:
             for link in draft.links
         )
 
+    def _may_lack(self, link: Link) -> bool:
+        """Say whether what an edge leads to can be skipped; an instance of the same name is there for certain."""
+        if link.form == "same":
+            return self._is_conditional(self._drafts[link.on])
+        return link.on in self._skipped
+
     def _certain(self, draft: Draft) -> list[tuple[str, bool]]:
         """Return the links over which certainty comes, and whether that of the linked step itself comes too."""
         found: list[tuple[str, bool]] = []
@@ -89,7 +95,7 @@ class Availability:
                 found.append((link.on, True))
             elif link.kind == "failed":
                 found.append((link.on, False))
-            elif link.kind == "ok" and link.on not in self._skipped:
+            elif link.kind == "ok" and not self._may_lack(link):
                 found.append((link.on, link.on not in self._tolerated))
         found += [(name, True) for name in succeeded(draft.condition)]
         return found

@@ -198,7 +198,7 @@ class Compiler:
         """Fill in what the step wants of others, and what it means for them."""
         if draft.links:
             known = self.edges
-            wanted = [(link.on, link.kind) for link in draft.links]
+            wanted = [(link.on, "same" if link.form == "same" else link.kind) for link in draft.links]
             if self.services:
                 from planrun.source.services import edges_of  # few plans have any
 

@@ -61,7 +61,13 @@ def _wait_for_setup(outline: Outline, draft: Draft, held: Node, named: Node) -> 
     for name in before:
         other = _name_of(outline.by_id.get(name))
         if name not in known and other is not None and other.value == named.value:
-            draft.links.append(Link(name, "ok", named, "map"))
+            per = scalar(held.get("per"))
+            both = all(
+                not each.keys.keys().isdisjoint(("matrix", "foreach"))
+                for each in (draft, outline.by_id[name])
+            )
+            same = both and per is not None and per.value == "instance"
+            draft.links.append(Link(name, "ok", named, "same" if same else "map"))
 
 
 def _check_setup(outline: Outline, name: str, held: Node) -> None:

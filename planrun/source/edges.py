@@ -87,9 +87,22 @@ def _sound(outline: Outline, draft: Draft, links: list[Link], verb: str) -> list
         other = known.get(link.on)
         if other is not None and other.section == section and other.id != own:
             found.append(link)
+            if link.form == "same":
+                _check_same(outline, draft, other, link)
         else:
             _report_link(outline, draft, link, verb)
     return found
+
+
+def _check_same(outline: Outline, draft: Draft, other: Draft, link: Link) -> None:
+    """Report an edge from instances to those of the same name where a step has none; then it is an edge to the step."""
+    lacking = next(
+        (each for each in (draft, other) if each.keys.keys().isdisjoint(("matrix", "foreach"))), None
+    )
+    if lacking is not None:
+        hint = f"write `{{{link.on}: {link.kind}}}`"
+        outline.report("E286", f'step "{lacking.id}" has no instances', link.node, hint)
+        link.form = "map"
 
 
 def _report_link(outline: Outline, draft: Draft, link: Link, verb: str) -> None:

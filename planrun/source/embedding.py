@@ -93,6 +93,7 @@ class _Place:
             template = step.action.template
             fields["action"] = step.action.but(
                 members=self._all(step.action.members),
+                same=tuple([(self._before + on, kind) for on, kind in step.action.same]),
                 template=template and self.embedded(template),
             )
         return step.but(**fields)

@@ -95,6 +95,23 @@ def instances_of(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
     return found
 
 
+def check_same(outline: Outline, groups: dict[str, Instances]) -> None:
+    """Report edges from instances to those of the same name where there are none."""
+    for draft in outline.unique:
+        for link in draft.links:
+            if link.form != "same":
+                continue
+            own, other = groups.get(draft.id), groups.get(link.on)
+            if own and other and own.made is not None and other.made is not None:
+                known = {each["instance"] for each in other.made}
+                missing = [each["instance"] for each in own.made if each["instance"] not in known]
+                if missing:
+                    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+                    names = ", ".join([f'"{name}"' for name in missing[:3]])
+                    message = f'step "{link.on}" has no instance {names}{more}, which "{draft.id}" has'
+                    outline.report("E286", message, link.node, "both need the same values")
+
+
 def _check_step(outline: Outline, draft: Draft, forms: list[str]) -> None:
     key = draft.node.key(forms[0])
     if len(forms) > 1:

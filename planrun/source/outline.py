@@ -25,7 +25,7 @@ EDGE_KINDS = ("ok", "completed", "failed", "done")
 
 
 class Link:
-    """A reference to another step: `form` says how it was written (list, map, recovers or condition)."""
+    """A reference to another step: `form` says how it was written (list, map, same, recovers or condition)."""
 
     __slots__ = ("form", "kind", "node", "on")
 
@@ -88,8 +88,10 @@ class Draft:
             self.links = [Link(item.value, "ok", item, "list") for item in entries(node)]
             return
         for name, kind in node.value.items():
-            word = kind.value if kind.kind == SCALAR and kind.value in EDGE_KINDS else "ok"
-            self.links.append(Link(name, word, node.key(name), "map"))
+            same = kind.get("instance")
+            said = kind if same is None else same
+            word = said.value if said.kind == SCALAR and said.value in EDGE_KINDS else "ok"
+            self.links.append(Link(name, word, node.key(name), "map" if same is None else "same"))
 
 
 class Outline:

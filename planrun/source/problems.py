@@ -99,6 +99,7 @@ CODES: dict[str, str] = {
     "E283": "an instance without a name",
     "E284": "a step that cannot have instances",
     "E285": "an interpolation among written values",
+    "E286": "an edge to an instance that does not exist",
     "E290": "a plan that cannot be used",
     "E291": "a value that a used plan does not take",
     "E292": "a key that means nothing for a used plan",

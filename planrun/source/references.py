@@ -90,8 +90,11 @@ class References:
         owner = undone or formula.owner
         self._own = self._groups.get(owner.id) if owner else None
         self._seen = self._groups
+        same = [link.on for link in owner.links if link.form == "same"] if owner and self._own else ()
+        if same:  # the instance of the same name is read by the id of its step
+            self._seen = {name: each for name, each in self._groups.items() if name not in same}
         if undone and self._own:  # what undoes an instance reads that one by the id of the step
-            self._seen = {name: each for name, each in self._groups.items() if name != undone.id}
+            self._seen = {name: each for name, each in self._seen.items() if name != undone.id}
         for reference in formula.references:
             for code, message, hint in self._wrong(reference, formula, available):
                 place = ExpressionError(message, reference.offset, reference.length)

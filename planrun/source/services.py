@@ -167,7 +167,9 @@ def edges_of(compiler: Compiler, draft: Draft) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for link in draft.links:
         group = compiler.groups.get(link.on)
-        if link.on not in compiler.services or link.kind != "ok":
+        if link.form == "same":
+            found[link.on, "same"] = None
+        elif link.on not in compiler.services or link.kind != "ok":
             found[link.on, link.kind] = None
         elif group is None:
             found[link.on, "open"] = None

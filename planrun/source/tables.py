@@ -254,6 +254,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "require": (None, None, "Matcher"),
         "allow": (None, None, "Matcher"),
     },
+    "SameInstance": {
+        "instance": (("word", ("ok", "completed", "failed", "done"), ()), None, None),
+    },
     "Sandbox": {
         "mode": (("line",), None, None),
         "network": (("line",), None, None),
@@ -287,7 +290,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "agent": (None, None, "Agent"),
         "uses": (("line",), None, None),
         "with": (None, None, "any"),
-        "depends_on": (("id",), ((("id",), None, None), 0), ("id", (("word", ("ok", "completed", "failed", "done"), ()), None, None), 0)),
+        "depends_on": (("id",), ((("id",), None, None), 0), ("id", (("word", ("ok", "completed", "failed", "done"), ()), None, "SameInstance"), 0)),
         "condition": (("condition",), None, None),
         "parallel": (("bool",), None, None),
         "retries": (("integer", 0, 1000), None, "RetryPolicy"),
@@ -373,6 +376,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Produced": ("path",),
     "Ready": ("run",),
     "Reports": ("junit",),
+    "SameInstance": ("instance",),
     "Secret": ("name",),
     "SharedContainer": ("image",),
 }

@@ -13,7 +13,7 @@ from planrun.source.shape import as_bool, as_int
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from planrun.model.plan import Text, Tree
@@ -40,7 +40,9 @@ def unfolded(compiler: Compiler, each: Instances) -> list[Step]:
     made: dict[str, Any] = {name: own[name] for name in _OF_GROUP if name in own}
     template = {name: value for name, value in fields.items() if name not in _NOT_OF_MEMBERS}
     if conditions:
-        (template if reads_values(conditions["condition"]) else made).update(conditions)
+        same = frozenset([link.on for link in each.draft.links if link.form == "same"])
+        is_of_members = reads_values(conditions["condition"], same)
+        (template if is_of_members else made).update(conditions)
     action = _action(compiler, each)
     if each.made is None:
         found = compiler.finished(template)
@@ -106,6 +108,11 @@ def worst(group: Step, members: list[Step]) -> Step:
 
 def _action(compiler: Compiler, each: Instances) -> Group:
     fields: dict[str, Any] = {"form": each.form}
+    if same := [link for link in each.draft.links if link.form == "same"]:
+        served = compiler.services
+        fields["same"] = tuple(
+            [(link.on, "open" if link.on in served and link.kind == "ok" else link.kind) for link in same]
+        )
     if each.max_parallel is not None:
         fields["max_parallel"] = as_int(each.max_parallel)
     if each.fail_fast is not None and as_bool(each.fail_fast):
@@ -137,9 +144,12 @@ def _expression(compiler: Compiler, node: Node) -> Tree:
     return found
 
 
-def reads_values(value: Text) -> bool:
-    """Say whether an expression or template reads the values of an instance."""
-    return any(reference.path[0] in ("matrix", "item") for reference in references(value))
+def reads_values(value: Text, same: Collection[str] = ()) -> bool:
+    """Say whether an expression or template reads the values of an instance, or of that of the same name in `same`."""
+    return any(
+        read.path[0] in ("matrix", "item") or (read.path[0] == "steps" and read.path[1] in same)
+        for read in references(value)
+    )
 
 
 def _filled(value: Text, scope: Mapping[str, Any], *, script: bool = False) -> Text:

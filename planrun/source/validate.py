@@ -144,9 +144,11 @@ def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict
 def _groups(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
     if not any(["matrix" in draft.keys or "foreach" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
         return {}
-    from planrun.source.instances import instances_of  # few plans have any
+    from planrun.source.instances import check_same, instances_of  # few plans have any
 
-    return instances_of(outline, formulas)
+    groups = instances_of(outline, formulas)
+    check_same(outline, groups)
+    return groups
 
 
 def _services(checked: Checked) -> frozenset[str]:

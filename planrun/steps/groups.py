@@ -40,6 +40,11 @@ def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | N
     """
     items = fields.get("items", ())
     _check_made(group, items, state)
+    assert isinstance(group.action, Group)
+    for on, _ in group.action.same:
+        for each in items:
+            if f"{on}[{each['instance']}]" not in state.steps:
+                raise EvaluationError(f'{on} has no instance "{each["instance"]}" to depend on')
     most = state.plan.limits.max_steps
     if most is not None and items:
         others = sum(found.step.group != group.id for found in state.counted())

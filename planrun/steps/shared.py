@@ -41,7 +41,7 @@ def sharing(job: Job, container: Mapping[str, Any], added: Mapping[str, str], st
     output = _share(rundir, room, job)
     own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_")}
     own |= {"PLANRUN_OUTPUT": output, "PLANRUN_PROGRESS": output + PROGRESS, "PLANRUN_EXEC": ""}
-    secrets = {name: job.env[name] for name in step.secrets}
+    secrets = {name: job.env[name] for name in step.secrets if name in job.env}
     client, named = variables(job, {**added, **container.get("env", {}), **secrets, **own}, step.secrets)
     box = {
         "engine": engine_of(),

@@ -26,6 +26,7 @@ BUILT = (
     "Template",
     "Container",
     "SharedContainer",
+    "SameInstance",
 )  # fmt: skip
 
 

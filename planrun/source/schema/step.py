@@ -47,7 +47,15 @@ ACTIONS = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 COMPANIONS = {"with": "uses", "args": "tool", "ready": "service"}  # a key, and the one it needs beside it
 
 EdgeWord = Literal["ok", "completed", "failed", "done"]
-Edges = Annotated[dict[str, EdgeWord], Keys(ID_PATTERN)]
+
+
+class SameInstance(Written):
+    """An edge from each instance to the one of the same name."""
+
+    instance: EdgeWord = key("How the instance of the same name must have ended.", "ok", required=True)
+
+
+Edges = Annotated[dict[str, EdgeWord | SameInstance], Keys(ID_PATTERN)]
 OnFailure = Literal["block", "abort", "continue", "skip", "ask", "replan"]
 RetryWord = Literal["any", "timeout", "idle_timeout", "transient", "logic", "fatal", "unknown"]
 _ONE_KEY = {"minProperties": 1, "maxProperties": 1, "x-one-key": True}
