@@ -154,7 +154,7 @@ def _short(known: dict[str, Option], words: list[Arg], at: int, read: Reader) ->
     if _DIGITS.issuperset(text[1:]) and "-#" in known:
         read("-#", known["-#"], None)
         return at
-    if text in known and len(text) > 2:
+    if len(text) > 2 and (text in known or (len(name := text.partition("=")[0]) > 2 and name in known)):
         return _long(known, "single", words, at, read)
     for index in range(1, len(text)):
         name = "-" + text[index]

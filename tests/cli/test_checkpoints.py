@@ -12,7 +12,7 @@ import pytest
 
 ROWS = [
     tuple(line.split("\t"))
-    for line in (Path(__file__).parents[1] / "data" / "risk" / "effects.tsv")
+    for line in (Path(__file__).parents[1] / "data" / "effects" / "commands.tsv")
     .read_text(encoding="utf-8")
     .splitlines()[1:]
 ]

@@ -111,12 +111,13 @@ FAMILIES = {
     "text": "grep egrep fgrep rg sort cut uniq diff cmp comm paste join tr nl tac rev fold fmt expand unexpand pr column"
     " shuf od xxd hexdump strings base64 base32 basenc cksum sum md5sum shasum sha1sum sha224sum sha256sum sha384sum sha512sum"
     " b2sum dos2unix unix2dos tsort iconv numfmt fd fdfind zgrep colordiff patch sdiff diff3 diffstat",
-    "filters": "sed awk gawk mawk nawk jq find",
+    "filters": "sed awk gawk mawk nawk jq yq find",
     "system": "date seq uptime whoami id groups uname hostname nproc free arch locale which getconf factor expr tty lscpu"
-    " logname who cal lsb_release whereis",
+    " logname who cal lsb_release whereis ps",
     "archives": "tar gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat zip unzip zipinfo lz4",
     "network": "curl wget",
     "tests": "pytest make ruff",
+    "remotes": "docker podman kubectl terraform tofu helm gh aws",
     "git": "git",
     "python": "python pip tox nox coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf"
     " pyupgrade docformatter bandit vulture codespell pre-commit virtualenv uv poetry hatch sphinx-build"

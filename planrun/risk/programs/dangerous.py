@@ -18,9 +18,9 @@ _REASONS = {
     "changes what names mean": "alias unalias enable shopt hash function builtin",
     "prints the environment, secrets and all": "printenv declare typeset compgen",
     "talks to another machine": "ssh scp sftp ftp telnet nc ncat netcat socat rsync dig nslookup host ping mosh",
-    "publishes": "twine helm",
-    "changes remote state": "kubectl terraform gcloud aws az gh glab flyctl heroku ansible ansible-playbook pulumi",
-    "controls containers": "docker podman nerdctl buildah crictl",
+    "publishes": "twine",
+    "changes remote state": "gcloud az glab flyctl heroku ansible ansible-playbook pulumi",
+    "controls containers": "nerdctl buildah crictl",
     "installs into the system": "apt apt-get dpkg yum dnf rpm apk pacman zypper snap brew flatpak",
     "changes the system": "systemctl service sysctl mount umount chroot iptables nft ip ifconfig modprobe insmod reboot"
     " shutdown halt poweroff useradd userdel usermod groupadd passwd chpasswd visudo setcap nsenter unshare losetup"

@@ -102,7 +102,61 @@ _JQ_OPTIONS = (
     " --argjson=text,text --slurpfile=text,read --rawfile=text,read --raw-output0 --unbuffered --stream-errors"
 )
 
+_YQ = frozenset(
+    (
+        "load",
+        "load_str",
+        "load_xml",
+        "load_props",
+        "load_base64",
+        "env",
+        "strenv",
+        "envsubst",
+        "eval",
+        "$ENV",
+        "system",
+        "import",
+        "include",
+        "input_filename",
+        "modulemeta",
+        "getpath_env",
+        "$__prog_args",
+    )
+)
+_YQ_OPTIONS = (
+    "-r -e -P -n -N -j -M -C -y -Y -0 -o=name -p=name -I=number --prettyPrint --no-doc --output-format=name"
+    " --input-format=name --indent=number --exit-status --null-input --unwrapScalar[=text] --colors --no-colors --raw-output"
+)
+_YQ_VERBS = frozenset(("eval", "e", "eval-all", "ea", "completion", "help", "shell-completion"))
+
+
+def _yq(use: Use) -> Finding | None:
+    """Look at an expression; raises Refused for the name of a subcommand where an expression is expected."""
+    expression = use.operands[0]
+    if expression in _YQ_VERBS:
+        raise Refused("yq: an expression is missing")
+    word = ""
+    for char in expression + " ":
+        if char in _WORD:
+            word += char
+            continue
+        if word in _YQ:
+            return high(f"yq: `{word}` in its expression", "secrets")
+        word = ""
+    return None
+
+
+def _yqs(level: str, operands: str, more: str = "", needs: str = "") -> tuple[Rule, Rule]:
+    """Return the rules for an expression at once, and behind `eval`."""
+    rule = Rule(level, operands, _YQ_OPTIONS + more, needs=needs, check=_yq)
+    return rule, Rule("high", "", "", sub=dict.fromkeys(("eval", "e", "eval-all", "ea"), rule))
+
+
 PROGRAMS: dict[str, Rules] = {
+    "yq": (
+        *_yqs("read-only", "text read*"),
+        *_yqs("low", "text write+", " -i --inplace", "-i --inplace"),
+    ),
     "sed": Rule(
         "read-only",
         "text*",

@@ -11,6 +11,33 @@ if TYPE_CHECKING:
     from planrun.risk.table import Rules, Use
 
 
+_PS_FLAGS = frozenset("AaxdefFlHjNrTtuwy")
+_PS_TAKE = frozenset(
+    ["-o", "-p", "-C", "-u", "-U", "-g", "-t", "-s", "o", "--ppid", "--pid", "--sort", "--format"]
+)
+_PS_WORDS = frozenset(("--no-headers", "--no-heading", "--forest", "--headers", "--cumulative"))
+
+
+def _ps(use: Use) -> Finding | None:
+    """Look for what shows environments: `e` without a dash, and formats that name them."""
+    takes = False
+    for word in use.operands:
+        if takes:
+            takes = False
+            if "env" in word.lower():
+                return high("ps: shows the environment of processes", "secrets")
+        elif word in _PS_TAKE or (word[:1] == "-" and word[-1] == "o" and _PS_FLAGS.issuperset(word[1:-1])):
+            takes = True
+        elif word.startswith(("--sort=", "--pid=", "--ppid=", "--format=", "-o")):
+            if "env" in word.lower():
+                return high("ps: shows the environment of processes", "secrets")
+        elif word[:1] == "-" and not (word in _PS_WORDS or _PS_FLAGS.issuperset(word[1:])):
+            return high(f"ps {word}: an option that is not known")
+        elif word[:1] != "-" and not (word.isdigit() or frozenset("aAxuflwrjTvX").issuperset(word)):
+            return high(f"ps {word}: may show the environment of processes", "secrets")
+    return None
+
+
 def _date(use: Use) -> Finding | None:
     if any(not operand.startswith("+") for operand in use.operands):
         return high("date: an operand that would set the clock", "privilege")
@@ -26,6 +53,7 @@ PROGRAMS: dict[str, Rules] = {
         check=_date,
     ),
     "seq": Rule("read-only", "number+", "-s=text -w -f=text --separator=text --equal-width --format=text"),
+    "ps": Rule("read-only", "text*", style="raw", check=_ps),
     "uptime": Rule("read-only", "", "-p -s --pretty --since"),
     "whoami": Rule("read-only"),
     "id": Rule("read-only", "name?", "-u -g -G -n -r --user --group --groups --name --real"),
