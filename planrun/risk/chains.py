@@ -15,7 +15,7 @@ _WRITERS = names_in(
     " csplit uniq sort xxd iconv truncate zip jq yq awk"
 )
 _FRESH = names_in("tee curl wget")
-_UNPACKERS = names_in("tar unzip gunzip bunzip2 unxz unzstd gzip bzip2 xz zstd patch")
+UNPACKERS = names_in("tar unzip gunzip bunzip2 unxz unzstd gzip bzip2 xz zstd patch")
 _CODE_ENDS = tuple(
     names_in(
         ".py .pyi .sh .bash .js .mjs .cjs .ts .mts .cts .jsx .tsx .rb .pl .pm .php .go .rs .java .kt .kts .groovy"
@@ -100,7 +100,7 @@ class History:
         if programs & _WRITERS:
             self._made.update(trace.writes)
         self._made.update(trace.fresh)
-        if trace.streams or (self._fetched and programs & _UNPACKERS):
+        if trace.streams or (self._fetched and programs & UNPACKERS):
             self._loose = "unpacking what was fetched"
         fresh = trace.fresh + (trace.writes if programs & _FRESH else [])
         for path in fresh:

@@ -14,7 +14,7 @@ from planrun.risk.paths import Ground
 from planrun.risk.scope import Scope, TooMany
 from planrun.risk.syntax import parse
 from planrun.risk.tokens import HOLES, NotUnderstood
-from planrun.risk.words import HOME, Arg, literal
+from planrun.risk.words import HOME, PRINTED, Arg, literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _is_bare(found: Found) -> bool:
 def _command(found: Found, finding: Finding) -> Command:
     variants = found.variants
     words = [
-        values[0] if len(set(values)) == 1 and values[0] is not None and HOME not in values[0] else None
+        values[0] if len(set(values)) == 1 and values[0] is not None and not _is_made(values[0]) else None
         for values in zip(*([arg.value for arg in variant.words] for variant in variants), strict=True)
     ]
     cwds = tuple(found.cwds)
@@ -197,6 +197,11 @@ def _command(found: Found, finding: Finding) -> Command:
         reason=finding.reason,
         effects=finding.effects,
     )
+
+
+def _is_made(word: str) -> bool:
+    """Whether a word holds a place that bash names when it runs."""
+    return HOME in word or PRINTED in word
 
 
 def _excerpt(text: str, found: Found) -> str:

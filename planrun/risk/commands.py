@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from planrun.risk import environment, paths, programs
-from planrun.risk.chains import Trace
+from planrun.risk.chains import UNPACKERS, Trace
 from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
 from planrun.risk.table import use_of
+from planrun.risk.words import PRINTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from planrun.risk.words import Arg
 
 _NOTHING = Finding(level=READ_ONLY, reason="only reads and prints")
+_PATCHING = frozenset(("patch", "git apply", "git am"))
 _WRITES = ("&>", "&>>", ">", ">>", ">|")
 _SYSTEM = ("/bin/", "/usr/bin/")
 _FREE_OF_FOLDER = frozenset(
@@ -60,9 +62,20 @@ def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
     findings += [_redirection(redirect, site) for redirect in variant.redirects]
     if variant.words:
         findings.append(of_words(variant.words, site, builtins=True))
-        if site.trace.patches and not any(op == "<" for _, op, _, _ in variant.redirects):
+        is_fed = _is_fed(variant)
+        if is_fed:  # what it writes came with the text
+            site.trace.fresh += site.trace.writes
+            site.trace.streams = bool(UNPACKERS.intersection(site.trace.programs))
+        applies = site.trace.patches and not any(op == "<" for _, op, _, _ in variant.redirects)
+        if applies or (is_fed and _PATCHING.intersection(site.trace.programs)):
             findings.append(high("a patch that is in no file of the workspace", "writes"))
     return together(findings)
+
+
+def _is_fed(variant: Variant) -> bool:
+    """Whether a command is given what other commands print as a file."""
+    words = [*variant.words, *(target for _, _, target, _ in variant.redirects)]
+    return any(PRINTED in (arg.value or "") for arg in words)
 
 
 def _of_subject(subject: str, arg: Arg) -> Finding:
@@ -79,8 +92,11 @@ def _of_subject(subject: str, arg: Arg) -> Finding:
 
 
 def _assignment(name: str, arg: Arg, site: Site) -> Finding:
-    if arg.trouble or arg.value is None:
-        return high(arg.trouble or f"{name}: its value is not known before it runs")
+    if arg.trouble:
+        return high(arg.trouble)
+    if arg.value is None:  # an unknown value stays unknown where the variable is used
+        reason = environment.harm(name, "/", site.cwd, site.ground)
+        return high(f"{name}: its value is not known before it runs") if reason else _NOTHING
     reason = environment.harm(name, arg.value, site.cwd, site.ground)
     return high(reason, "code") if reason else Finding(level=READ_ONLY, reason="sets a variable")
 

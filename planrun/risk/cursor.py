@@ -75,5 +75,6 @@ class Cursor:
     def _pop(self) -> None:
         done = self.frames.pop()
         self.frame = self.frames[-1]
-        self._add(("command", done.tokens, self.frame.quoted >= 0))
+        kind = "file" if done.names_file else "command"
+        self._add((kind, done.tokens, self.frame.quoted >= 0))
         self.at += 1

@@ -209,6 +209,11 @@ class _Lexer(Expansions):
 
     def _operator(self, char: str) -> None:
         frame, text, at = self.frame, self.text, self.at
+        if text.startswith("<(", at):
+            self._push(")", frame.end)
+            self.frame.names_file = True
+            self.at += 2
+            return
         if char in "<>" or text.startswith("&>", at):
             self._redirect()
             return
@@ -232,8 +237,8 @@ class _Lexer(Expansions):
 
     def _redirect(self) -> None:
         frame, text, at = self.frame, self.text, self.at
-        if text.startswith(("<(", ">("), at):
-            raise NotUnderstood("a process substitution", at)
+        if text.startswith(">(", at):
+            raise NotUnderstood("a process substitution that is written to", at)
         operator = next(op for op in _REDIRECTS if text.startswith(op, at))
         if at + len(operator) > frame.end:
             raise NotUnderstood("a redirection without a target", at)

@@ -65,7 +65,7 @@ _SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 # What of a system may be read: programs and their documentation, and files that describe the machine.
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
 _SYSTEM_FILES = names_in(
-    "/ /dev/null /etc/os-release /etc/hostname /etc/hosts /etc/debian_version /etc/lsb-release"
+    "/ /dev/null /dev/fd/63 /etc/os-release /etc/hostname /etc/hosts /etc/debian_version /etc/lsb-release"
     " /etc/alpine-release /etc/issue /etc/timezone /etc/shells /etc/services /etc/protocols"
     " /etc/nsswitch.conf /proc/cpuinfo /proc/meminfo /proc/version /proc/loadavg /proc/uptime"
     " /proc/filesystems /proc/stat /proc/self/cgroup"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.risk import environment, paths
 from planrun.risk.flow import NOWHERE, UNKNOWN, bounded
 from planrun.risk.levels import high
+from planrun.risk.tokens import Word
 from planrun.risk.words import HOME, Arg, commands_in, expand, expand_parts, names_in
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from planrun.risk.flow import Folders
     from planrun.risk.levels import Finding
     from planrun.risk.paths import Ground
-    from planrun.risk.tokens import Part, Token, Word
+    from planrun.risk.tokens import Part, Token
 
     Redirection = tuple[int | None, str, Word, list[Part] | None]
 
@@ -75,8 +76,9 @@ class Variant:
 
 
 def _value(word: Word, name: str, names: Mapping[str, str]) -> Arg:
-    """Return the value of an assignment; `NAME+=` has none that is known."""
-    arg = expand(word, names)
+    """Return the value of an assignment, which is never several words; `NAME+=` has none that is known."""
+    parts = [(kind, value, quoted or kind in ("name", "command")) for kind, value, quoted in word.parts]
+    arg = expand(Word(parts, word.start, word.end), names)
     if arg.value is not None:
         sign = arg.value[len(name)]
         arg.value = arg.value.partition("=")[2]

@@ -13,6 +13,7 @@ The parts of a word are tuples `(kind, value, quoted)`:
     ("name", str, quoted)       `$NAME`, `${NAME}`
     ("number", "", quoted)      `$?`, `$#`, `$((1 + 2))`: digits, whatever the value
     ("command", tokens, quoted) `$(…)` or backticks
+    ("file", tokens, False)     `<(…)`: the name of what the commands print
     ("hole", str, quoted)       one of HOLES: a value that somebody else puts in
     ("home", "", False)         `~` where bash puts in the home folder
     ("strange", str, quoted)    another expansion, in words
@@ -80,6 +81,7 @@ class Frame:
         "closer",
         "delimiter",
         "end",
+        "names_file",
         "opened",
         "parens",
         "parts",
@@ -99,4 +101,5 @@ class Frame:
         self.start = -1  # of the word that is being read; -1: none
         self.quoted = -1  # where the double quote opened; -1: none is open
         self.parens = 0
+        self.names_file = False  # it is `<(…)`, in whose place the name of a file stands
         self.delimiter: Redirect | None = None  # a here-document whose delimiter is the next word

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 HOME = "\ue010"
 """Stands in a value for the home folder, whatever it is."""
+PRINTED = "/dev/fd/63"
+"""Stands for `<(…)`: a file that holds what commands print, as bash names it."""
 _TAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@:+,=-" + HOME)
 _SECRET = (
     "KEY",
@@ -80,7 +82,7 @@ def expand_parts(parts: Sequence[Part], names: Mapping[str, str]) -> Arg:
 
 def commands_in(parts: Sequence[Part]) -> list[list[Token]]:
     """Return the tokens of every substitution in a word."""
-    return [value for kind, value, _ in parts if kind == "command"]
+    return [value for kind, value, _ in parts if kind in ("command", "file")]
 
 
 def _fill(arg: Arg, parts: Sequence[Part], names: Mapping[str, str]) -> None:
@@ -94,6 +96,8 @@ def _fill(arg: Arg, parts: Sequence[Part], names: Mapping[str, str]) -> None:
             known.append(value)
         elif kind == "home":
             known.append(HOME)
+        elif kind == "file":
+            known.append(PRINTED)
         elif kind == "name":
             found = _variable(arg, value, names, quoted=quoted)
             certain = certain and found is not None

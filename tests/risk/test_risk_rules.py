@@ -113,7 +113,6 @@ select x in a b; do ls; done
 for ((i=0;i<3;i++)); do ls; done
 ((x=1))
 echo $[1+1]
-diff <(ls) <(pwd)
 ls {a,b}
 ls {1..3}
 ls ~root
@@ -272,7 +271,6 @@ def test_a_value_that_is_put_in_counts_as_unknown(hole: str) -> None:
         f"cat {hole}",
         f"rm -rf {hole}",
         f"ls {hole}",
-        f"X={hole}",
         f"echo a >{hole}",
         f"cd {hole}",
     ):
