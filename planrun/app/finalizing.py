@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from planrun import __version__
 from planrun.app.repeating import given_up, lost_attempts
 from planrun.app.resuming import policies_of, reopen
 from planrun.app.running import admission_of, scheduler_options
 from planrun.app.selection import select
-from planrun.app.session import Session
+from planrun.app.session import Session, engine_of
 from planrun.app.settings import current_folder
 from planrun.errors import EXIT_FAILED, EXIT_OK
 from planrun.model import events as ev
@@ -32,6 +34,10 @@ def finalize(run: str, settings: Settings) -> Result | None:
     with Session(settings, current_folder()) as session:
         rundir, reading, state = reopen(session, run)
         session.prepare_reports()
+        if engine := engine_of(state.plan):
+            from planrun.executors.containers import sweep_earlier  # few plans have any
+
+            sweep_earlier(engine, os.path.dirname(rundir))
         if not owes(state):
             _, unwritten = session.report(state, rundir, reading.head)
             if unwritten:

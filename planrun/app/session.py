@@ -331,7 +331,13 @@ class Session:
     def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink, plan: Plan) -> Rooms:
         rundir = steps.place.rundir
         listing = os.path.join(self.workspace, records.HOME, records.PLACED)
-        owner = Owner(run=steps.place.run, workspace=self.workspace, listing=listing, engine=_engine(plan))
+        owner = Owner(
+            run=steps.place.run,
+            workspace=self.workspace,
+            listing=listing,
+            engine=engine_of(plan),
+            runs=os.path.dirname(rundir),
+        )
         logs = os.path.join(rundir, "logs")
         executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
         if self.lock.used_before:
@@ -397,13 +403,13 @@ class Session:
         return gates
 
 
-def _engine(plan: Plan) -> str:
+def engine_of(plan: Plan) -> str:
     """Return the program that runs containers, where a step may be in one and there is one."""
     if not any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
         return ""
-    from planrun.steps.containers import NoEngine, engine_of  # few plans have any
+    from planrun.steps import containers  # few plans have any
 
     try:
-        return engine_of()
-    except NoEngine:  # each such step says so
+        return containers.engine_of()
+    except containers.NoEngine:  # each such step says so
         return ""

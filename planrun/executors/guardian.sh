@@ -43,7 +43,7 @@ families() {
 
 # A container goes on when its client is killed, and one may still come to be that a client had asked for.
 boxes() {
-    for _ in 1 2 3 4 5; do
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
         # shellcheck disable=SC2046 # they are words
         set -- $("$engine" ps -aq --filter "label=planrun.run=$run")
         [ $# = 0 ] || "$engine" rm -f "$@"

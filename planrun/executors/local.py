@@ -70,6 +70,7 @@ class LocalExecutor:
         self._over: list[tuple[Job, Outcome]] = []
         self._boxed = ""  # the engine, once a container was started
         self._client: dict[str, str] = {}
+        self._unmade = 0  # containers that were not there when their clients were ended
         self._placed: dict[str, Placed] = {}  # copies of scripts, by step
         self.lost: RecordsLost | None = None  # the first log that could not be written, and why
         self._logs = _outputs(logs, masks)
@@ -218,7 +219,7 @@ class LocalExecutor:
         if self._boxed and self._owner:
             from planrun.executors.containers import sweep
 
-            sweep(self._boxed, self._owner.run, self._client)
+            sweep(self._boxed, self._owner.run, self._client, self._unmade)
         self._clear_places()
         self._watch.close()
         self._logs.close()
@@ -231,6 +232,10 @@ class LocalExecutor:
         """Kill what an earlier planrun left in the owner's workspace; nobody else may run anything there."""
         if self._owner and self._marks.possible(self._marks.workspace):
             self._kill_leftovers(self._owner, earlier=True)
+        if self._owner and self._owner.engine:
+            from planrun.executors.containers import sweep_earlier
+
+            sweep_earlier(self._owner.engine, self._owner.runs)
         self._clear_places()
 
     def _clear_places(self) -> None:
@@ -308,7 +313,7 @@ class LocalExecutor:
         if outcome.signal is not None or outcome.reason not in ("ran", "exit"):
             from planrun.executors.containers import remove  # few steps run in one
 
-            remove(job)
+            self._unmade += not remove(job)
 
     def _delay(self, limit: float, now: float) -> float | None:
         """Seconds until something is due; None when nothing ever is."""

@@ -32,13 +32,14 @@ class Owner(Record):
     """Whose processes these are: a run's id, and the path of the workspace that it has for itself.
 
     `listing`: a file that names the copies of scripts which are in place; "" for none.
-    `engine`: the program that runs containers, where a step may be in one.
+    `engine`: the program that runs containers, where a step may be in one. `runs`: the folder of all runs.
     """
 
     run: str
     workspace: str
     listing: str = ""
     engine: str = ""
+    runs: str = ""
 
 
 class Marks:

@@ -22,6 +22,8 @@ ENGINES = ("docker", "podman")
 CHOSEN = "PLANRUN_CONTAINER_ENGINE"
 """The variable of planrun's environment that names the program; left out: the first of ENGINES on its PATH."""
 LABEL = "planrun.run"
+COVER = "cover"
+"""The folder of a run that stands in place of its records in containers: empty but for places to mount at."""
 _PATIENCE = 10.0  # seconds for a question to the engine
 # What the client itself goes by: with such a name a variable is given by its value, unless it is a secret.
 _OF_CLIENT = ("PATH", "HOME", "LD_PRELOAD", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "TMPDIR")
@@ -89,13 +91,22 @@ def contained(
         **own,
     }
     options = ["--init", "--label", f"{LABEL}={own['PLANRUN_RUN']}"]
-    options += ["-v", f"{workspace}:{workspace}", "--tmpfs", f"{workspace}/.planrun:mode=0755"]
+    records = f"{workspace}/.planrun"
+    cover = os.path.join(os.path.dirname(os.path.dirname(output)), COVER)
+    options += ["-v", f"{workspace}:{workspace}", "-v", f"{cover}:{records}:ro"]
     for path in (output, output + PROGRESS):
         with open(path, "ab"):
-            os.chmod(path, 0o600)
-        options += ["-v", f"{path}:{path}"]
-    for path, mode in ((output + SCRIPT, ":ro"), (job.private, "")):
-        options += ["-v", f"{path}:{path}{mode}"] if path and os.path.exists(path) else []
+            pass
+    outputs: list[str] = []  # not for what verifies the step: they are read and gone by then
+    mounts = ((output, "", outputs), (output + PROGRESS, "", outputs), (output + SCRIPT, ":ro", options))
+    for path, mode, words in (*mounts, (job.private, "", options)):
+        if path and os.path.exists(path):
+            if container.get(
+                "user"
+            ):  # another user writes it; outside, nobody else gets through the records' folder
+                os.chmod(path, 0o777 if os.path.isdir(path) else 0o666)
+            _mount_point(cover, os.path.relpath(path, records), is_folder=os.path.isdir(path))
+            words += ["-v", f"{path}:{path}{mode}"]
     for volume in container.get("volumes", ()):
         options += ["-v", volume]
     options += ["-w", job.cwd, "--user", container.get("user") or f"{os.getuid()}:{os.getgid()}"]
@@ -108,7 +119,24 @@ def contained(
         "options": options,
         "image": container["image"],
     }
-    return in_box(job.but(env=client), box, box["name"])
+    found = in_box(job.but(env=client), {**box, "options": [*options, *outputs]}, box["name"])
+    return found.but(container=box)
+
+
+def _mount_point(cover: str, path: str, *, is_folder: bool) -> None:
+    """Make an empty place for a mount in what covers the records, with folders that every user may walk through.
+
+    A tmpfs is no cover: runc 1.1 gives it the mode of the folder below, which is closed to all but its owner.
+    """
+    place = cover
+    for name in ("", *path.split("/")[: None if is_folder else -1]):
+        place = os.path.join(place, name).rstrip("/")
+        if not os.path.isdir(place):
+            os.mkdir(place, 0o700)
+            os.chmod(place, 0o755)  # noqa: S103 - whatever the umask; nothing but empty files stands there
+    if not is_folder:
+        with open(os.path.join(cover, path), "ab"):
+            pass
 
 
 def variables(

@@ -9,16 +9,18 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import LIMIT
+from tests.users import NOBODY, admitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.xdist_group("containers")
 PLANRUN = (sys.executable, "-m", "planrun")
@@ -33,6 +35,7 @@ class Engine:
     """A daemon of our own on a socket of its own."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.socket = f"unix://{folder}/engine.sock"
         self.client = shutil.which("docker") or ""
         words = [
@@ -100,8 +103,10 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
             found.process.kill()
 
 
-def start(engine: Engine, folder: Path, plan: str, **env: str) -> subprocess.Popen[bytes]:
-    """Start a run of a plan."""
+def start(
+    engine: Engine, folder: Path, plan: str, user: int | None = None, **env: str
+) -> subprocess.Popen[bytes]:
+    """Start a run of a plan, as another user than this one where `user` is given."""
     (folder / "plan.yml").write_text(f"version: 1\n{plan}", encoding="utf-8")
     known = {**os.environ, "DOCKER_HOST": engine.socket, "PLANRUN_CONTAINER_ENGINE": engine.client, **env}
     return subprocess.Popen(
@@ -111,6 +116,9 @@ def start(engine: Engine, folder: Path, plan: str, **env: str) -> subprocess.Pop
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
     )
 
 
@@ -155,6 +163,73 @@ steps:
     assert isinstance(fails, list)
     assert fails[0]["exit_code"] == 3
     assert engine.left() == []
+
+
+@pytest.mark.parametrize("inside", ["", "1234", "0"])
+def test_an_ordinary_user_runs_steps_in_containers(engine: Engine, inside: str) -> None:
+    """With access to the engine's socket: outputs, own folder and covered records, whoever the container runs as."""
+    if not admitted(NOBODY):
+        pytest.skip("an ordinary user may not read this folder or this Python")
+    user = f', user: "{inside}"' if inside else ""
+    plan = f"""steps:
+  - id: inside
+    container: {{image: "box:1", network: none{user}}}
+    run: |
+      test "$(id -u)" = {inside or NOBODY}
+      test ! -e .planrun/runs/*/ledger.jsonl
+      echo x > ${{{{ step.dir }}}}/own
+      echo "v=5" >> "$PLANRUN_OUTPUT"
+    outputs: {{v: integer}}
+    verify: [[cat, plan.yml]]
+"""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        os.chown(folder, NOBODY, NOBODY)
+        os.chmod(engine.folder, 0o711)
+        for path in [engine.folder, *engine.folder.parents]:
+            if path.owner() == folder.parent.owner() and path.stat().st_mode & 0o777 == 0o700:
+                path.chmod(0o711)
+        os.chmod(engine.folder / "engine.sock", 0o666)
+        env = {"HOME": name, "XDG_CACHE_HOME": name, "XDG_CONFIG_HOME": name}
+        run = start(engine, folder, plan, user=NOBODY, **env)
+        told, _ = run.communicate(timeout=LIMIT)
+        steps = steps_of(folder)
+        assert steps["inside"]["status"] == "completed", told.decode()
+        assert steps["inside"]["outputs"] == {"v": 5}
+    assert engine.left() == []
+
+
+@pytest.mark.parametrize("limit", ["100ms", "200ms", "400ms", "800ms"])
+def test_no_container_stays_that_was_being_made_when_its_time_was_over(
+    engine: Engine, tmp_path: Path, limit: str
+) -> None:
+    """Its client is killed, the engine goes on to make it, and it is taken away before the run ends."""
+    plan = f"""steps:
+  - {{id: a, timeout: {limit}, container: {{image: "box:1", network: none}}, run: sleep 600}}
+  - {{id: b, timeout: {limit}, container: {{image: "box:1", network: none}}, run: sleep 600}}
+"""
+    start(engine, tmp_path, plan).communicate(timeout=LIMIT)
+    assert engine.left() == []
+
+
+@pytest.mark.parametrize("verb", ["finalize", "execute"])
+def test_the_next_use_of_a_workspace_takes_left_containers_away(
+    engine: Engine, tmp_path: Path, verb: str
+) -> None:
+    """Those whose planrun and guardian are gone; others of the same engine stay."""
+    plan = """steps:
+  - {id: a, container: {image: "box:1", network: none}, run: "test -e .planrun || exit 1; exit 0"}
+"""
+    start(engine, tmp_path, plan).communicate(timeout=LIMIT)
+    (run,) = [path.name for path in (tmp_path / ".planrun" / "runs").iterdir()]
+    for name, of in (("mine", run), ("other", "20200101-000000-abcdef")):
+        engine.call("create", "--name", name, "--label", f"planrun.run={of}", "box:1", "sleep", "600")
+    env = {**os.environ, "DOCKER_HOST": engine.socket, "PLANRUN_CONTAINER_ENGINE": engine.client}
+    words = ["finalize", "last"] if verb == "finalize" else ["execute", "plan.yml"]
+    subprocess.run([*PLANRUN, *words], cwd=tmp_path, env=env, check=False, timeout=LIMIT, capture_output=True)
+    left = engine.left()
+    engine.call("rm", "-f", "other")
+    assert left == ["other"]
 
 
 def test_a_service_in_a_container_is_probed_inside(engine: Engine, tmp_path: Path) -> None:
