@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol
 
     from planrun.errors import RecordsLost
-    from planrun.model.call import Answer, Request
+    from planrun.model.call import Answer, Repeat, Request
     from planrun.model.events import Event, GateAnswered
     from planrun.model.job import Job, Outcome, Passage, Prepared
     from planrun.model.plan import Step
@@ -106,6 +106,9 @@ if TYPE_CHECKING:
 
         def wait(self, timeout: float | None) -> Answer | None:
             """Return the answer; None after `timeout` seconds or when a signal arrived. None as timeout: no limit."""
+
+        def repeats(self) -> list[Repeat]:
+            """Return which attempts of the call that is under way were in vain since this was asked last."""
 
         def stop(self) -> None:
             """End the call that is under way; its answer says what it cost so far."""

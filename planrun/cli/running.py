@@ -166,6 +166,11 @@ def finish(result: Result, settings: Settings) -> int:
         say_bytes(_ledger(result))
     if result.lost:
         raise result.lost
+    if result.exit_code == 1 and (result.state.plan.llm or settings.llm_model):
+        from planrun.app.planning.asking import suggestion  # few plans name a model
+
+        if told := suggestion(result.state, settings):
+            sys.stderr.write(f"planrun: {told}\n")
     return result.exit_code
 
 

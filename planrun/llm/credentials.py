@@ -140,6 +140,11 @@ def _shown(address: str) -> str:
     return ascii(address.rpartition("@")[2][:100])
 
 
+def is_plain_network(address: str) -> bool:
+    """Whether what is sent to an address leaves this machine unencrypted."""
+    return address.lower().startswith("http:") and not _is_loopback(address)
+
+
 def _is_loopback(address: str) -> bool:
     from urllib.parse import urlsplit
 

@@ -15,8 +15,8 @@ import sys
 import time
 
 from planrun.llm import wire
-from planrun.llm.redacting import masked, redacted
-from planrun.model.call import Answer, Usage
+from planrun.llm.redacting import masked, redacted, shown
+from planrun.model.call import Answer, Repeat, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class ModelProcess:
         self._asked = 0
         self._call: _Call | None = None
         self._answer: Answer | None = None
+        self._repeats: list[Repeat] = []
 
     @property
     def pid(self) -> int:
@@ -130,6 +131,11 @@ class ModelProcess:
                 break
         answer, self._answer = self._answer, None
         return answer
+
+    def repeats(self) -> list[Repeat]:
+        """Return which attempts were in vain since this was asked last; see `planrun.ports.Model`."""
+        repeats, self._repeats = self._repeats, []
+        return repeats
 
     def stop(self) -> None:
         """End the call that is under way; its answer says what it cost so far."""
@@ -236,6 +242,12 @@ class ModelProcess:
             return
         elif said["word"] == "spent":
             self._call.spent = said
+        elif said["word"] == "repeat":
+            self._repeats.append(
+                Repeat(
+                    attempt=said["attempt"], message=shown(said["message"], self._mask), delay=said["delay"]
+                )
+            )
         else:
             self._settle(wire.as_answer(said["answer"]))
             if said["last"]:

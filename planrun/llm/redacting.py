@@ -29,7 +29,7 @@ def masked(request: Request, mask: Mask | None) -> Request:
 def redacted(answer: Answer, mask: Mask) -> Answer:
     """Return an answer with its texts masked, those for people in one line of a length for people."""
     known = vars(answer)
-    told = {name: _shortened(mask(known[name]), most) for name, most in WORDS.items() if known.get(name)}
+    told = {name: shown(known[name], mask, most) for name, most in WORDS.items() if known.get(name)}
     form, data = form_of(answer.text)
     clean = cleaned(data, mask)  # first what its JSON says: that is what a plan is made of
     if clean != data or mask(answer.text) != answer.text:
@@ -49,6 +49,7 @@ def cleaned(value: Any, mask: Mask | None) -> Any:
     return value
 
 
-def _shortened(text: str, most: int) -> str:
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+def shown(text: str, mask: Mask, most: int = WORDS["message"]) -> str:
+    """Return a text masked, then in one line of at most so many characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in mask(text)).split())
     return line if len(line) <= most else line[: most - 1] + "…"

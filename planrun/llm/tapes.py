@@ -12,7 +12,7 @@ from planrun.llm.keys import key_of, placed
 from planrun.llm.redacting import WORDS, cleaned, masked
 from planrun.llm.shelf import Shelf, entries
 from planrun.llm.unlike import told
-from planrun.model.call import Answer, Request
+from planrun.model.call import Answer, Repeat, Request
 from planrun.model.keyshapes import find
 
 TYPE_CHECKING = False
@@ -61,6 +61,10 @@ class Recorder:
             return answer
         assert self._request is not None, "there was no question"
         return self._kept(self._request, _clean_answer(answer, self._mask))
+
+    def repeats(self) -> list[Repeat]:
+        """Return attempts in vain; see `planrun.ports.Model`."""
+        return self._model.repeats()
 
     def stop(self) -> None:
         """End the call that is under way; what is stopped is not recorded."""
@@ -126,6 +130,10 @@ class Player:
         """Return the answer at once; see `planrun.ports.Model`."""
         answer, self._answer = self._answer, None
         return answer
+
+    def repeats(self) -> list[Repeat]:
+        """Return none: a recorded answer needs one attempt."""
+        return []
 
     def stop(self) -> None:
         """Have the call end as stopped; what was recorded is as it is."""

@@ -1,7 +1,8 @@
 """The lines between planrun and the process that calls a model: one JSON mapping each, both ways.
 
 To the process: `open` (once: the service), `ask` (a request with its number), `stop`. From it: `ready` (once),
-`spent` (what the call under way used up so far), `answer` (with `last`, when the process ends after it).
+`spent` (what the call under way used up so far), `repeat` (an attempt was in vain, and there is one more), `answer`
+(with `last`, when the process ends after it).
 """
 
 from __future__ import annotations

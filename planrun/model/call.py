@@ -68,6 +68,14 @@ class Usage(Record):
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in TOKENS})
 
 
+class Repeat(Record):
+    """A call is made once more: `attempt` of it failed as `message` says, in one line; the next is due in `delay` s."""
+
+    attempt: int
+    message: str
+    delay: float = 0.0
+
+
 class Answer(Record):
     """How a call ended; `text` is there for `answered` alone.
 

@@ -226,6 +226,16 @@ class ModelAsked(Record):
     reserved: dict[str, float]  # tokens and, where the price is known, usd
 
 
+class ModelRepeated(Record):
+    """An attempt of a call was in vain, and there is one more, `delay` seconds later."""
+
+    at: str
+    call: int
+    attempt: int  # that was in vain, from 1
+    message: str
+    delay: float = 0.0
+
+
 class ModelAnswered(Record):
     """A call ended, well or not."""
 
@@ -316,6 +326,7 @@ Event = (
     | GateAnswered
     | PlanningStarted
     | ModelAsked
+    | ModelRepeated
     | ModelAnswered
     | BudgetCrossed
     | PlanningEnded
@@ -339,6 +350,7 @@ EVENTS: dict[str, type[Event]] = {
     "gate_answered": GateAnswered,
     "planning_started": PlanningStarted,
     "model_asked": ModelAsked,
+    "model_repeated": ModelRepeated,
     "model_answered": ModelAnswered,
     "budget_crossed": BudgetCrossed,
     "planning_ended": PlanningEnded,

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
     PlanningEvent = (
-        ev.PlanningStarted | ev.ModelAsked | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded
+        ev.PlanningStarted
+        | ev.ModelAsked
+        | ev.ModelRepeated
+        | ev.ModelAnswered
+        | ev.BudgetCrossed
+        | ev.PlanningEnded
     )
 
 
@@ -94,6 +99,8 @@ def fold(state: RunState, event: PlanningEvent | ev.RunResumed) -> None:
         if not found:
             raise InternalError(f"there was no call {event.call}")
         found[-1].answered = event
+    elif isinstance(event, ev.ModelRepeated):
+        return  # its answer tells how many attempts there were
     elif isinstance(event, ev.BudgetCrossed):
         planning.crossed.append(event)
     else:

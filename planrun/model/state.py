@@ -425,6 +425,7 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.GateAnswered: RunState._gate,
     ev.PlanningStarted: RunState._planned,
     ev.ModelAsked: RunState._planned,
+    ev.ModelRepeated: RunState._planned,
     ev.ModelAnswered: RunState._planned,
     ev.BudgetCrossed: RunState._planned,
     ev.PlanningEnded: RunState._planned,

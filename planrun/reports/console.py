@@ -153,7 +153,10 @@ class Console:
         elif isinstance(event, ev.RunEnding):
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
-        elif isinstance(event, ev.PlanningStarted | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded):
+        elif isinstance(
+            event,
+            ev.PlanningStarted | ev.ModelRepeated | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded,
+        ):
             self._planned(event, state)
 
     def _open(self, state: RunState) -> None:
@@ -197,7 +200,7 @@ class Console:
 
     def _planned(
         self,
-        event: ev.PlanningStarted | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded,
+        event: ev.PlanningStarted | ev.ModelRepeated | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded,
         state: RunState,
     ) -> None:
         from planrun.reports import planning  # few runs ask a model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.events import BudgetCrossed, ModelAnswered, PlanningEnded, PlanningStarted
+from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated, PlanningEnded, PlanningStarted
 from planrun.model.planning import amount
 from planrun.reports import facts, units
 from planrun.reports.clean import line
@@ -69,12 +69,14 @@ def estimates(state: RunState) -> list[tuple[str, int, int]]:
 
 
 def told(
-    event: PlanningStarted | ModelAnswered | BudgetCrossed | PlanningEnded, state: RunState
+    event: PlanningStarted | ModelRepeated | ModelAnswered | BudgetCrossed | PlanningEnded, state: RunState
 ) -> tuple[str, str]:
     """Return the status whose icon fits, `partial` for a warning, and one clean line."""
     if isinstance(event, PlanningStarted):
         purpose = "a new plan" if event.purpose == "replan" else "concrete steps"
         return "running", line(f"asking {event.model} for {purpose}: {facts.names(event.steps)}")
+    if isinstance(event, ModelRepeated):
+        return "partial", repeat_line(event)
     if isinstance(event, ModelAnswered):
         return "completed" if event.ending == "answered" else "partial", answer_line(state, event)
     if isinstance(event, BudgetCrossed):
@@ -85,6 +87,12 @@ def told(
     if event.outcome == "budget":  # what is used up is told by what comes next
         return "partial", why
     return "partial", line(f"{why}: {event.message}" if event.message else why)
+
+
+def repeat_line(event: ModelRepeated) -> str:
+    """Return `attempt 1 of call 2 failed: the service is overloaded (529); the next one in 2.1s`, clean."""
+    when = f"in {units.seconds(event.delay)}" if event.delay else "now"
+    return line(f"attempt {event.attempt} of call {event.call} failed: {event.message}; next attempt {when}")
 
 
 def answer_line(state: RunState, answered: ModelAnswered) -> str:

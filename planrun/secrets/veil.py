@@ -50,6 +50,7 @@ class Veil:
             ev.GateAnswered: self._mask_gate,
             ev.PlanningStarted: self._mask_planning,
             ev.ModelAsked: self._mask_planning,
+            ev.ModelRepeated: self._mask_planning,
             ev.ModelAnswered: self._mask_planning,
             ev.PlanningEnded: self._mask_planning,
         }

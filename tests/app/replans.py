@@ -12,7 +12,7 @@ from planrun.app.copies import state_of
 from planrun.app.resuming import Wish, go_on
 from planrun.app.running import execute
 from planrun.app.settings import Settings
-from planrun.model.call import Answer, Usage
+from planrun.model.call import Answer, Repeat, Usage
 from planrun.records.reading import read_ledger
 from planrun.source.load import load
 from tests.conftest import LIMIT
@@ -78,6 +78,10 @@ class Scripted:
 
     def ask(self, request: Request) -> None:
         self.requests.append(request)
+
+    def repeats(self) -> list[Repeat]:
+        """Return none."""
+        return []
 
     def wait(self, timeout: float | None) -> Answer | None:
         reply = self.replies.pop(0)

@@ -15,7 +15,7 @@ from planrun.llm.budget import Budget
 from planrun.llm.drafts import STEP_KEYS
 from planrun.llm.faults import Fault
 from planrun.model import events as ev
-from planrun.model.call import Answer, Request, Usage
+from planrun.model.call import Answer, Repeat, Request, Usage
 from planrun.model.llm import Llm
 from planrun.model.plan import Limits
 
@@ -66,6 +66,10 @@ class Scripted:
 
     def ask(self, request: Request) -> None:
         self.asked.append(request)
+
+    def repeats(self) -> list[Repeat]:
+        """Return none."""
+        return []
 
     def wait(self, timeout: float | None) -> Answer | None:
         del timeout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planrun.llm import drafts
 from planrun.llm.tapes import Player, Recorder
-from planrun.model.call import Answer, Request, Usage
+from planrun.model.call import Answer, Repeat, Request, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +27,10 @@ class ScriptedModel:
         """Take note of a request."""
         self.asked.append(request)
         self._stopped = False
+
+    def repeats(self) -> list[Repeat]:
+        """Return none."""
+        return []
 
     def wait(self, timeout: float | None) -> Answer | None:
         """Return the next answer."""

@@ -20,7 +20,7 @@ from planrun.app.planning.conversing import Accepted, Conversation, Question
 from planrun.llm.budget import LEVELS, Account, Budget, Held, OverrunError
 from planrun.llm.prices import open_prices
 from planrun.model import events as ev
-from planrun.model.call import Answer, Request, Usage
+from planrun.model.call import Answer, Repeat, Request, Usage
 from planrun.model.llm import Llm
 from planrun.model.plan import Plan
 from planrun.model.planning import amount
@@ -296,6 +296,10 @@ class Billing:
     def ask(self, request: Request) -> None:
         """Take a question."""
         self.request = request
+
+    def repeats(self) -> list[Repeat]:
+        """Return none."""
+        return []
 
     def wait(self, timeout: float | None) -> Answer | None:
         """Return the answer."""

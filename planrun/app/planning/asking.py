@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from planrun.app.planning.readiness import why_no_replan
 from planrun.app.planning.replanning import left_over
-from planrun.errors import Denied, InvalidInput
+from planrun.engine.errorclasses import is_typed
+from planrun.errors import Denied, InvalidInput, PlanrunError
 from planrun.source.problems import did_you_mean
 
 TYPE_CHECKING = False
@@ -40,6 +41,18 @@ def failures_to_plan(state: RunState, wanted: tuple[str, ...], settings: Setting
     if not (wanted or failed):
         raise InvalidInput("no failure of this run can be planned anew")
     return wanted or tuple(failed)
+
+
+def suggestion(state: RunState, settings: Settings) -> str:
+    """Return in one line how a model may help a run that failed; empty where none may, or a fact says that none can."""
+    try:
+        failed = failures_to_plan(state, (), settings)
+    except PlanrunError:
+        return ""
+    errors = [state.steps[name].error for name in failed]
+    if not state.started or all(is_typed(error) and error and error["class"] == "logic" for error in errors):
+        return ""
+    return f"to ask a model for a recovery plan: planrun replan {state.started.run}"
 
 
 def _why_not(name: str, state: RunState) -> str:

@@ -164,6 +164,8 @@ class Conversation:
         answer = None if not self._stopped else self._ended()
         while answer is None:
             answer = self._model.wait(0)
+            for repeat in self._model.repeats():
+                yield ev.ModelRepeated(at=self._clock.stamp(), call=self._call, **vars(repeat))
             if answer is None:
                 yield None
         answered = self._answered(answer, purse.usage(request, answer))

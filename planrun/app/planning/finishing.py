@@ -6,7 +6,7 @@ import os
 
 from planrun.app.planning.expanding import Expansion, Ground, abstract_steps
 from planrun.app.planning.generating import masker
-from planrun.app.planning.models import llm_of, open_model, why_no_model
+from planrun.app.planning.models import insecure, llm_of, open_model, why_no_model
 from planrun.app.planning.reading import read_repository
 from planrun.app.planning.spending import spending
 from planrun.app.planning.talking import hold
@@ -16,7 +16,7 @@ from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.call import TOKENS
 from planrun.model.record import Record
-from planrun.reports.planning import crossing_line
+from planrun.reports.planning import crossing_line, repeat_line
 from planrun.source.file import read_source
 from planrun.source.load import load_bytes
 
@@ -119,6 +119,8 @@ def _asked(
     is_bound = bool(order.settings.policy)
     spent = spending(before.limits, order.settings, is_bound=is_bound)
     spent.refuse_unpriced(llm.model)
+    if warning := insecure(order.settings):
+        tell(warning)
     model = open_model(order.settings, llm)
     calls: list[ev.ModelAnswered] = []
 
@@ -126,6 +128,8 @@ def _asked(
         if isinstance(event, ev.ModelAsked):
             at = min(len(expansion.pieces), len(steps) - 1)
             tell(f'asking {event.model} for "{steps[at]}" ({at + 1} of {len(steps)}), call {event.call}')
+        elif isinstance(event, ev.ModelRepeated):
+            tell(repeat_line(event))
         elif isinstance(event, ev.ModelAnswered):
             calls.append(event)
         elif isinstance(event, ev.BudgetCrossed):

@@ -6,7 +6,7 @@ import os
 
 from planrun.app.planning import composing
 from planrun.app.planning.composing import Frame
-from planrun.app.planning.models import llm_of, open_model, why_no_model
+from planrun.app.planning.models import insecure, llm_of, open_model, why_no_model
 from planrun.app.planning.reading import read_repository
 from planrun.app.planning.spending import spending
 from planrun.app.planning.talking import hold
@@ -20,7 +20,7 @@ from planrun.model.call import TOKENS, Usage
 from planrun.model.llm import Llm
 from planrun.model.plan import Limits
 from planrun.model.record import Record
-from planrun.reports.planning import crossing_line
+from planrun.reports.planning import crossing_line, repeat_line
 from planrun.secrets.known import PROVIDER_KEYS, known_secrets
 from planrun.secrets.masker import Masker
 from planrun.steps.environment import holds_credential
@@ -144,6 +144,8 @@ def _by_model(order: Order, question: Question, complexity: Complexity, tell: Te
     llm = llm_of(order.settings, order.llm)
     spent = spending(Limits(), order.settings)
     spent.refuse_unpriced(llm.model)
+    if warning := insecure(order.settings):
+        tell("planning", warning)
     model = open_model(order.settings, llm)
     calls: list[ev.ModelAnswered] = []
     try:
@@ -178,6 +180,8 @@ def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswer
         if isinstance(event, ev.ModelAsked):
             again = f", call {event.call}" if event.call > 1 else ""
             tell("planning", f"asking {event.model}{again}")
+        elif isinstance(event, ev.ModelRepeated):
+            tell("planning", repeat_line(event))
         elif isinstance(event, ev.ModelAnswered):
             calls.append(event)
             if event.ending == "answered":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidInput
-from planrun.llm.credentials import SECRETS, AddressError, credential_texts, endpoint_of
+from planrun.llm.credentials import SECRETS, AddressError, credential_texts, endpoint_of, is_plain_network
 from planrun.model.llm import Llm
 from planrun.model.record import Record
 
@@ -81,6 +81,16 @@ def open_model(
         opened = Recorder(model, settings.llm_record, mask)
     model.start()
     return opened
+
+
+def insecure(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
+    """Return a warning, in one line, where credentials and questions cross a network unencrypted; else nothing."""
+    if settings.llm_replay:
+        return ""
+    address = _endpoint(settings, environ).base_url
+    if not is_plain_network(address):
+        return ""
+    return f"warning: {address} is not encrypted: others on the network can read the credentials and all that is asked"
 
 
 def check_recording(settings: Settings) -> None:

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.model.state import RunState
 
-_PLANNING = (ev.PlanningStarted, ev.ModelAsked, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
+_PLANNING = (
+    ev.PlanningStarted,
+    ev.ModelAsked,
+    ev.ModelRepeated,
+    ev.ModelAnswered,
+    ev.BudgetCrossed,
+    ev.PlanningEnded,
+)
 _SIGNALS = {"cancel": 15, "pause": 10}  # what ends or pauses a run when the signal is not on record
 _CUT = 0.005
 """Seconds by which a recorded moment, cut to milliseconds, may differ from the one that the loop saw."""

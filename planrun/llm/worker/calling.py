@@ -44,6 +44,7 @@ class Caller:
             outcome = self._attempt(call)
             if outcome.unknown and self._leave_out(outcome.unknown):
                 call.note = outcome.message[:_MOST]
+                call.repeat(f"{_LEFT_OUT[outcome.unknown]}: {call.note}", 0.0)
                 continue
             if outcome.ending == "answered":
                 return self._answer(call, outcome, outcome.message)
@@ -90,6 +91,7 @@ class Caller:
                 else f"the next try is due in {pause:.1f} s"
             )
             return f"{outcome.message}{tries}; {asks}, and {max(0.0, call.left):.1f} s are left"
+        call.repeat(outcome.message[:_MOST], pause)
         time.sleep(pause)
         return None
 

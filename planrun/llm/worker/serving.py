@@ -59,6 +59,13 @@ class Call:
             if not self._is_over:
                 self._line.say("spent", number=self._number, **told)
 
+    def repeat(self, message: str, delay: float) -> None:
+        """Tell why there is one more attempt, `delay` seconds from now."""
+        with self._lock:
+            if not self._is_over:
+                told = {"attempt": self.tally.attempts, "message": message, "delay": round(delay, 3)}
+                self._line.say("repeat", number=self._number, **told)
+
     def end(self, answer: Answer, *, last: bool = False) -> bool:
         """Tell the answer, with what the call used up; False when somebody else did before."""
         with self._lock:
