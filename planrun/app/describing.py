@@ -196,6 +196,7 @@ def as_data(plan: Plan, foreseen: Foreseen) -> dict[str, Any]:
             "uncovered": dict(sorted(reviewed.uncovered.items())),
             "later": list(reviewed.later),
         },
+        "status": "draft",  # until a run has it reviewed
         "schedule": plan.schedule,
         "limits": {
             "max_parallel": limits.max_parallel,
@@ -271,6 +272,7 @@ def step_data(step: Step) -> dict[str, Any]:
         "retries": step.retries.max,
         "outputs": step.outputs,
         "secrets": list(step.secrets),
+        "criteria": list(step.criteria),
         "tags": list(step.tags),
         "owner": step.owner,
         "estimated_tokens": step.estimated_tokens,

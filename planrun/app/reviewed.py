@@ -59,6 +59,8 @@ def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
         "sha256": sha256(plan.source).hexdigest(),  # of the copy in the run's folder
         "file": plan.file,
     }
+    if plan.goal:
+        named["goal"] = plan.goal
     if plan.files:
         named["files"] = files_of(plan)
     if reviewed.scripts:

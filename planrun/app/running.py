@@ -104,7 +104,7 @@ def execute(
             opening["options"]["secrets"] = {**vault.notice(plan, selected), "missing": {}}
         opening["options"] |= (admission.options(plan, settings) if admission else {}) | limited
         session.recall(state.plan, opening)
-        session.record(state, ledger, ev.RunStarted(run=run, **opening))
+        session.record(state, ledger, ev.RunStarted(run=run, status=state.status, **opening))
         session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
         steps = session.steps(state, rundir, opening)
         if unfinished:

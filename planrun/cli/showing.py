@@ -112,6 +112,9 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     yield from [
         printable(text.strip()) for text in (plan.description, plan.goal and f"Goal: {plan.goal}") if text
     ]
+    unfinished = [step.id for step in plan.steps if step.kind == "abstract"]
+    if unfinished:
+        yield f"Status: draft, without an action: {', '.join(unfinished)}"
     yield ""
     yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(steps)), right=(0, 2))
     tokens = sum(step.estimated_tokens for step in plan.steps)
@@ -125,6 +128,7 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     yield from _listed("Secrets", _secrets(plan))
     yield from _listed("Undone when the run fails", _undoing(plan))
     yield from _listed("Conditions", _conditions(plan))
+    yield from _listed("Success criteria", _criteria(plan))
     yield from _listed("On failure", _failures(plan))
 
 
@@ -267,6 +271,12 @@ def _conditions(plan: Plan) -> Iterator[str]:
 
 
 _REPLANNED = {"fatal": "a fatal", "any": "any"}
+
+
+def _criteria(plan: Plan) -> Iterator[str]:
+    for step in plan.steps:
+        if step.kind != "group":
+            yield from [f"  {step.id}: {printable(text)}" for text in step.criteria]
 
 
 def _failures(plan: Plan) -> Iterator[str]:

@@ -24,6 +24,7 @@ class RunStarted(Record):
     options: dict[str, Any]  # jobs, schedule, selection, strict …
     pid: int
     host: str
+    status: str = "draft"  # of the plan: what was loaded, and neither reviewed nor approved yet
 
 
 class RunResumed(Record):

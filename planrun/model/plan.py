@@ -259,6 +259,7 @@ class Step(Record):
     conflicts: tuple[
         str, ...
     ] = ()  # steps and groups that it may not run beside, since they change the same files
+    criteria: tuple[str, ...] = ()  # what its result must be, for people; `expect` and `verify` prove it
     expect: tuple[Check, ...] = ()  # that must hold when its action has completed
     # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
     verify: tuple[Run | Exec, ...] = ()

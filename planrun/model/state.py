@@ -42,6 +42,7 @@ class RunState:
         self.dropped: dict[str, StepState] = {}  # of steps that earlier versions of the plan had
         self.handlers, self.replaced = _handlers(plan)
         self.status = "draft"
+        self.moves: list[tuple[str, str]] = []  # every status of the plan, with its time
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
         self.options: Mapping[str, Any] = {}  # what the caller decided when the run began or, later, went on
@@ -202,6 +203,7 @@ class RunState:
         self.options = event.options
         self.answers = dict(event.options.get("answers", ()))
         self.params = event.params
+        self._note(event.at)
         self._bind(event.plan)
 
     def _run_resumed(self, event: ev.RunResumed) -> None:
@@ -211,6 +213,7 @@ class RunState:
         # A paused run goes on by a transition of its own; one that was killed before its approval still needs it.
         if self.status != "paused":
             self.status = "awaiting_approval" if self.status in ("draft", "awaiting_approval") else "approved"
+        self._note(event.at)
         self.resumed.append(event)
         self.options = event.options
         self.params = event.params
@@ -230,6 +233,7 @@ class RunState:
     def _cleanup_resumed(self, event: ev.CleanupResumed) -> None:
         """Start over for what is still owed; what ended the run stays what ended it."""
         self.status = "approved"
+        self._note(event.at)
         self.options = event.options
         self._go_on(event)
         for name in event.rerun:
@@ -314,6 +318,7 @@ class RunState:
 
     def _plan_moved(self, event: ev.PlanMoved) -> None:
         self.status = move_plan(self.status, event.status)
+        self._note(event.at)
         self.began = self.began or self.status == "executing"
         self.paused_with = event.exit_code
 
@@ -397,7 +402,13 @@ class RunState:
 
     def _run_ended(self, event: ev.RunEnded) -> None:
         self.status = move_plan(self.status, event.status)
+        self._note(event.at)
         self.ended = event
+
+    def _note(self, at: str) -> None:
+        """Keep the status that the plan has since `at`."""
+        if not self.moves or self.moves[-1][0] != self.status:
+            self.moves.append((self.status, at))
 
 
 def _handlers(plan: Plan) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:

@@ -105,6 +105,7 @@ def _run(state: RunState) -> dict[str, Any]:
             "version": plan.version,
             "digest": plan.digest,
             "file": plan.file,
+            "goal": plan.goal,
             "versions": _versions(state),
         },
         "status": state.status,
@@ -118,6 +119,7 @@ def _run(state: RunState) -> dict[str, Any]:
         **_gates(state),
         "usage": _total_usage(state),
         "llm": _models(state),
+        "lifecycle": [{"status": status, "at": at} for status, at in state.moves],
         "summary": state.summary(),
     }
 
@@ -193,6 +195,7 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
     depends_on = ",".join([quote(edge.on) for edge in step.edges]) if step.edges else ""
     outputs = dumps(state.outputs) if state.outputs else "{}"
     replaces = dumps(step.replaces) if step.replaces else "[]"
+    criteria = dumps(step.criteria) if step.criteria else "[]"
     tries = state.attempts
     attempts = _attempt(tries[0]) if len(tries) == 1 else ",".join([_attempt(attempt) for attempt in tries])
     return (
@@ -200,7 +203,7 @@ def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, fl
         f'{natures.text(state)},"decision":{_decision(state)},'
         f'"status":"{state.status}","reason":{quote(state.reason)},'
         f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
-        f'"depends_on":[{depends_on}],"replaces":{replaces},"outputs":{outputs},'
+        f'"depends_on":[{depends_on}],"replaces":{replaces},"criteria":{criteria},"outputs":{outputs},'
         f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
         f'"cache":{_cache(state) if step.cache else "null"},"attempts":[{attempts}],{_membership(step)}}}'
     )

@@ -51,7 +51,7 @@ def write_markdown(
         page.add(f"\n## Graph\n\n```mermaid\n{chart}```\n")
     page.add("\n## Steps\n\n")
     labels = facts.labels(state)
-    _rows(state, page, lambda step: f"- {step_line(step, labels)}\n{_tests(step)}")
+    _rows(state, page, lambda step: f"- {step_line(step, labels)}\n{_criteria(step)}{_tests(step)}")
     if page.add(_TABLE):
         spans = {name: code(name) for name in state.steps}
         _rows(state, page, lambda step: _table_row(step, spans))
@@ -104,6 +104,12 @@ def step_line(step: StepState, labels: Mapping[str, str]) -> str:
     title = f": {inline(step.step.title)}" if step.step.title else ""
     called, added = facts.named(step, labels)
     return f"{ICONS[step.status]} Step {inline(called)}{title} ({inline(added) if added else ''}{details})"
+
+
+def _criteria(step: StepState) -> str:
+    """A line for each success criterion of a step; a completed step has proved them all."""
+    mark = ICONS["completed"] if step.status == "completed" else ICONS["pending"]
+    return "".join([f"  - {mark} {inline(text, 1000)}\n" for text in step.step.criteria])
 
 
 def _tests(step: StepState) -> str:

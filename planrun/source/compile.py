@@ -370,6 +370,7 @@ def _names(node: Node | None) -> tuple[str, ...]:
 
 _READ: dict[str, Callable[[Node], Any]] = {
     "tags": _names,
+    "criteria": _names,
     "estimated_tokens": as_int,
     "parallel": as_bool,
     "idempotent": as_bool,

@@ -142,6 +142,7 @@ STEP: dict[str, str] = {
     "summary": "description",
     "comment": "notes",
     "labels": "tags",
+    **dict.fromkeys(("successcriteria", "acceptancecriteria", "acceptance", "definitionofdone"), "criteria"),
 }
 PLAN: dict[str, str] = {
     **dict.fromkeys(("jobs", "tasks", "stages", "pipeline", "workflow", "job"), "steps"),

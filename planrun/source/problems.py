@@ -86,6 +86,7 @@ CODES: dict[str, str] = {
     "E251": "an answer that is not accepted",
     "E252": "a key that means nothing for a question",
     "E253": "an answer without a question",
+    "E254": "criteria without a proof",
     "E260": "a risk below the one that was found",
     "E265": "not a pattern of paths",
     "E266": "a file that several steps make",

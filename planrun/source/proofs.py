@@ -14,12 +14,20 @@ if TYPE_CHECKING:
     from planrun.source.outline import Outline
 
 PROOFS = ("expect", "verify")
+_PROVING = frozenset(PROOFS)
 _ACTS = ("run", "exec", "tool")
 
 
 def check_proofs(outline: Outline) -> None:
-    """Report proofs of steps that do nothing a proof could be about: gates, abstract steps and whole plans."""
+    """Report proofs of steps that do nothing a proof could be about: gates, abstract steps and whole plans.
+
+    Criteria without a proof are reported, too: nothing else would be evidence for them.
+    """
     for draft in outline.drafts:
+        if "criteria" in draft.keys and _PROVING.isdisjoint(draft.keys):
+            message = f'"criteria" of step "{draft.id}" without a proof'
+            hint = "add `expect` or `verify`: a step completes only with evidence for its criteria"
+            outline.report("E254", message, draft.keys["criteria"], hint)
         for key in PROOFS:
             if key in draft.keys and not any(action in draft.keys for action in _ACTS):
                 message = f'"{key}" of step "{draft.id}" has nothing to prove'

@@ -304,6 +304,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "workdir": (("text",), None, None),
         "shell": (("text",), ((("text",), None, None), 1), None),
         "outputs": (None, None, ("name", (("word", ("string", "integer", "number", "boolean", "array", "object"), ()), None, "Value"), 0)),
+        "criteria": (("line",), ((("line",), None, None), 1), None),
         "tags": (None, ((("line",), None, None), 0), None),
         "owner": (("line",), None, None),
         "notes": (("text",), None, None),

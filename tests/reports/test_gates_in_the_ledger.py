@@ -117,7 +117,7 @@ def test_a_plan_that_awaits_its_approval() -> None:
     """Nothing has started; exit code 5; the gate has no step."""
     plan = Plan(name="p", file="p.yml", digest="0" * 64, steps=(step("a"),))
     state = RunState(plan)
-    state.apply(ev.PlanMoved(at="t", status="awaiting_approval"))
+    state.apply(ev.PlanMoved(at="2026-01-31T09:00:00.000Z", status="awaiting_approval"))
     assert state.exit_status is None
     at = "2026-01-31T09:00:00.000Z"
     state.apply(ev.GateOpened(at=at, step="", kind="approval", rule="plan:auto_approve", reason="a: high"))

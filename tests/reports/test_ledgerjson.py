@@ -64,6 +64,8 @@ def test_a_finished_run(tmp_path: Path) -> None:
     """Run, summary, steps and attempts stand where scripts look for them."""
     value = ledger(mixed_run(tmp_path))
     steps = {found.pop("id"): found for found in value.pop("steps")}
+    moves = [move["status"] for move in value.pop("lifecycle")]
+    assert moves == ["draft", "awaiting_approval", "approved", "executing", "failed"]
     assert value == {
         "schema_version": 1,
         "run_id": RUN,
@@ -72,6 +74,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
             "version": 1,
             "digest": DIGEST,
             "file": "plans/release.yml",
+            "goal": "",
             "versions": [],
         },
         "status": "failed",
@@ -122,6 +125,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "flaky": False,
         "depends_on": [],
         "replaces": [],
+        "criteria": [],
         "outputs": {},
         "estimated_tokens": 0,
         "usage": NONE,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Sign = Literal["+", "-", "~"]
 
 # What is said about a plan or a step for people alone: it changes nothing that happens.
-PROSE = frozenset(("title", "description", "goal", "owner", "notes", "estimated_tokens"))
+PROSE = frozenset(("title", "description", "goal", "owner", "notes", "criteria", "estimated_tokens"))
 
 
 class Change(Record):

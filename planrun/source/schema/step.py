@@ -35,6 +35,7 @@ from planrun.source.schema.words import (
     Ids,
     Keys,
     Line,
+    Lines,
     RiskLevel,
     Text,
     Texts,
@@ -192,6 +193,10 @@ class Step(Written):
     workdir: Text | None = key("The folder it runs in.", "packages/core")
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
     outputs: Outputs | None = key("What it promises to write to $PLANRUN_OUTPUT.", {"sha": "string"})
+    criteria: Lines | None = key(
+        "What its result must be, in words; `expect` or `verify` beside it proves that.",
+        ["The wheel can be installed."],
+    )
     tags: list[Line] | None = key("Words to select steps by.", ["fast"])
     owner: Line | None = key("Who answers for it.", "team-core")
     notes: Text | None = key("Anything else worth knowing.", "Slow on the first run.")

@@ -52,6 +52,7 @@ ExitCode = Annotated[int, Field(ge=0, le=255)]
 
 TextList = Annotated[list[Text], Field(min_length=1)]
 Texts = Text | TextList  # one, or a list
+Lines = Line | Annotated[list[Line], Field(min_length=1)]
 Argv = Annotated[list[Text], Field(min_length=1)]
 Ids = list[Id]
 
