@@ -193,5 +193,6 @@ KINDS: dict[str, Callable[[str, Use], Finding | None]] = {
     "remote": _remote,
     "assign": _assign,
     "module": _name,
+    "package": _text,
 }
 """Name of a kind -> what looks at a value of it."""

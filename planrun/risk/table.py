@@ -210,7 +210,7 @@ def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
         if rule.unknown:
             return
         raise Refused("a value that is not known before it runs")
-    if arg.glob and not rule.glob:
+    if arg.glob and not rule.glob and not (kind == "package" and _is_extras(arg.value)):
         destroys = kind == "delete"
         raise Refused(
             f"{arg.value}: a pattern names what is {'deleted' if destroys else 'used'}",
@@ -219,6 +219,14 @@ def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
     found = examine(kind, arg.value, use)
     if found is not None:
         use.findings.append(found)
+
+
+def _is_extras(value: str) -> bool:
+    """Whether what bash may take for a pattern names a folder with extras: `.[test,docs]`; it matches hidden names only."""
+    place, _, extras = value.partition("[")
+    names = extras.removesuffix("]")
+    plain = all(char.isalnum() or char in ",-_" for char in names)
+    return place in (".", "./.") and extras.endswith("]") and bool(names) and plain
 
 
 def _take_operands(rule: Rule, use: Use, operands: list[Arg]) -> None:

@@ -62,6 +62,7 @@ with `-`, when it is a word of its own. `--` ends the options.
     assign   NAME=value, an environment variable that changes no code
     command  the rest of the words is a command of its own, which is classified in turn (timeout, nice, uv run)
     module   a Python module by name; the rest are its words
+    package  what a package manager installs; `.[extra]` is no pattern there
 
 **Other arguments** of Rule, all by keyword:
 
@@ -94,9 +95,12 @@ import sys
 
 from planrun.risk.levels import high
 from planrun.risk.table import Rule
+from planrun.risk.words import literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planrun.risk.levels import Finding
     from planrun.risk.table import Rules, Use
 
@@ -120,7 +124,7 @@ FAMILIES = {
     "remotes": "docker podman kubectl terraform tofu helm gh aws",
     "git": "git",
     "python": "python pip tox nox coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf"
-    " pyupgrade docformatter bandit vulture codespell pre-commit virtualenv uv poetry hatch sphinx-build"
+    " pyupgrade docformatter bandit vulture codespell pre-commit virtualenv uv poetry hatch sphinx-build uvx"
     " mkdocs pip-compile lint-imports djlint python:unittest python:pytest python:ruff python:pip"
     " python:build python:venv python:virtualenv python:coverage python:black python:isort python:mypy"
     " python:flake8 python:pylint python:tox python:nox python:pre_commit python:sphinx python:json.tool"
@@ -149,6 +153,67 @@ def rules(name: str) -> Rules | None:
     __import__(module)  # importlib.import_module would load `warnings` for this
     found: Rules | None = sys.modules[module].PROGRAMS.get(name)
     return found
+
+
+KNOWN_PYTHON = frozenset(
+    [
+        "pytest",
+        "ruff",
+        "tox",
+        "nox",
+        "coverage",
+        "black",
+        "isort",
+        "mypy",
+        "pyright",
+        "flake8",
+        "pylint",
+        "autoflake",
+        "autopep8",
+        "yapf",
+        "pyupgrade",
+        "docformatter",
+        "bandit",
+        "vulture",
+        "codespell",
+        "pre-commit",
+        "hatch",
+        "poetry",
+        "mkdocs",
+    ]
+)
+KNOWN_NODE = frozenset(
+    [
+        "eslint",
+        "prettier",
+        "stylelint",
+        "jest",
+        "vitest",
+        "mocha",
+        "vite",
+        "rollup",
+        "esbuild",
+        "next",
+        "playwright",
+    ]
+)
+"""Tools whose packages have their own name, so that nobody else can have taken it."""
+
+
+def known_tool(known: frozenset[str]) -> Callable[[Use], Finding | None]:
+    """Return a check of what `uvx` and `npx` fetch and start: a well-known tool, perhaps in one version."""
+
+    def check(use: Use) -> Finding | None:
+        first = (use.rest[0].value if use.rest else "") or ""
+        name, sign, version = first.partition("@")
+        plain = all(char.isalnum() or char in "._-" for char in version)
+        if name not in known or (sign and not version) or not plain:
+            return high(f"{first}: names what an index has, and no tool that is known", "network", "code")
+        assert use.rest is not None, "it has a name"
+        use.rest = [literal(name), *use.rest[1:]]
+        return None
+
+    return check
 
 
 def project_tool(use: Use) -> Finding | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.risk import paths
 from planrun.risk.levels import high
-from planrun.risk.programs import dangerous, project_tool, rules
+from planrun.risk.programs import KNOWN_PYTHON, dangerous, known_tool, project_tool, rules
 from planrun.risk.programs.tests import PROGRAMS as TESTS
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
@@ -17,6 +17,29 @@ if TYPE_CHECKING:
 _SENDS = names_in("upload register install develop bdist_wininst easy_install")
 
 
+_PACKAGES = KNOWN_PYTHON | names_in(
+    "build wheel setuptools pytest-cov pytest-xdist pytest-timeout pytest-asyncio pytest-mock hypothesis sphinx hatchling twine"
+)
+_VERSION = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.*,=<>!~_-[] ")
+
+
+def _is_known(requirement: str) -> bool:
+    """Whether a requirement names a well-known package, with extras or versions perhaps."""
+    name = requirement
+    for sign in "[=<>!~ ":
+        name = name.partition(sign)[0]
+    return name in _PACKAGES and _VERSION.issuperset(requirement)
+
+
+def _install_tool(use: Use) -> Finding | None:
+    named = use.operands[0]
+    return (
+        None
+        if _is_known(named.replace("@", "=="))
+        else high(f"{named}: names what an index has, and no tool that is known", "network", "code")
+    )
+
+
 def _local(use: Use) -> Finding | None:
     """What is installed is a folder or a file of the workspace, and not a name that an index resolves."""
     for operand in [
@@ -24,6 +47,8 @@ def _local(use: Use) -> Finding | None:
         *(value or "" for name, value in use.options if name in ("-e", "--editable")),
     ]:
         place = operand.partition("[")[0]
+        if _is_known(operand):
+            continue
         if "://" in operand or (
             place != "." and not place.startswith("./") and not place.endswith((".whl", ".tar.gz"))
         ):
@@ -47,7 +72,7 @@ _GLOBAL = (
     " -q -v -V --quiet --verbose --no-color --no-input --disable-pip-version-check --no-cache-dir --isolated"
 )
 _INSTALL = (
-    "-r=inside -c=inside -e=text -U -I --requirement=inside --constraint=inside --editable=text --require-hashes --no-deps"
+    "-r=inside -c=inside -e=package -U -I --requirement=inside --constraint=inside --editable=package --require-hashes --no-deps"
     " --no-index -f=inside --find-links=inside --upgrade --no-build-isolation --only-binary=text --no-binary=text --prefer-binary --pre:medium --dry-run"
     " --progress-bar=text --no-compile --compile --force-reinstall --ignore-installed --upgrade-strategy=text --no-warn-script-location"
     " --no-warn-conflicts --use-pep517 --check-build-dependencies --report=write --retries=number --timeout=number"
@@ -61,7 +86,7 @@ PIP: dict[str, Rules] = {
     "check": Rule("read-only", "", _GLOBAL),
     "inspect": Rule("read-only", "", "--local --user" + _GLOBAL),
     "hash": Rule("read-only", "read+", "-a=text --algorithm=text"),
-    "install": Rule("medium", "text*", _INSTALL, effects=_NET, check=_local, reason="installs what a file names"),
+    "install": Rule("medium", "package*", _INSTALL, effects=_NET, check=_local, reason="installs what a file names"),
     "download": Rule("medium", "text*", "-d=write --dest=write " + _INSTALL, effects=_NET, check=_local, reason="fetches what a file names"),
     "wheel": Rule("medium", "text*", "-w=write --wheel-dir=write " + _INSTALL, effects=_NET, check=_local, reason="builds what a file names"),
 }  # fmt: skip
@@ -183,7 +208,7 @@ _PRE_COMMIT = Rule("high", "", "", sub={
     "validate-config": Rule("read-only", "read*"),
     "validate-manifest": Rule("read-only", "read*"),
 })  # fmt: skip
-_RUN_ENV = "--frozen --locked --no-sync --all-extras --extra=name --group=name --no-group=name --dev --no-dev --all-groups --offline -q -v --quiet --verbose --no-progress --no-project --isolated --exact --active --no-editable --package=name --directory=folder --no-default-groups --only-group=name --only-dev"
+_RUN_ENV = "--python=number -p=number --python-preference=name --managed-python --frozen --locked --no-sync --all-extras --extra=name --group=name --no-group=name --dev --no-dev --all-groups --offline -q -v --quiet --verbose --no-progress --no-project --isolated --exact --active --no-editable --package=name --directory=folder --no-default-groups --only-group=name --only-dev"
 _UV = Rule("high", "", "-q -v --quiet --verbose --no-progress --offline --no-cache -n --no-config --directory=folder --color=text", sub={
     "sync": Rule("medium", "", f"{_RUN_ENV} --no-install-project --no-install-workspace --inexact --all-packages --check --reinstall --compile-bytecode --dry-run", effects=_NET, reason="installs what a file names"),
     "run": (
@@ -192,18 +217,23 @@ _UV = Rule("high", "", "-q -v --quiet --verbose --no-progress --offline --no-cac
     ),
     "lock": Rule("medium", "", "--check --locked --frozen --upgrade -U --dry-run --offline -q", effects="network writes code"),
     "build": _BUILD,
-    "venv": _VENV,
+    "venv": Rule("medium", "make?", "--python=number -p=number --seed --clear:medium:destroys -q --quiet --prompt=text --allow-existing", effects="network writes"),
     "tree": Rule("medium", "", "--frozen --locked --depth=number --package=name --invert --outdated --universal --no-dev", effects="network code"),
     "export": Rule("medium", "", "--frozen --locked -o=write --output-file=write --format=text --no-hashes --no-dev --all-extras --extra=name --group=name --no-header --no-emit-project -q --quiet", effects="network writes code"),
     "pip": Rule("high", "", "-q --quiet", sub={
         "list": PIP["list"], "show": PIP["show"], "freeze": PIP["freeze"], "check": PIP["check"],
         "tree": Rule("read-only", "", "--depth=number --invert --outdated:medium:network"),
-        "install": Rule("medium", "text*", f"--system:medium {_INSTALL}", effects=_NET, check=_local),
+        "install": Rule("medium", "package*", f"--system:medium {_INSTALL}", effects=_NET, check=_local),
         "sync": Rule("medium", "inside+", "--require-hashes -q --dry-run", effects=_NET),
         "compile": Rule("medium", "inside+", "-o=write --output-file=write --generate-hashes --upgrade -U -q --quiet --universal --python-version=text --no-header --no-annotate --all-extras --extra=name --strip-extras --resolution=text", effects="network writes code"),
     }),
     "version": Rule("read-only", "", "--short"),
-    "python": Rule("high", sub={"list": Rule("read-only", "", "--only-installed", needs="--only-installed"), "find": Rule("read-only")}),
+    "python": Rule("high", sub={"list": Rule("read-only", "", "--only-installed", needs="--only-installed"), "find": Rule("read-only"), "install": Rule("medium", "number*", "-q --quiet", effects="network", reason="fetches an interpreter")}),
+    "tool": Rule("high", sub={
+        "run": Rule("medium", "command", "-q --quiet --python=number -p=number --isolated", style="posix", effects=_NET, check=known_tool(KNOWN_PYTHON), reason="fetches a tool"),
+        "install": Rule("medium", "package", "-q --quiet --python=number -p=number --python-preference=name --upgrade -U", effects=_NET, check=_install_tool, reason="fetches a tool"),
+        "list": Rule("read-only"),
+    }),
 })  # fmt: skip
 _POETRY = Rule("high", "", "-q -v -n --quiet --no-interaction --no-ansi --ansi --directory=folder -C=folder", sub={
     "install": Rule("medium", "", "--no-root --sync --with=text --without=text --only=text --all-extras -E=name --extras=text --dry-run --no-dev --only-root --compile -n --no-interaction --no-ansi -q -v --all-groups", effects=_NET, reason="installs what a file names"),
@@ -252,6 +282,7 @@ PROGRAMS: dict[str, Rules] = {
     "pre-commit": _PRE_COMMIT,
     "virtualenv": _VENV,
     "uv": _UV,
+    "uvx": Rule("medium", "command", "-q --quiet --python=number -p=number --isolated", style="posix", effects=_NET, check=known_tool(KNOWN_PYTHON), reason="fetches a tool"),
     "poetry": _POETRY,
     "hatch": _HATCH,
     "sphinx-build": _SPHINX,
