@@ -135,9 +135,9 @@ def move_on(
     """Have a run be approved, or record what the whole plan waits for."""
     if state.status != "awaiting_approval":
         return
-    answered = state.gate.answered if state.gate else None
-    gate = gates.before_all(state.plan, selected) if answered is None else None
-    if gate is None:
+    if state.gate is None or state.gate.answered is None:
+        for event in gates.before_all(state.plan, selected):
+            if state.gate is None or isinstance(event, ev.GateAnswered):  # an earlier process may have asked
+                record(event)
+    if state.gate is None or state.gate.answered is not None:
         record(ev.PlanMoved(at=at, status="approved"))
-    elif state.gate is None:  # it may have been asked before, by a run that goes on now
-        record(gate)

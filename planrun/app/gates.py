@@ -139,15 +139,7 @@ class PolicyGates:
         )
         if not used:
             return Passage(answer="ask", risk=level, rule=decision.rule, reason=reason, opened=opened)
-        answered = ev.GateAnswered(
-            at=at,
-            step=step.id,
-            answer="approved",
-            via="approval",
-            by=approvals.approver(used) if approvals else "",
-            approval=used,
-            digest=judges.digest,
-        )
+        answered = self._granted(step.id, used, at)
         return Passage(answer="allow", risk=level, rule=f"approval:{used}", opened=opened, answered=answered)
 
     def heard(self, state: RunState) -> list[ev.GateAnswered]:
@@ -168,31 +160,40 @@ class PolicyGates:
         if self._judges.door:
             self._judges.door.close()
 
-    def before_all(self, plan: Plan, selected: frozenset[str] | None) -> ev.GateOpened | None:
-        """Return what the whole plan waits for before anything starts; None when something may start.
+    def before_all(self, plan: Plan, selected: frozenset[str] | None) -> tuple[ev.Event, ...]:
+        """Return the gate of the whole plan, and its answer where an approval file has it; nothing without a gate.
 
-        That is so when a policy asks for one approval of the plan, or when no step that could be the first may start.
+        A policy with `ask_for: plan` asks for the plan whatever its steps are; no other policy does.
         """
         judges = self._judges
+        if (asks := _asks_for_plan(judges.layers)) is None:
+            return ()
         steps = [step for step in plan.main() if selected is None or step.id in selected]
         groups = {step.id: step.group for step in plan.steps if step.group}
         asked = {step.id: decision for step in steps if (decision := self._asked(step, groups))}
-        if not asked:
-            return None
-        policies = [*[ceiling.policy for ceiling in judges.layers.ceilings], judges.layers.plan]
-        if not any(policy and policy.ask_for == "plan" for policy in policies):
-            firsts = _firsts(steps)
-            if not firsts or any(step.id not in asked or step.condition is not None for step in firsts):
-                return None
-        named = ", ".join(list(asked)[:8]) + (f" and {len(asked) - 8} more" if len(asked) > 8 else "")
-        name, first = next(iter(asked.items()))
-        why = judges.approvals.why_not(name, judges.digest) if judges.approvals else ""
-        return ev.GateOpened(
-            at=self._clock.stamp(),
-            step="",
-            kind="approval",
-            rule=first.rule,
-            reason=f"{named}: {first.reason}" + (f"; {why}" if why else ""),
+        rule, reason = asks
+        if asked:
+            named = ", ".join(list(asked)[:8]) + (f" and {len(asked) - 8} more" if len(asked) > 8 else "")
+            first = next(iter(asked.values()))
+            rule, reason = first.rule, f"{named}: {first.reason}"
+        at, approvals = self._clock.stamp(), judges.approvals
+        used = approvals.cover("", judges.digest) if approvals else ""
+        if approvals and not used and (why := approvals.why_not("", judges.digest)):
+            reason = f"{reason}; {why}"
+        opened = ev.GateOpened(at=at, step="", kind="approval", rule=rule, reason=reason)
+        return (opened, self._granted("", used, at)) if used else (opened,)
+
+    def _granted(self, step: str, used: str, at: str) -> ev.GateAnswered:
+        """Return the answer of an approval file, by its id."""
+        approvals = self._judges.approvals
+        return ev.GateAnswered(
+            at=at,
+            step=step,
+            answer="approved",
+            via="approval",
+            by=approvals.approver(used) if approvals else "",
+            approval=used,
+            digest=self._judges.digest,
         )
 
     def _asked(self, step: Step, groups: Mapping[str, str]) -> Decision | None:
@@ -220,12 +221,13 @@ class PolicyGates:
         return None if covered else decision
 
 
-def _firsts(steps: list[Step]) -> list[Step]:
-    """Return the steps that could be the first to start: they wait for nothing, or for a group that does not either."""
-    free = {step.id for step in steps if not step.edges}
-    known = {step.id for step in steps if isinstance(step.action, Group) and step.action.template is None}
-    return [
-        step
-        for step in steps
-        if step.id not in known and (not step.edges or (step.group in free and step.group in known))
-    ]
+def _asks_for_plan(layers: Layers) -> tuple[str, str] | None:
+    """Return rule and reason where a policy asks for one approval of the plan; None where none does."""
+    policies = [("ceiling", ceiling.file, ceiling.policy) for ceiling in layers.ceilings]
+    if layers.plan:
+        policies.append(("plan", layers.file, layers.plan))
+    for name, file, policy in policies:
+        if policy.ask_for == "plan":
+            line = f":{policy.line}" if policy.line else ""
+            return f"{name}:ask_for", f"its policy asks for one approval of the plan ({file}{line})"
+    return None

@@ -222,6 +222,8 @@ class RunState:
         if self.planning:
             self._planned(event)
         self._go_on(event)
+        if event.plan.get("digest", self.plan.digest) != self.plan.digest:
+            self.status = "awaiting_approval"  # what was approved is another plan
         self.revise(event.plan)
         for name in event.rerun:
             self.steps[name].reset(is_lost=name in event.lost)

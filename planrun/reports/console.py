@@ -175,6 +175,10 @@ class Console:
                 title = f" {title}"
             self._say(f"{title}: {steps}, {jobs_of(state)} at a time, run {run}\n")
             self._say(f"  policy: {in_force(state)}\n")
+            if state.gate and state.gate.answered:
+                from planrun.reports.gates import answer  # few plans are approved as a whole
+
+                self._say(f"  the plan: {answer(state.gate.answered)}\n")
             replan = facts.option(state, "replan")
             if isinstance(replan, dict):
                 self._say(f"  replan: {line(str(replan['told']))}\n")

@@ -21,7 +21,7 @@ steps:
 
 @pytest.mark.shows("GP-11")
 def test_a_failed_run_with_another_plan_needs_another_approval(planrun: Command) -> None:
-    """Approved, failed, revised: the step waits again under the new digest, and an approval of it lets it run."""
+    """Approved, failed, revised: the plan waits again under its new digest, nothing starts, and its approval lets it run."""
     folder = planrun.folder
     (folder / "plan.yml").write_text(PLAN)
     assert planrun("execute", "plan.yml").returncode == 5
@@ -32,7 +32,9 @@ def test_a_failed_run_with_another_plan_needs_another_approval(planrun: Command)
     asked = planrun("resume", "last", "--plan", "plan.yml")
     assert asked.returncode == 5, asked.stderr
     assert not (folder / "ran").exists()
-    assert planrun("approve", "last", "push").returncode == 0
+    ledger = json.loads((folder / "planrun-out" / "ledger.json").read_text())
+    assert (ledger["status"], ledger["exit_code"]) == ("awaiting_approval", 5)
+    assert planrun("approve", "last").returncode == 0
     done = planrun("resume", "last")
     assert done.returncode == 0, done.stderr
     assert (folder / "ran").read_text() == "push --force\n"

@@ -131,12 +131,12 @@ def test_questions_that_nobody_answers_are_told(say: Callable[..., Said]) -> Non
 
 
 def test_a_plan_that_is_asked_for_as_a_whole_is_approved_as_that(say: Callable[..., Said]) -> None:
-    """Under `ask_for: plan` the command names no steps; where no step is asked for, the plan is not either."""
+    """Under `ask_for: plan` the command names no steps, whether a step is asked for or not."""
     found = approvals(say, HEAD + STEPS, HEAD + "policy: {ask_for: plan, auto_approve: low}\n" + STEPS)
     assert (found["whole_plan"], found["command"]) == (True, "planrun approve new.yml")
     assert "the plan as a whole, before anything starts" in say("diff", "old.yml", "new.yml").out
     found = approvals(say, HEAD + STEPS, HEAD + "policy: {ask_for: plan, auto_approve: high}\n" + STEPS)
-    assert (found["whole_plan"], found["command"]) == (False, None)
+    assert (found["whole_plan"], found["command"]) == (True, "planrun approve new.yml")
 
 
 def test_the_command_can_be_copied_into_a_shell(say: Callable[..., Said], tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_explain_tells_the_gate_and_the_rule(say: Say, waiting: str) -> None:
 def test_a_plan_that_nobody_approved_starts_nothing(say: Say, tmp_path: Path) -> None:
     """The whole plan waits; every report says so; approved, it runs."""
     (tmp_path / "plan.yml").write_text(
-        "version: 1\npolicy: {auto_approve: none}\nsteps: [{id: a, run: 'echo a > a'}]\n"
+        "version: 1\npolicy: {auto_approve: none, ask_for: plan}\nsteps: [{id: a, run: 'echo a > a'}]\n"
     )
     said = say("execute", "plan.yml")
     assert said.code == 5

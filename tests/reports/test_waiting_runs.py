@@ -32,7 +32,7 @@ def test_the_text_report_tells_what_is_asked_and_how_to_answer(tmp_path: Path) -
     told.rest()
     found = text(told)
     assert "[Waiting]\n" in found
-    assert "  Status:   waiting (exit code 5, until somebody answers)\n" in found
+    assert "  Status:   waiting (exit code 5; it waits for an answer)\n" in found
     rows = found.split("\nWaiting for\n")[1].split("\n\n✗")[0].splitlines()
     assert rows == [
         "  publish waits for approval: May it run?",

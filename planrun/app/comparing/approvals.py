@@ -102,8 +102,7 @@ def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
     others = {step.id for step in plan.steps if step.kind == "decide" or _typed(step)}
     waiting = [gate for gate in gates if gate.answer in ("ask", "answer") and not gate.approved]
     asked = tuple([gate.step for gate in waiting if gate.step not in others])
-    # As the gates have it: one approval of the plan instead of those of its steps, so none where no step needs one.
-    whole = asks and any(gate.answer == "ask" for gate in waiting) and not known.covers("", found.digest)
+    whole = asks and not known.covers("", found.digest)  # instead of those of its steps
     return found.but(
         policy=in_force(layers),
         gates=gates,
