@@ -21,7 +21,7 @@ steps:
 
 @pytest.mark.shows("GP-11")
 def test_a_failed_run_with_another_plan_needs_another_approval(planrun: Command) -> None:
-    """Approved, failed, revised: the plan waits again under its new digest, nothing starts, and its approval lets it run."""
+    """The revised plan waits again under its new digest, nothing starts, and its approval lets it run."""
     folder = planrun.folder
     (folder / "plan.yml").write_text(PLAN)
     assert planrun("execute", "plan.yml").returncode == 5
