@@ -58,7 +58,6 @@ class DraftStep:
             *ACTIONS,
             "shell",
             "matrix",
-            "outputs",
             "env",
             "secrets",
             "container",

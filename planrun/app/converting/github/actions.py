@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from planrun.app.converting.findings import Findings
     from planrun.app.converting.github.facts import Job, Workflow
     from planrun.source.node import Node
 
@@ -31,10 +32,14 @@ class Actions:
     def __init__(self, workflow: Workflow, job: Job) -> None:
         self.workflow = workflow
         self.job = job
-        self.found = workflow.found
         self.inputs: Mapping[str, Node] = {}
         self.condition = ""  # the `if` of the step
         self.comments: list[str] = []  # for the next step that is made
+
+    @property
+    def found(self) -> Findings:
+        """The findings of the file that is being read."""
+        return self.workflow.found
 
     def step(self, node: Node, name: str) -> DraftStep | None:
         """Return the step that an action becomes; None when nothing is to be done, and the id is free."""

@@ -41,7 +41,7 @@ def link(workflow: Workflow, job: Job, own: Condition, services: list[DraftStep]
 
 
 def _gate(workflow: Workflow, job: Job, *, is_alone: bool) -> DraftStep:
-    name = workflow.plan.name(job.name if is_alone else f"{job.name}.gate")
+    name = workflow.plan.name(job.label if is_alone else f"{job.label}.gate")
     gate = DraftStep(name, validate=[{"that": True}])
     job.made.insert(0, gate)
     job.plain.add(gate.id)

@@ -78,7 +78,7 @@ def services_of(workflow: Workflow, job: Job, names: PlaceNames) -> list[DraftSt
         message = f"all instances of {job.name} use the same services at the same time; see `lock:` of steps"
         workflow.found.differs("shared-services", message, job.node.key("services"))
     for name, node in told.items():
-        step = DraftStep(workflow.plan.name(f"{job.name}.{slug(name) or 'service'}"))
+        step = DraftStep(workflow.plan.name(f"{job.label}.{slug(name) or 'service'}"))
         found.append(step)
         try:
             _fill(workflow, step, node, names)

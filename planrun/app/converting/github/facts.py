@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from planrun.app.converting.findings import Findings
     from planrun.app.converting.github.matrix import Matrix
+    from planrun.app.converting.github.spelling import Spelled
 
 EMPTY = Node(MAPPING, {}, 1, 1)
 EMPTY.keys = {}
@@ -33,11 +34,32 @@ class Workflow:
         self.shell = ""
         self.usual_shell = ""  # the words that stand in `defaults` of the plan
         self.folder: Node | None = None
+        self.depth = 0  # how many workflows called each other up to this one
+        self.given: dict[str, Spelled] = {}  # values of inputs that a caller gives
+        self.secret_names: dict[str, str] = {}  # names of the caller's secrets, by those here
+        self.entry: list[Job] = []  # for what jobs wait that need none of their own workflow
+
+    @property
+    def known(self) -> dict[tuple[str, ...], Any]:
+        """The values of inputs that a caller gives and that are known here, by their paths."""
+        return {("inputs", name): each.value for name, each in self.given.items() if each.is_known}
 
     def param(self, name: str, fragment: Mapping[str, Any]) -> str:
         """Declare a parameter unless it is, and return its name."""
         self.plan.params.setdefault(name, dict(fragment))
         return name
+
+
+class Composite:
+    """An action that is made of steps, at the place where a step uses it."""
+
+    def __init__(self, folder: str, outputs: Mapping[str, Node], given: Mapping[str, Spelled]) -> None:
+        self.folder = folder
+        self.outputs = outputs
+        self.given = given
+        self.ids: dict[str, DraftStep] = {}
+        self.dropped: set[str] = set()
+        self.composites: dict[str, Composite] = {}
 
 
 class Job:
@@ -50,7 +72,12 @@ class Job:
 
     def __init__(self, name: str, node: Node) -> None:
         self.name = name
+        self.label = name  # with those of the calling jobs before it
         self.node = node
+        self.row: dict[str, Any] | None = None  # the instance of its matrix for which names are read
+        self.called: list[Workflow] = []
+        self.scope: Composite | None = None  # the action whose steps are being converted
+        self.composites: dict[str, Composite] = {}  # actions of steps, by the ids of the steps that use them
         self.needs: list[Job] = []
         self.env: Mapping[str, Node] = {}
         self.matrix: Matrix | None = None

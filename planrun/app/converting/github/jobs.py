@@ -6,6 +6,7 @@ import re
 
 from planrun.app.converting.draft import ACTIONS, DraftStep, slug
 from planrun.app.converting.findings import UntranslatableError
+from planrun.app.converting.github.calling import call_workflow
 from planrun.app.converting.github.chain import link
 from planrun.app.converting.github.conditions import Condition, condition
 from planrun.app.converting.github.containers import container_of, services_of, told_of
@@ -54,7 +55,7 @@ class JobConversion:
         names.step_level = False
         own, note = self._condition(names)
         if node.get("uses") is not None:
-            self._with_workflow(own)
+            self._with_workflow(own, names)
             return
         self._defaults()
         elsewhere = self._machine()
@@ -71,8 +72,7 @@ class JobConversion:
         job.is_whole = job.matrix is not None
         made = StepMaking(self.workflow, job)
         for position, item in enumerate(self.reader.items(node.get("steps"), "`steps`"), 1):
-            step = made.make(item, position)
-            if step is not None:
+            for step in made.make(item, position):
                 job.made.append(step)
                 note_exports(job, step)
         self._finish(names, own, refusal, left=made.actions.comments)
@@ -111,7 +111,7 @@ class JobConversion:
         if name and name != self.job.name:
             steps[0].notes.insert(0, f"{self.job.name}: {name}")
         for step in steps:
-            step.keys["tags"] = [self.job.name]
+            step.keys["tags"] = [self.job.label]
 
     def _condition(self, names: PlaceNames) -> tuple[Condition, str]:
         node = self.node.get("if")
@@ -121,9 +121,19 @@ class JobConversion:
             assert node is not None  # only an `if` that is there is refused
             return Condition(), self.found.refuse(why.code, f"{why.message} (job {self.job.name})", node)
 
-    def _with_workflow(self, own: Condition) -> None:
-        """Refuse a job that is another workflow; accepted, it is a step to be written."""
+    def _with_workflow(self, own: Condition, names: PlaceNames) -> None:
+        """Put in a workflow of this repository; another one is refused, and, accepted, a step to be written."""
         uses = self.node.key("uses")
+        refusal = self._matrix(names)
+        try:
+            if not refusal and call_workflow(self.workflow, self.job, own, names):
+                self.found.differs(
+                    "workflow-call", "the jobs of a called workflow are steps of the same plan", uses
+                )
+                return
+        except UntranslatableError as why:
+            self.found.refuse(why.code, why.message, uses)
+        self.job.matrix = self.job.row = None
         message = (
             f"the job {self.job.name} is the workflow {text_of(self.node.get('uses'))}; convert that one, too"
         )
@@ -132,7 +142,7 @@ class JobConversion:
 
     def _given_up(self, own: Condition, note: str, notes: str) -> None:
         """Put one step without an action in the place of the job."""
-        step = DraftStep(self.workflow.plan.name(self.job.name))
+        step = DraftStep(self.workflow.plan.name(self.job.label))
         step.node = self.node
         step.make_abstract(note)
         step.keys["notes"] = notes
@@ -164,7 +174,7 @@ class JobConversion:
         )
         if re.search(r"\$\{\{[^}]*\bmatrix\b", text):
             return ""  # the instances for another system are left out
-        options = texts_of(text, {})
+        options = texts_of(text, self.workflow.known)
         other = [each for each in options or () if OTHER_MACHINE.match(each)]
         if options is None:
             self.notes.append(
@@ -246,7 +256,7 @@ class JobConversion:
         (step,) = self.job.made
         old = step.id
         self.workflow.plan.give_back(old)
-        step.id = self.workflow.plan.name(self.job.name)
+        step.id = self.workflow.plan.name(self.job.label)
         if step.keys.get("title") == old:
             step.keys["title"] = step.id
         for group in (self.job.plain, self.job.tolerated, self.job.asking):
@@ -299,7 +309,7 @@ class JobConversion:
             return False
         image = text_of(node.get("image") if node.kind == MAPPING else node)
         if self.job.matrix is None or not self.job.matrix.instances:
-            return texts_of(image, {}) != {""}
+            return texts_of(image, self.workflow.known) != {""}
         options = [
             texts_of(image, {("matrix", *(name,)): value for name, value in row.items()})
             for row in self.job.matrix.instances
@@ -336,7 +346,7 @@ class JobConversion:
         self.notes += told_of(self.workflow, node, "the container")
         if len(scripts) > 1:
             name = self.workflow.plan.share(
-                self.job.name, container, per_instance=self.job.matrix is not None
+                self.job.label, container, per_instance=self.job.matrix is not None
             )
             container = {"shared": name}
         else:

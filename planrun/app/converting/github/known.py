@@ -78,7 +78,7 @@ def _results(tree: Tree, values: Values) -> list[Any]:
 def _read(names: tuple[str, ...], values: Values) -> Any:
     if names in values:
         return values[names]
-    if any(path[0] == names[0] for path in values) and "*" not in names:
+    if names[0] != "inputs" and any(path[0] == names[0] for path in values) and "*" not in names:
         return None
     raise UnknownError
 

@@ -281,7 +281,7 @@ class _Reading:
     def _is_elsewhere(self, values: Row) -> bool:
         """Say whether an instance is for another system; raises UntranslatableError where that cannot be known."""
         text = machine_text(self.job.node.get("runs-on"))
-        options = texts_of(text, dict(_paths(values)))
+        options = texts_of(text, {**self.workflow.known, **dict(_paths(values))})
         other = [each for each in options or () if OTHER_MACHINE.match(each)]
         if not other:
             return False

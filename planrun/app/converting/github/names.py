@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 
 from planrun.app.converting.draft import ACTIONS, step_path
 from planrun.app.converting.findings import UntranslatableError
+from planrun.app.converting.github.facts import Job
 from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.pieces import pieces_of
 from planrun.app.converting.github.spelling import (
@@ -20,16 +22,17 @@ from planrun.app.converting.github.spelling import (
     negated,
     spell,
 )
-from planrun.app.converting.reading import text_of
+from planrun.app.converting.reading import data_of, text_of
 from planrun.source.node import MAPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from planrun.app.converting.draft import DraftStep
-    from planrun.app.converting.github.facts import Job, Workflow
+    from planrun.app.converting.github.facts import Composite, Workflow
     from planrun.app.converting.github.grammar import Tree
+    from planrun.app.converting.github.pieces import Piece
     from planrun.source.node import Node
 
 # Names of the `github` context that the runner also gives as a variable, GITHUB_ and the name.
@@ -42,6 +45,7 @@ _VARIABLES = frozenset((
 _RUN = {"ref": "run.ref", "sha": "run.sha", "event_name": "run.event"}
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _RESULTS = ("success", "failure", "cancelled", "skipped")
+_UNFIT = re.compile(r"[^A-Za-z0-9_]")
 MAX_NESTING = 10  # variables that are put together from others
 
 
@@ -147,6 +151,8 @@ class PlaceNames:
         name = names[0].lower()
         if len(names) == 1 and name in _RUN:
             return Spelled(text=_RUN[name])
+        if names == ("action_path",) and self.job.scope is not None:
+            return const(self.job.scope.folder)
         if len(names) == 1 and name == "job":
             return const(self.job.name)
         if len(names) == 1 and name in _VARIABLES:
@@ -189,6 +195,10 @@ class PlaceNames:
 
     def inputs(self, names: tuple[str, ...]) -> Spelled:
         """Return what an input of the workflow is: a parameter."""
+        if self.job.scope is not None:
+            return self.job.scope.given.get(names[0].lower(), const(""))
+        if len(names) == 1 and names[0].lower() in self.workflow.given:
+            return self.workflow.given[names[0].lower()]
         if len(names) == 1 and names[0].lower() in self.workflow.inputs:
             param = self.workflow.inputs[names[0].lower()]
             kind = str(self.workflow.plan.params[param].get("type", "string"))
@@ -236,6 +246,8 @@ class PlaceNames:
 
     def matrix(self, names: tuple[str, ...]) -> Spelled:
         """Return what a name of the matrix is."""
+        if self.job.row is not None:
+            return const(self.job.row.get("_".join(_UNFIT.sub("_", each) for each in names), ""))
         if self.job.matrix is None:
             raise UntranslatableError(
                 "matrix", f"`matrix.{'.'.join(names)}`: the job has no matrix that was kept"
@@ -265,12 +277,26 @@ class PlaceNames:
             raise UntranslatableError(
                 "matrix-outputs", f"`needs.{'.'.join(names)}`: of a matrix the last to end counts there"
             )
+        if job.called:
+            return self._called_output(job.called[0], names[2])
         node = job.outputs.get(names[2])
         if node is None:
             return const("")
         return PlaceNames(self.workflow, job, node, (job.env, self.workflow.env))._variable(
             names[2], text_of(node)
         )
+
+    def _called_output(self, called: Workflow, name: str) -> Spelled:
+        """Return an output of a workflow that is called."""
+        on = called.root.get("on")
+        call = on.get("workflow_call") if on is not None and on.kind == MAPPING else None
+        outputs = called.reader.mapping(call.get("outputs") if call is not None else None, "`outputs`")
+        node = called.reader.mapping(outputs.get(name), "an output").get("value")
+        if node is None:
+            return const("")
+        last = Job("", called.root)
+        last.needs = list(called.jobs.values())
+        return PlaceNames(called, last, node)._variable(name, text_of(node))
 
     def steps(self, names: tuple[str, ...]) -> Spelled:
         """Return an output of an earlier step."""
@@ -282,6 +308,8 @@ class PlaceNames:
             return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
         if len(names) != 3 or names[1] != "outputs":
             raise UntranslatableError("expression", f"`steps.{'.'.join(names)}`")
+        if name in self.job.composites:
+            return self._composite_output(self.job.composites[name], names[2])
         step = self.job.ids.get(name)
         if step is None and name in self.job.dropped:
             return const("false" if names[2] == "cache-hit" else "")
@@ -300,6 +328,14 @@ class PlaceNames:
             raise UntranslatableError("output-name", f"an output of a plan cannot be called `{names[2]}`")
         declare_outputs(step, [names[2]])
         return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
+
+    def _composite_output(self, action: Composite, name: str) -> Spelled:
+        """Return an output of an action that is made of steps."""
+        node = action.outputs.get(name)
+        if node is None or node.kind != MAPPING:
+            return const("")
+        with inside(self.job, action):
+            return PlaceNames(self.workflow, self.job, node)._variable(name, text_of(node.get("value")))
 
     def own_job(self, names: tuple[str, ...]) -> Spelled:
         """Return how the job stands, or where a service of it listens."""
@@ -338,6 +374,7 @@ _READERS: dict[str, Callable[[PlaceNames, tuple[str, ...]], Spelled]] = {
     "env": PlaceNames.environment,
     "inputs": PlaceNames.inputs,
     "job": PlaceNames.own_job,
+    "jobs": PlaceNames.needs,
     "matrix": PlaceNames.matrix,
     "needs": PlaceNames.needs,
     "runner": PlaceNames.runner,
@@ -345,6 +382,41 @@ _READERS: dict[str, Callable[[PlaceNames, tuple[str, ...]], Spelled]] = {
     "steps": PlaceNames.steps,
     "vars": PlaceNames.vars,
 }
+
+
+@contextmanager
+def inside(job: Job, action: Composite) -> Iterator[None]:
+    """Let names of steps and inputs be those of an action."""
+    before = (job.scope, job.ids, job.dropped, job.composites)
+    job.scope, job.ids, job.dropped, job.composites = action, action.ids, action.dropped, action.composites
+    try:
+        yield
+    finally:
+        job.scope, job.ids, job.dropped, job.composites = before
+
+
+def given_value(node: Node | None, kind: str, names: PlaceNames) -> Spelled:
+    """Return the value that is given for an input of a type; raises UntranslatableError."""
+    text = text_of(node)
+    pieces = cut_text(text)
+    if len(pieces) == 1 and not isinstance(pieces[0], str):
+        return spell(pieces[0], names)
+    if any(not isinstance(piece, str) for piece in pieces):
+        return names._variable("", text)
+    if kind == "boolean":
+        return const(text.lower() == "true")
+    if kind == "number":
+        value = data_of(node) if node is not None else 0
+        return const(value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0)
+    return const(text)
+
+
+def cut_text(text: str) -> list[Piece]:
+    """Return the pieces of a text; raises UntranslatableError where one is no expression."""
+    try:
+        return pieces_of(text)
+    except NotAnExpressionError as error:
+        raise UntranslatableError("expression", f"not an expression: {error}") from None
 
 
 def job_ended(job: Job, word: str) -> Spelled:

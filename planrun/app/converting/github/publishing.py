@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from planrun.app.converting.github.actions import Actions
     from planrun.source.node import Node
 
+_TOKEN = "CODECOV_TOKEN"  # noqa: S105 - the name of a variable
 _UPLOAD_COVERAGE = "upload_coverage"
 
 
@@ -80,9 +81,10 @@ def _coverage(actions: Actions, step: DraftStep, node: Node, names: PlaceNames) 
             env[f"{key.upper()}_{number}"] = template(value.removeprefix("./"), names)
             words.append(f'{option} "${key.upper()}_{number}"')
     step.keys["env"] = {**step.keys.get("env", {}), **env}
-    step.keys["secrets"] = ["CODECOV_TOKEN"]
-    actions.workflow.plan.secret("CODECOV_TOKEN")
-    actions.workflow.plan.optional.add("CODECOV_TOKEN")
+    if not any(_TOKEN in level for level in (actions.job.env, actions.workflow.env)):
+        step.keys["secrets"] = [_TOKEN]
+        actions.workflow.plan.secret(_TOKEN)
+        actions.workflow.plan.optional.add(_TOKEN)
     step.keys["run"] = " ".join(words)
     step.keys["risk"] = "high"
     step.keys["on_failure"] = "continue"

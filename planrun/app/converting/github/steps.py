@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from planrun.app.converting.draft import DraftStep, slug, step_path
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.actions import Actions
-from planrun.app.converting.github.conditions import apply_condition
-from planrun.app.converting.github.names import PlaceNames, declare_outputs
+from planrun.app.converting.github.conditions import apply_condition, condition
+from planrun.app.converting.github.facts import Composite
+from planrun.app.converting.github.local import MAX_DEPTH, local_path, read_action
+from planrun.app.converting.github.names import PlaceNames, declare_outputs, given_value, inside
 from planrun.app.converting.github.scripts import (
     check_commands,
     exported_names,
@@ -19,10 +22,15 @@ from planrun.app.converting.github.scripts import (
 from planrun.app.converting.github.texts import script, template
 from planrun.app.converting.github.variables import Variables
 from planrun.app.converting.reading import data_of, is_nothing, text_of, truth_of
+from planrun.source.node import MAPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.app.converting.findings import Findings
     from planrun.app.converting.github.facts import Job, Workflow
+    from planrun.app.converting.github.spelling import Spelled
     from planrun.source.node import Node
 
 _KNOWN = frozenset((
@@ -46,43 +54,121 @@ class StepMaking:
     def __init__(self, workflow: Workflow, job: Job) -> None:
         self.workflow = workflow
         self.job = job
-        self.found = workflow.found
         self.reader = workflow.reader
         self.actions = Actions(workflow, job)
         self.is_single = False
+        self.env: dict[str, Node] = {}  # of the steps that use the action that is being read
+        self.prefix = ""
+        self.depth = 0
 
-    def make(self, node: Node, position: int) -> DraftStep | None:
-        """Return the step that one of a job becomes, without edges; None when it becomes nothing."""
+    @property
+    def found(self) -> Findings:
+        """The findings of the file that is being read."""
+        return self.workflow.found
+
+    def make(self, node: Node, position: int) -> Iterator[DraftStep]:
+        """Yield the steps that one of a job becomes, without edges: several for an action that is made of steps."""
         members = self.reader.mapping(node, "a step")
         list(self.reader.unknown(members, _KNOWN, node, "a step"))
         own_id = text_of(members.get("id")).lower()
-        env = self.reader.mapping(members.get("env"), "`env`")
+        env = {**self.env, **self.reader.mapping(members.get("env"), "`env`")}
         names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
         if "uses" in members:
+            action = self._composite(node, names)
+            if action is not None:
+                yield from self._inside(node, names, action, position)
+                return
             step = self._with_action(node, position)
         elif is_nothing(members.get("run")):
             self.found.refuse("shape", "a step has `run` or `uses`", node)
-            return None
+            return
         else:
             step = self._with_script(node, names, position)
         if step is None:
             self.job.dropped.add(own_id)
-            return None
+            return
         step.node = node
         step.notes = [*self.actions.comments, *step.notes]
         self.actions.comments = []
         if own_id:
             self.job.ids[own_id] = step
         self._common(step, node, names)
-        return step
+        yield step
 
-    def _name(self, node: Node, position: int) -> str:
+    def _composite(self, node: Node, names: PlaceNames) -> tuple[Node, str, Composite] | None:
+        """Return content, path and facts of an action of this repository whose steps can stand in the job."""
+        folder = local_path(self.found.file, text_of(node.get("uses")))
+        path, root = read_action(folder) if folder else ("", None)
+        runs = root.get("runs") if root is not None else None
+        if (
+            root is None
+            or runs is None
+            or text_of(runs.get("using")) != "composite"
+            or self.depth >= MAX_DEPTH
+        ):
+            return None
+        if node.get("continue-on-error") is not None:
+            return None  # which of its steps may fail nothing tells
+        try:
+            given = self._given(node, root, names)
+            if condition(node.get("if"), names).asks:
+                return None
+        except UntranslatableError:
+            return None
+        outputs = self.reader.mapping(root.get("outputs"), "`outputs`")
+        return root, path, Composite(os.path.dirname(path), outputs, given)
+
+    def _inside(
+        self, node: Node, names: PlaceNames, found: tuple[Node, str, Composite], position: int
+    ) -> Iterator[DraftStep]:
+        """Yield the steps of an action, under the `if` of the step that uses it."""
+        root, path, action = found
+        own = condition(node.get("if"), names).text
+        self.found.differs(
+            "composite", "the steps of an action of this repository are steps of the job", node
+        )
+        before = (self.workflow.found, self.reader.found, self.env, self.prefix, self.job.folder)
+        self.env = {**self.env, **self.reader.mapping(node.get("env"), "`env`")}
+        self.prefix = f"{self._short(node, position)}."
+        self.workflow.found = self.reader.found = before[0].of(path)
+        self.job.folder = None
+        self.depth += 1
+        try:
+            with inside(self.job, action):
+                for at, item in enumerate(self.reader.items(root.value["runs"].get("steps"), "`steps`"), 1):
+                    for step in self.make(item, at):
+                        if own not in ("", "true"):
+                            step.demand(own)
+                            self.job.plain.discard(step.id)
+                        yield step
+        finally:
+            self.depth -= 1
+            self.workflow.found, self.reader.found, self.env, self.prefix, self.job.folder = before
+        own_id = text_of(node.get("id")).lower()
+        if own_id:
+            self.job.composites[own_id] = action
+
+    def _given(self, node: Node, root: Node, names: PlaceNames) -> dict[str, Spelled]:
+        """Return the inputs of an action; raises UntranslatableError."""
+        handed = {
+            key.lower(): value for key, value in self.reader.mapping(node.get("with"), "`with`").items()
+        }
+        given = {}
+        for name, each in self.reader.mapping(root.get("inputs"), "`inputs`").items():
+            value = handed.get(name.lower(), each.get("default") if each.kind == MAPPING else None)
+            given[name.lower()] = given_value(value, "", names)
+        return given
+
+    def _short(self, node: Node, position: int) -> str:
         own = text_of(node.get("id")) or slug(re.sub(r"\$\{\{.*?\}\}", "", text_of(node.get("name"))))
         if not own and node.get("uses") is not None:
             own = slug(text_of(node.get("uses")).partition("@")[0].rpartition("/")[2])
+        return f"{self.prefix}{own or position}"
+
+    def _name(self, node: Node, position: int) -> str:
         if self.is_single:
-            return self.workflow.plan.name(self.job.name)
-        return self.workflow.plan.name(f"{self.job.name}.{own or position}")
+            return self.workflow.plan.name(self.job.label)
+        return self.workflow.plan.name(f"{self.job.label}.{self._short(node, position)}")
 
     def _with_action(self, node: Node, position: int) -> DraftStep | None:
         plan = self.workflow.plan

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from planrun.app.converting.findings import UntranslatableError
-from planrun.app.converting.github.grammar import NotAnExpressionError
-from planrun.app.converting.github.pieces import pieces_of
+from planrun.app.converting.github.names import cut_text
 from planrun.app.converting.github.spelling import spell
 from planrun.source.quoting import open_quotes
 
@@ -18,10 +17,7 @@ _TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 
 def cut(text: str) -> list[Piece]:
     """Return the pieces of a text; raises UntranslatableError where one is no expression."""
-    try:
-        return pieces_of(text)
-    except NotAnExpressionError as error:
-        raise UntranslatableError("expression", f"not an expression: {error}") from None
+    return cut_text(text)
 
 
 def template(text: str, names: PlaceNames) -> str:
@@ -43,7 +39,7 @@ def script(text: str, names: PlaceNames) -> tuple[str, list[str]]:
     A secret becomes a variable of the shell, unless it stands where the shell would not read one.
     """
     pieces = cut(text)
-    variables = [secret_of(piece) or _variable_of(piece, names) for piece in pieces]
+    variables = [secret_here(piece, names) or _variable_of(piece, names) for piece in pieces]
     quotes = open_quotes(pieces) if any(variables) else []
     secrets: list[str] = []
     found, hole = "", -1
@@ -80,6 +76,12 @@ def secret_of(piece: Piece) -> str:
     if names[0] == "secrets" and len(names) == 2:
         return str(names[1])
     return _TOKEN if names == ("github", "token") else ""
+
+
+def secret_here(piece: Piece, names: PlaceNames) -> str:
+    """Return the name in planrun of the secret that an expression reads and nothing else; "" for any other."""
+    name = secret_of(piece)
+    return names.workflow.secret_names.get(name, name)
 
 
 def _variable_of(piece: Piece, names: PlaceNames) -> str:

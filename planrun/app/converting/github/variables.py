@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from planrun.app.converting.findings import UntranslatableError
-from planrun.app.converting.github.texts import cut, secret_of, template
+from planrun.app.converting.github.texts import cut, secret_here, template
 from planrun.app.converting.reading import text_of
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ class Variables:
                 raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
             text = text_of(node)
             pieces = cut(text)
-            found = [secret_of(piece) for piece in pieces]
+            found = [secret_here(piece, names) for piece in pieces]
             if not any(found):
                 self.env[name] = template(text, names)
             elif len(pieces) == 1 and found[0] == name:

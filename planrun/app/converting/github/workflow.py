@@ -17,7 +17,7 @@ from planrun.source.problems import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from typing import Any
 
     from planrun.app.converting.draft import DraftPlan
@@ -43,7 +43,7 @@ def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     for name, node in nodes.items():
         workflow.reader.mapping(node, f"the job {name}")
     for name in _wanted(workflow, jobs):
-        _convert(workflow, workflow.jobs[name])
+        convert_job(workflow, workflow.jobs[name])
     _finish(workflow)
     return workflow.plan
 
@@ -56,7 +56,7 @@ def _wanted(workflow: Workflow, jobs: Collection[str]) -> list[str]:
     return [name for name in workflow.jobs if not jobs or name in jobs]
 
 
-def _convert(workflow: Workflow, start: Job) -> None:
+def convert_job(workflow: Workflow, start: Job) -> None:
     """Convert a job after all that it needs; a circle is refused."""
     stack = [start]
     while stack:
@@ -92,7 +92,7 @@ def _needed(workflow: Workflow, job: Job) -> list[Job]:
             workflow.found.refuse(
                 "shape", f'there is no job "{name}" that {job.name} could need', job.node.key("needs")
             )
-    return list(found.values())
+    return list(found.values()) or list(workflow.entry)
 
 
 def _head(workflow: Workflow) -> None:
@@ -200,12 +200,20 @@ def _default(node: Node, kind: str) -> Any:
     return text_of(node)
 
 
+def _all_jobs(workflow: Workflow) -> Iterator[Job]:
+    for job in workflow.jobs.values():
+        yield job
+        for called in job.called:
+            yield from _all_jobs(called)
+
+
 def _finish(workflow: Workflow) -> None:
     """Give scripts the lines that they need, now that it is known which outputs are read."""
-    for job in workflow.jobs.values():
+    jobs = list(_all_jobs(workflow))
+    for job in jobs:
         if job.anchor:  # a job that may be skipped needs its secrets only when it runs
             workflow.plan.optional |= {name for step in job.made for name in step.keys.get("secrets", ())}
-    always = [job for job in workflow.jobs.values() if not job.anchor]
+    always = [job for job in jobs if not job.anchor and not job.called]
     workflow.plan.optional -= {
         name
         for job in always

@@ -1,0 +1,150 @@
+"""A job that calls a workflow of the same repository: the steps of that one's jobs, with its inputs put in."""
+
+from __future__ import annotations
+
+from planrun.app.converting.draft import slug
+from planrun.app.converting.findings import UntranslatableError
+from planrun.app.converting.github.chain import link
+from planrun.app.converting.github.facts import Job, Workflow
+from planrun.app.converting.github.local import MAX_DEPTH, local_path, read_local
+from planrun.app.converting.github.names import PlaceNames, given_value
+from planrun.app.converting.github.texts import cut, secret_of
+from planrun.app.converting.reading import text_of
+from planrun.source.node import MAPPING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.app.converting.github.conditions import Condition
+    from planrun.app.converting.github.spelling import Spelled
+    from planrun.source.node import Node
+
+MAX_COPIES = 20  # of a workflow that is called with a matrix
+
+
+def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceNames) -> bool:
+    """Put the jobs of a called workflow into the plan; False when it is not of this repository.
+
+    Raises UntranslatableError for one that cannot be put in.
+    """
+    path = local_path(workflow.found.file, text_of(job.node.get("uses")))
+    root = read_local(path) if path else None
+    if root is None:
+        return False
+    if workflow.depth >= MAX_DEPTH:
+        raise UntranslatableError("workflow-call", "workflows call each other too deeply")
+    copies: list[dict[str, Any] | None] = [None]
+    if job.matrix is not None:
+        copies = [*job.matrix.instances]
+        if not 0 < len(copies) <= MAX_COPIES:
+            raise UntranslatableError(
+                "workflow-call", "a called workflow with a matrix of too many instances"
+            )
+    called = []
+    for row in copies:
+        job.row = row
+        called.append(_Called(workflow, job, names).workflow(root, path, row))
+    job.row = None
+    entry = _entry(workflow, job, own)
+    for child in called:
+        _convert(child, entry, job)
+        _adopt(job, child)
+    job.called = called
+    if len(called) == 1:
+        job.matrix = None  # with one instance its outputs are certain
+    return True
+
+
+class _Called:
+    """Makes the workflow that a job calls: what is given to it, and what it may read."""
+
+    def __init__(self, caller: Workflow, job: Job, names: PlaceNames) -> None:
+        self.caller = caller
+        self.job = job
+        self.names = names
+
+    def workflow(self, root: Node, path: str, row: dict[str, Any] | None) -> Workflow:
+        child = Workflow(root, self.caller.found.of(path))
+        child.plan = self.caller.plan
+        child.depth = self.caller.depth + 1
+        child.usual_shell = self.caller.usual_shell
+        at = f"{self.job.label}." + (f"{slug(' '.join(map(str, row.values())))}." if row else "")
+        child.secret_env = dict(child.reader.mapping(root.get("env"), "`env`"))
+        run = child.reader.mapping(
+            child.reader.mapping(root.get("defaults"), "`defaults`").get("run"), "`run`"
+        )
+        child.shell = text_of(run.get("shell"))
+        child.folder = run.get("working-directory")
+        child.given = self._inputs(child)
+        child.secret_names = self._secrets()
+        nodes = child.reader.mapping(root.get("jobs"), "`jobs`")
+        child.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
+        for each in child.jobs.values():
+            each.label = f"{at}{each.name}"
+        return child
+
+    def _inputs(self, child: Workflow) -> dict[str, Spelled]:
+        on = child.root.get("on")
+        call = on.get("workflow_call") if on is not None and on.kind == MAPPING else None
+        declared = child.reader.mapping(call.get("inputs") if call is not None else None, "`inputs`")
+        handed = self.caller.reader.mapping(self.job.node.get("with"), "`with`")
+        found = {}
+        for name, node in declared.items():
+            members = child.reader.mapping(node, "an input")
+            value = handed.get(name)
+            names = self.names if value is not None else PlaceNames(child, Job("", child.root), child.root)
+            found[name.lower()] = given_value(
+                value if value is not None else members.get("default"), text_of(members.get("type")), names
+            )
+        return found
+
+    def _secrets(self) -> dict[str, str]:
+        node = self.job.node.get("secrets")
+        if node is None or node.kind != MAPPING:
+            return {}
+        found = {}
+        for name, value in node.value.items():
+            pieces = cut(text_of(value))
+            known = secret_of(pieces[0]) if len(pieces) == 1 else ""
+            if not known:
+                raise UntranslatableError(
+                    "workflow-call", f"the secret {name} is put together for the workflow"
+                )
+            found[name] = self.caller.secret_names.get(known, known)
+        return found
+
+
+def _entry(workflow: Workflow, job: Job, own: Condition) -> list[Job]:
+    """Return the jobs for which the first jobs of a called workflow wait: a gate where there is a condition."""
+    if own.text in ("", "true") and not own.asks:
+        return job.needs
+    gate = Job(f"{job.name}.gate", job.node)
+    gate.label = f"{job.label}.gate"
+    gate.needs, gate.is_open, gate.is_converted = job.needs, True, True
+    link(workflow, gate, own, [])
+    workflow.plan.steps += gate.made
+    job.anchor = gate.anchor
+    gate.anchor_gate = ""
+    job.plain |= gate.plain
+    return [gate]
+
+
+def _convert(child: Workflow, entry: list[Job], caller: Job) -> None:
+    from planrun.app.converting.github.workflow import convert_job
+
+    child.entry = entry
+    for each in child.jobs.values():
+        convert_job(child, each)
+    if not child.jobs:
+        child.found.refuse("shape", f"the workflow that {caller.name} calls has `jobs`", child.root)
+
+
+def _adopt(job: Job, child: Workflow) -> None:
+    """Let a job stand for all jobs of the workflow that it calls."""
+    for each in child.jobs.values():
+        job.made += each.made
+        job.tips += each.tips
+        job.tolerated |= each.tolerated | ({each.anchor_gate} if each.anchor_gate else set())
+        if not each.anchor or each.anchor == job.anchor:
+            job.plain |= each.plain
