@@ -67,6 +67,7 @@ class _Called:
     def workflow(self, root: Node, path: str, row: dict[str, Any] | None) -> Workflow:
         child = Workflow(root, self.caller.found.of(path))
         child.plan = self.caller.plan
+        child.convert = self.caller.convert
         child.depth = self.caller.depth + 1
         child.usual_shell = self.caller.usual_shell
         at = f"{self.job.label}." + (f"{slug(' '.join(map(str, row.values())))}." if row else "")
@@ -131,11 +132,9 @@ def _entry(workflow: Workflow, job: Job, own: Condition) -> list[Job]:
 
 
 def _convert(child: Workflow, entry: list[Job], caller: Job) -> None:
-    from planrun.app.converting.github.workflow import convert_job
-
     child.entry = entry
     for each in child.jobs.values():
-        convert_job(child, each)
+        child.convert(child, each)
     if not child.jobs:
         child.found.refuse("shape", f"the workflow that {caller.name} calls has `jobs`", child.root)
 

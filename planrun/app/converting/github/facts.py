@@ -8,7 +8,7 @@ from planrun.source.node import MAPPING, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from planrun.app.converting.findings import Findings
@@ -34,6 +34,7 @@ class Workflow:
         self.shell = ""
         self.usual_shell = ""  # the words that stand in `defaults` of the plan
         self.folder: Node | None = None
+        self.convert: Callable[[Workflow, Job], None]  # converts a job after those that it needs
         self.depth = 0  # how many workflows called each other up to this one
         self.given: dict[str, Spelled] = {}  # values of inputs that a caller gives
         self.secret_names: dict[str, str] = {}  # names of the caller's secrets, by those here

@@ -33,6 +33,7 @@ _TYPES = {"boolean": "boolean", "number": "number"}
 def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all."""
     workflow = Workflow(root, found)
+    workflow.convert = convert_job
     members = workflow.reader.mapping(root, "a workflow")
     list(workflow.reader.unknown(members, _KNOWN, root, "the workflow"))
     _head(workflow)
