@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from planrun.model.plan import Plan
@@ -32,11 +32,13 @@ def execute(
     *,
     params: Mapping[str, Any] | None = None,
     workspace: str = "",
+    on_event: Callable[[dict[str, Any]], None] | None = None,
     **options: Any,
 ) -> RunState:
     """Run a plan in a workspace (default: the current folder) and return how it ended; prints only failures.
 
-    `options` are fields of planrun.app.settings.Settings, as `jobs=2` or `only=("test",)`. The state's
+    `on_event` is called with each event of the run as plain data, in the form of `--events`; what it raises ends the
+    calls and not the run. `options` are fields of planrun.app.settings.Settings, as `jobs=2`. The state's
     `verdict()` is completed, partial, failed or cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
     from planrun.app.running import execute as run
@@ -49,7 +51,7 @@ def execute(
         name: value if isinstance(value, str) else dumps(value) for name, value in (params or {}).items()
     }
     given = tuple(f"{name}={text}" for name, text in texts.items())
-    settings = Settings(**{"quiet": True, **options, "params": given})
+    settings = Settings(**{"quiet": True, **options, "params": given, "on_event": on_event})
     vault = vault_of(plan)
     if vault:
         vault.refuse_given(given)

@@ -25,7 +25,7 @@ from planrun.steps.runner import Place, Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Self
 
     from planrun.app.admission import Admission
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
     from planrun.reports.progress import Foresight
+    from planrun.reports.stream import Lines
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
@@ -72,6 +73,7 @@ class Session:
         self.replanner: Replanner | None = None  # None: no failure is planned anew
         self.locks: HostLocks | None = None  # of steps; None: none has any
         self.turn: HostLocks | None = None  # of the run, among those of its name; None: it needs none
+        self._lines: Lines | None = None  # None: no events are written
         self.halted: Preparation | None = None  # what kept the run from starting; None: nothing did
         self._results: StepCache | None = None  # None: no step is cached
         self.known: Known | None = None  # how long steps took before; None: nobody asks
@@ -143,7 +145,14 @@ class Session:
         require_locked(plan, lock_of(plan, params, reviewed), ceilings)
 
     def prepare_reports(self) -> None:
-        """Make the report folder; raises RecordsLost now, and not after everything ran, when it cannot be written."""
+        """Make the report folder; raises RecordsLost now, and not after everything ran, when it cannot be written.
+
+        Likewise InvalidInput when events cannot be written to where the caller wants them.
+        """
+        if self.settings.events:
+            from planrun.reports.stream import Lines  # few runs are read by programs
+
+            self._lines = Lines(self.settings.events)
         folder = os.path.join(self.workspace, self.settings.report_dir)
         try:
             os.makedirs(folder, exist_ok=True)
@@ -286,11 +295,14 @@ class Session:
             ledger.sync()
             code, lost = EXIT_WAITING, ledger.lost
         else:
-            scheduler = self._scheduler(state, self._rooms(ledger, steps, screen, state.plan), options, gates)
+            sinks = (screen, *self._streams(state))
+            scheduler = self._scheduler(state, self._rooms(ledger, steps, sinks, state.plan), options, gates)
             code, lost = scheduler.run(), scheduler.lost
         if gates:
             gates.close()
         ledger.close()
+        if self._lines:
+            self._lines.close()
         if self._results:
             self._results.tidy()
         self._remember(state, rundir)
@@ -303,6 +315,16 @@ class Session:
         if lost and self.vault and self.vault.veil:
             self.vault.veil.mask_error(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _streams(self, state: RunState) -> list[Sink]:
+        """Return the sinks that programs read: the stream of `--events`, and the caller's function."""
+        found = (self._lines.send if self._lines else None, self.settings.on_event)
+        sends: list[Callable[[dict[str, Any]], None]] = [send for send in found if send]
+        if not sends:
+            return []
+        from planrun.reports.stream import EventStream  # few runs are read by programs
+
+        return [EventStream(send, state) for send in sends]
 
     def _foresight(self, state: RunState, rundir: str) -> Foresight | None:
         """What a status line tells of the end; None where nobody can look at one."""
@@ -328,7 +350,7 @@ class Session:
 
         return scheduler(state, rooms, options, gates, self.replanner)
 
-    def _rooms(self, ledger: Ledger, steps: Steps, screen: Sink, plan: Plan) -> Rooms:
+    def _rooms(self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan) -> Rooms:
         rundir = steps.place.rundir
         listing = os.path.join(self.workspace, records.HOME, records.PLACED)
         owner = Owner(
@@ -346,7 +368,7 @@ class Session:
             executor=executor,
             steps=steps,
             journal=ledger,
-            sinks=(screen,),
+            sinks=sinks,
             clock=self.clock,
             inbox=self.inbox,
             holds=steps.holds,

@@ -9,7 +9,7 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
 
@@ -28,6 +28,8 @@ class Settings(Record):
     fail_on_flaky: bool = False
     no_rollback: bool = False  # nothing is undone when the run fails
     report_dir: str = "planrun-out"
+    events: str = ""  # a file, or the number of a descriptor, that gets what happens as JSON Lines
+    on_event: Callable[[dict[str, Any]], None] | None = None  # of a Python program: called with what happens
     junit_dialect: str = "default"
     json: bool = False
     color: Literal["auto", "always", "never"] = "auto"

@@ -105,6 +105,13 @@ RUNNING = (
         help="Where junit.xml, report.md and ledger.json go. Default: planrun-out",
     ),
     Option(
+        flags=("--events",),
+        name="events",
+        kind="text",
+        metavar="TARGET",
+        help="Write what happens there as JSON Lines: a file, or the number of an open descriptor.",
+    ),
+    Option(
         flags=("--junit-dialect",),
         name="junit_dialect",
         kind="choice",

@@ -105,7 +105,7 @@ def contained(
                 "user"
             ):  # another user writes it; outside, nobody else gets through the records' folder
                 os.chmod(path, 0o777 if os.path.isdir(path) else 0o666)
-            _mount_point(cover, os.path.relpath(path, records), is_folder=os.path.isdir(path))
+            mount_point(cover, os.path.relpath(path, records), is_folder=os.path.isdir(path))
             words += ["-v", f"{path}:{path}{mode}"]
     for volume in container.get("volumes", ()):
         options += ["-v", volume]
@@ -123,7 +123,7 @@ def contained(
     return found.but(container=box)
 
 
-def _mount_point(cover: str, path: str, *, is_folder: bool) -> None:
+def mount_point(cover: str, path: str, *, is_folder: bool) -> None:
     """Make an empty place for a mount in what covers the records, with folders that every user may walk through.
 
     A tmpfs is no cover: runc 1.1 gives it the mode of the folder below, which is closed to all but its owner.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.model.groups import folder_of
-from planrun.steps.containers import LABEL, engine_of, name_of, variables
+from planrun.steps.containers import COVER, LABEL, engine_of, mount_point, name_of, variables
 from planrun.steps.outputs import PROGRESS, SCRIPT
 
 TYPE_CHECKING = False
@@ -80,9 +80,11 @@ def in_room(job: Job, box: dict[str, Any]) -> Job:
 def _options(container: Mapping[str, Any], rundir: str, room: str, job: Job) -> list[str]:
     workspace = job.env["PLANRUN_WORKSPACE"]
     options = ["--init", "--label", f"{LABEL}={job.env['PLANRUN_RUN']}"]
-    options += ["-v", f"{workspace}:{workspace}", "--tmpfs", f"{workspace}/.planrun:mode=0755"]
+    records, cover = f"{workspace}/.planrun", os.path.join(rundir, COVER)
+    options += ["-v", f"{workspace}:{workspace}", "-v", f"{cover}:{records}:ro"]
     for folder in ("outputs", "work"):
         path = os.path.join(rundir, folder, room)
+        mount_point(cover, os.path.relpath(path, records), is_folder=True)
         options += ["-v", f"{path}:{path}"]
     for volume in container.get("volumes", ()):
         options += ["-v", volume]
