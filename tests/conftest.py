@@ -13,7 +13,8 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,6 +43,8 @@ OTHER_MARKS = (
 UMASK = 0o022
 """What files are made with, whatever the caller's: a test that is about modes says so."""
 ROW = re.compile(r"[A-Z]{1,3}-\d{2}|P\d{1,2}|R\d{1,2}")
+GOAL = re.compile(r"[PR]\d{1,2}")
+"""Ids of goals, which are measured; they are no rows of docs/features.md."""
 LIMIT = 300
 """Seconds for one command: nobody waits for them unless it hangs."""
 
@@ -50,6 +53,48 @@ settings.register_profile(
     "steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("steady")
+
+
+class Starts:
+    """Counts how often this process started planrun, by whatever call; `by_fixtures` are fixtures that did."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.by_fixtures: set[str] = set()
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, args: tuple[Any, ...]) -> None:
+        if event in ("subprocess.Popen", "os.posix_spawn", "os.exec"):
+            self.count += _starts_planrun(args[1])
+
+
+def _starts_planrun(argv: Any) -> bool:
+    """Say whether a command line starts planrun: itself, as a module, from a script, or from Python code."""
+    words = [os.fsdecode(word) for word in ([argv] if isinstance(argv, str | bytes) else argv)]
+    if not words:
+        return False
+    as_module = any(one == "-m" and two.startswith("planrun") for one, two in pairwise(words))
+    return (
+        os.path.basename(words[0]) == "planrun"
+        or as_module
+        or any(STARTING.search(word) for word in words[1:])
+    )
+
+
+STARTING = re.compile(r"(?:^|[\s;&|(/'\"])planrun(?:\s+[a-z-]|$)|import planrun|from planrun|\.sh$")
+"""What a script or a line of Python holds that starts planrun; a script of the project is taken to do so."""
+STARTS = Starts()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+    """Remember the fixtures that start planrun: a run is made once and read by several tests."""
+    before = STARTS.count
+    try:
+        return (yield)
+    finally:
+        if STARTS.count > before:
+            STARTS.by_fixtures.add(fixturedef.argname)
 
 
 def pytest_configure() -> None:
@@ -148,6 +193,20 @@ def collector_on() -> Iterator[None]:
 def planrun(tmp_path: Path) -> Command:
     """Give the test the planrun command, standing in the test's own folder."""
     return Command(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def rows_are_shown_by_running_planrun(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that claims to show a row of docs/features.md and never starts planrun: a user sees no function."""
+    rows = [
+        row for mark in request.node.iter_markers("shows") for row in mark.args if not GOAL.fullmatch(row)
+    ]
+    before = STARTS.count
+    yield
+    if rows and STARTS.count == before and not STARTS.by_fixtures.intersection(request.fixturenames):
+        pytest.fail(
+            f"shows({', '.join(rows)}) and never starts planrun: show it from the command line", pytrace=False
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""The command line in this process, and a folder with a run in it that went wrong in every harmless way."""
+"""The command line, and a folder with a run in it that went wrong in every harmless way."""
 
 from __future__ import annotations
 
@@ -49,16 +49,34 @@ class Said(NamedTuple):
 
 @pytest.fixture
 def say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Callable[..., Said]:
-    """Give the test the command line without a process of its own, standing in the test's folder."""
+    """Give the test the command line, standing in the test's folder.
+
+    A test that shows a row of docs/features.md starts the command as a user does; others call it in this process, which
+    is faster.
+    """
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: str | Path) -> Said:
+    def call(*words: str | Path) -> Said:
         code = main([str(word) for word in words])
         return Said(code, *capsys.readouterr())
 
-    return run
+    def start(*words: str | Path) -> Said:
+        done = subprocess.run(
+            [sys.executable, "-m", "planrun", *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=LIMIT,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    return start if request.node.get_closest_marker("shows") else call
 
 
 @pytest.fixture(scope="session")
