@@ -52,7 +52,6 @@ PLAN = Plan(
         (MANY, "None, at all", [0]),
     ],
 )
-@pytest.mark.shows("N-17", "N-18", "V-46", "V-47")
 def test_a_text_becomes_what_was_asked_for(step: Step, text: str, answer: Any) -> None:
     """Yes and no in any case, typed values, options by value or label, several in the order of the options."""
     found = answer_of_text(step, text)
@@ -79,7 +78,6 @@ def test_a_text_becomes_what_was_asked_for(step: Step, text: str, answer: Any) -
         (MANY, "jwt,all", '"all" is no option'),
     ],
 )
-@pytest.mark.shows("V-07", "V-47")
 def test_what_is_no_answer_is_refused_with_what_there_is(step: Step, text: str, said: str) -> None:
     """A value of another type, no option, one option too many or one twice: each is told, none is guessed."""
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the message is looked at
@@ -118,7 +116,6 @@ def test_every_wrong_answer_is_told(texts: list[str], said: str) -> None:
     }
 
 
-@pytest.mark.shows("V-46")
 def test_a_file_of_decisions_is_read_as_it_is_meant(tmp_path: Path) -> None:
     """Only the question decides what a word without quotes is; JSON is read as well as YAML."""
     file = tmp_path / "decisions.yml"
@@ -169,7 +166,6 @@ def test_option_and_file_must_agree(tmp_path: Path) -> None:
         answers_of(PLAN, [], str(tmp_path / "none.yml"))
 
 
-@pytest.mark.shows("V-42", "V-43", "V-44")
 def test_a_ceiling_decides_before_the_plan() -> None:
     """Policies answer in this order, by rule; a ceiling may speak of other plans' steps, and not of no option."""
     plan = PLAN.but(policy=Policy(decisions={"auth": "jwt", "sure": True}))

@@ -127,7 +127,6 @@ def given(folder: Path, run: str, now: float = BEFORE, **changes: Any) -> Approv
     return Approvals(read_approvals([str(write(folder, **changes))]), home(folder), run, lambda: now)
 
 
-@pytest.mark.shows("GP-03", "GP-53")
 def test_an_approval_covers_what_it_names_and_nothing_else(tmp_path: Path) -> None:
     """The digest, the step, the time and the uses have to fit, and it is said which one does not."""
     approvals = given(tmp_path, "one")

@@ -121,7 +121,6 @@ def crossed(events: list[ev.Event], scope: str = "plan") -> list[tuple[str, int]
     ]
 
 
-@pytest.mark.shows("V-67", "V-70")
 def test_the_call_that_does_not_fit_is_not_made() -> None:
     """Two answers are wrong, the third question has no room any more: no call, the event, and the outcome."""
     result, events, model = talk(Budget("plan", {"tokens": 7000}, {}), [answer(2500), answer(3200)])

@@ -123,7 +123,6 @@ def test_an_answer_comes_in_and_is_told(house: House) -> None:
     assert stat.S_IMODE(status.st_mode) == 0o600
 
 
-@pytest.mark.shows("V-07")
 def test_what_fits_nothing_is_refused_with_the_reason(house: House) -> None:
     """The rules of a live run are those of one at rest; nothing is heard of a reply that is refused."""
     for words, said in (

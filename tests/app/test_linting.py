@@ -52,7 +52,6 @@ def took(folder: Path, seconds: Mapping[str, float], file: str = "plan.yml") -> 
     )
 
 
-@pytest.mark.shows("D-59", "D-62")
 def test_the_longest_path_is_put_first_and_no_other_byte_changes(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +136,6 @@ def test_the_reckoning_is_that_of_the_schedule() -> None:
     assert by_longest_path(before, list(before), seconds) == ["c", "d", "a", "b"]
 
 
-@pytest.mark.shows("N-71")
 def test_what_could_run_side_by_side_is_told_with_what_it_would_save(folder: Path) -> None:
     """A step that waits for another one without reading anything of it: the saving is that of the longest path."""
     plan = (

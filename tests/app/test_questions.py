@@ -91,7 +91,6 @@ SURE = Ask(question="Sure?")
 STORE = Decide(question="Which?", options=STORES)
 
 
-@pytest.mark.shows("V-22", "V-45", "V-20")
 def test_what_is_asked_is_told_whole() -> None:
     """The event has header, options, several or one, the default and the end of the time; the step waits."""
     plain = tuple(option.but(when=None) for option in STORES)
@@ -124,7 +123,6 @@ def test_what_is_asked_is_told_whole() -> None:
     assert room.judge().opened is None  # it stands at its gate
 
 
-@pytest.mark.shows("N-18", "V-42", "V-43", "V-44")
 def test_answers_are_looked_for_in_order() -> None:
     """Given ones, recorded ones, an approval, a policy, criteria: the first that is there."""
     given = {"x": Answer(value="sqlite", via="file")}
@@ -160,7 +158,6 @@ def test_several_criteria_choose_several_options() -> None:
     )
 
 
-@pytest.mark.shows("N-39", "V-59")
 def test_a_default_counts_when_the_time_is_over() -> None:
     """Before, it is no answer; then it is, and without one the step is denied as late."""
     room = Room(Ask(question="Sure?", default=(False,), timeout=60.0))
@@ -177,7 +174,6 @@ def test_a_default_counts_when_the_time_is_over() -> None:
     assert (forever.judge().answer, forever.judge().seconds) == ("ask", None)
 
 
-@pytest.mark.shows("V-59")
 def test_the_time_of_a_question_goes_on_while_nobody_works_on_the_run() -> None:
     """A resume asks again and waits for what is left of the first time; an answer that came meanwhile counts."""
     for answer in (None, True):
@@ -226,7 +222,6 @@ def test_an_answer_that_came_first_holds() -> None:
     assert room.judge().answer == "ask"
 
 
-@pytest.mark.shows("V-22")
 def test_a_question_is_one_clean_text() -> None:
     """Values are data: no control characters, no commands to CI, no line breaks, at most 2,000 characters."""
     room = Room(
@@ -255,7 +250,6 @@ def test_a_question_without_a_value_lets_nobody_in() -> None:
         assert (outcome.status, outcome.reason) == ("failed", "refused")
 
 
-@pytest.mark.shows("N-17")
 def test_nothing_passes_that_nobody_answered() -> None:
     """Without an answer on record a step is refused, whoever let it start."""
     for action in (SURE, STORE.but(options=tuple(each.but(when=None) for each in STORES))):

@@ -57,7 +57,6 @@ def wrong(text: str, *given: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.shows("D-53", "X-10")
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_shipped_template_becomes_a_valid_plan(name: str) -> None:
     """Each template that comes with planrun gives a plan without problems, with what it needs as the first step."""
@@ -75,7 +74,6 @@ def test_a_shipped_template_becomes_a_valid_plan(name: str) -> None:
     assert roots == ["template-requirements"]
 
 
-@pytest.mark.shows("X-10")
 def test_all_that_are_shipped_are_tried() -> None:
     """The templates that come with planrun are those of the samples above."""
     assert {name for name, found in known().items() if found.source == "shipped"} == set(SAMPLES)

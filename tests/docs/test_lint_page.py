@@ -31,7 +31,6 @@ def test_every_rule_has_its_section_and_its_example() -> None:
         assert set(re.findall(r"<!-- advice: (\w+) -->", section)) <= {section[:4]}
 
 
-@pytest.mark.shows("N-69", "N-70", "D-62", "X-08")
 @pytest.mark.parametrize(("code", "text"), EXAMPLES, ids=[code for code, _text in EXAMPLES])
 def test_an_example_shows_its_advice(
     code: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

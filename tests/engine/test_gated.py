@@ -71,7 +71,6 @@ def world_of(asks: dict[str, float | None], denies: tuple[str, ...] = (), **outc
     return world
 
 
-@pytest.mark.shows("GP-02", "V-20")
 @pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
 def test_ungated_steps_go_on_and_then_the_run_rests(schedule: str) -> None:
     """What does not depend on the gate runs; then the run is paused with exit 5, and nothing else happened."""
@@ -111,7 +110,6 @@ def test_an_answer_while_others_run_lets_the_step_start() -> None:
     assert all(found.status == "completed" for found in state.steps.values())
 
 
-@pytest.mark.shows("GP-53")
 def test_a_rejected_step_is_denied_and_the_others_go_on() -> None:
     """Rejection is failed(denied): exit 3, dependents blocked, never tolerated."""
     world = world_of({"a": None}, busy=[3.0])
@@ -242,7 +240,6 @@ def test_a_resumed_run_asks_again_only_what_is_open() -> None:
     assert state.steps["b"].at_gate
 
 
-@pytest.mark.shows("N-52")
 @pytest.mark.parametrize(
     ("choices", "status", "dependent", "code", "attempts"),
     [

@@ -37,7 +37,6 @@ def resumed(world: World) -> ev.RunResumed:
     )  # fmt: skip
 
 
-@pytest.mark.shows("V-03", "GP-10")
 @pytest.mark.parametrize("at", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5])
 def test_wherever_a_pause_comes_the_run_goes_on_where_it_stopped(at: float) -> None:
     """What runs ends, nothing starts after the wish, and what goes on runs each other step exactly once."""
@@ -58,7 +57,6 @@ def test_wherever_a_pause_comes_the_run_goes_on_where_it_stopped(at: float) -> N
     assert sorted(world.started) == ["a", "b", "c", "d", "z"]
 
 
-@pytest.mark.shows("GP-17")
 def test_a_step_between_two_attempts_is_paused_and_keeps_its_count() -> None:
     """Its next attempt comes at once when the run goes on, and it has no more of them than without the pause."""
     world = World({"a": [FAIL, FAIL, FAIL, PASS]})

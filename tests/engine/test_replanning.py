@@ -123,7 +123,6 @@ DONE = {
 }
 
 
-@pytest.mark.shows("GP-44", "GP-46", "GP-47", "GP-50", "GP-51")
 def test_a_failure_is_planned_anew() -> None:
     """What finished stays, what is replaced is skipped, the new steps run, and the verdict is partial."""
     world = World({"3": [FAIL]})

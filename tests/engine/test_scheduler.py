@@ -16,7 +16,6 @@ def ends(state: RunState) -> dict[str, str]:
     return {name: f"{found.status}/{found.reason}" for name, found in state.steps.items()}
 
 
-@pytest.mark.shows("GP-28", "GP-33", "V-66")
 def test_ready_steps_overlap_and_a_join_waits_for_all() -> None:
     """Three steps run at once; the fourth starts when all of them have ended."""
     world = World({name: [1.0] for name in "123"})
@@ -25,7 +24,6 @@ def test_ready_steps_overlap_and_a_join_waits_for_all() -> None:
     assert world.together[3] == ("4",)
 
 
-@pytest.mark.shows("V-58")
 def test_no_more_attempts_run_at_once_than_jobs() -> None:
     """`jobs` bounds the attempts with a process."""
     world = World({str(n): [1.0] for n in range(9)})
@@ -48,7 +46,6 @@ def test_dag_uses_recorded_durations() -> None:
     assert world.started == ["slow", "quick"]
 
 
-@pytest.mark.shows("N-60", "D-55")
 def test_levels_have_a_barrier_between_them() -> None:
     """Under `levels` nothing of the next level starts before everything of this one has ended."""
     steps = [step("a"), step("b"), step("c", ("a", "ok")), step("d", ("b", "ok"))]
@@ -61,7 +58,6 @@ def test_levels_have_a_barrier_between_them() -> None:
     assert ("b", "c") in free.together
 
 
-@pytest.mark.shows("GP-20", "GP-29", "D-22")
 def test_batches_take_consecutive_parallel_steps_together_and_others_alone() -> None:
     """The seeds' order: a step without `parallel: true` runs alone, neighbours with it run together."""
     steps = [
@@ -76,7 +72,6 @@ def test_batches_take_consecutive_parallel_steps_together_and_others_alone() -> 
     assert world.together == [("1",), ("2",), ("2", "3"), ("4",), ("5",)]
 
 
-@pytest.mark.shows("N-59", "D-52")
 def test_sequential_runs_one_after_the_other_in_file_order() -> None:
     """One at a time, in file order, also while a step waits for its next attempt."""
     again = Retry(max=1, initial=5.0, jitter=0.0)
@@ -97,7 +92,6 @@ def test_a_step_that_is_not_parallel_runs_alone(schedule: str) -> None:
     assert not [names for names in world.together if "alone" in names and len(names) > 1]
 
 
-@pytest.mark.shows("N-57", "N-58", "GP-22", "GP-55", "N-49")
 def test_a_failed_attempt_is_repeated_after_its_backoff() -> None:
     """`retries: 3` gives four attempts, 1 s, 2 s and 4 s apart, and the last one counts."""
     world = World({"a": [FAIL, FAIL, FAIL, PASS]})
@@ -141,7 +135,6 @@ def test_retry_filters(rule: tuple[object, ...], outcome: Outcome, tries: int) -
     assert len(world.started) == tries
 
 
-@pytest.mark.shows("N-47", "GP-71")
 def test_abort_cancels_what_runs_and_starts_nothing() -> None:
     """Under `on_failure: abort` running steps and everything pending end cancelled; the run failed."""
     world = World({"slow": [60.0], "bad": [FAIL]})
@@ -181,7 +174,6 @@ def test_the_deadline_is_over_when_cleanup_starts() -> None:
     assert (code, ends(state)["tidy"]) == (0, "completed/ran")
 
 
-@pytest.mark.shows("GP-08", "N-65", "V-05", "D-32")
 def test_a_signal_cancels_the_run() -> None:
     """SIGTERM: what runs and what is pending end cancelled, exit 143, and `finally` still runs."""
     world = World({"slow": [60.0], "tidy": [1.0]})
@@ -233,7 +225,6 @@ def test_finally_runs_after_a_failure_and_can_fail_the_run(bad: Outcome) -> None
     assert (code, state.verdict()) == (0, "partial")
 
 
-@pytest.mark.shows("GP-30", "GP-32", "GP-24")
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_condition_is_looked_at_when_all_edges_are_settled(*, fails: bool) -> None:
     """The seeds' example: tests, then fix if they failed, deploy if they passed."""
@@ -267,7 +258,6 @@ def test_a_condition_without_a_value_fails_its_step() -> None:
     assert "no value" in state.steps["a"].message
 
 
-@pytest.mark.shows("N-10")
 def test_what_is_not_selected_is_skipped_and_benign() -> None:
     """Dependents of a step that was left out still run; `completed` edges do not take it for done."""
     steps = [step("a"), step("b", ("a", "ok")), step("c", ("a", "completed"))]
@@ -276,7 +266,6 @@ def test_what_is_not_selected_is_skipped_and_benign() -> None:
     assert ends(state) == {"a": "skipped/not_selected", "b": "completed/ran", "c": "skipped/upstream"}
 
 
-@pytest.mark.shows("N-66", "D-51")
 def test_strict_makes_tolerated_failures_count() -> None:
     """A tolerated failure gives `partial` and exit 0, or 1 under --strict."""
     assert World({"a": [FAIL]}).run(plan([step("a", on_failure="continue")]))[1] == 0

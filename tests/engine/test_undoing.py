@@ -31,7 +31,6 @@ def chain() -> list[Step]:
     ]
 
 
-@pytest.mark.shows("N-54")
 def test_what_was_done_last_is_undone_first() -> None:
     """After a failure every completed step with a rollback is undone, each before what it depended on."""
     world = World({"bad": [FAIL]})
@@ -41,7 +40,6 @@ def test_what_was_done_last_is_undone_first() -> None:
     assert [state.steps[name].undone for name in ("a", "b", "c", "plain")] == ["completed"] * 3 + [""]
 
 
-@pytest.mark.shows("N-54")
 def test_nothing_is_undone_of_a_run_that_completed() -> None:
     """Without a failure, and behind one that is tolerated, nothing is undone."""
     for tolerated in ([PASS], [FAIL]):
@@ -63,7 +61,6 @@ def test_only_what_completed_is_undone() -> None:
     assert world.started == ["a", "bad", "undo:bad", "undo:a"]
 
 
-@pytest.mark.shows("N-56")
 def test_a_failing_undo_keeps_no_other_from_being_undone() -> None:
     """It is recorded; what waited for it is undone all the same, and verdict and exit code stay what they were."""
     world = World({"bad": [FAIL], "undo:b": [FAIL]})

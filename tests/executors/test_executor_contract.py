@@ -106,7 +106,6 @@ def test_a_timeout_is_final(contract: Bench) -> None:
     assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", "timeout", 0)
 
 
-@pytest.mark.shows("N-25")
 def test_who_ignores_the_request_is_killed(contract: Bench) -> None:
     """A process that ignores SIGTERM is killed after the grace time."""
     script = "trap '' TERM; touch ready; while :; do sleep 0.05; done"

@@ -35,7 +35,6 @@ def test_integer_ids_are_texts(text: str) -> None:
     assert parse(text)[3] == ("steps", "3", "status")
 
 
-@pytest.mark.shows("GP-24")
 @pytest.mark.parametrize(
     ("text", "step", "status"),
     [
@@ -57,7 +56,6 @@ def test_seed_forms_ask_for_the_status(text: str, step: str, status: str) -> Non
     )
 
 
-@pytest.mark.shows("GP-31")
 def test_seed_form_is_an_expression_like_others() -> None:
     """The two forms combine with everything else, and an unknown form is an error."""
     assert parse("step_3_failed and not run.ci")[3][0][4] == STATUS_OF_3

@@ -92,7 +92,6 @@ def test_values(text: str, wanted: object) -> None:
     assert type(found) is type(wanted)
 
 
-@pytest.mark.shows("GP-24")
 def test_seed_forms_test_the_status() -> None:
     """A seed form is true exactly when the step ended that way."""
     assert value("step_3_failed") is True

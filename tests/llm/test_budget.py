@@ -104,7 +104,6 @@ def test_what_the_service_did_not_tell_counts_as_reserved() -> None:
     assert (budget.account.used("tokens"), budget.account.used("turns")) == (2200, 1)
 
 
-@pytest.mark.shows("V-67")
 def test_80_95_and_100_per_cent_are_told_once_each() -> None:
     """Whatever is jumped over is told, too; nothing is told twice."""
     budget = Budget("plan", {"tokens": 10_000}, {})

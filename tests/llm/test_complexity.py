@@ -16,7 +16,6 @@ def rules(text: str, files: tuple[str, ...] = FILES) -> list[tuple[str, str, tup
     return [(each.rule, each.level, each.matched) for each in classify(text, files).reasons]
 
 
-@pytest.mark.shows("D-34")
 @pytest.mark.parametrize("keyword", KEYWORDS["complex"])
 def test_every_complex_keyword_makes_a_task_complex(keyword: str) -> None:
     """All 15 count, in any case and with an article in between, and the reason names the words as they stand."""
@@ -27,7 +26,6 @@ def test_every_complex_keyword_makes_a_task_complex(keyword: str) -> None:
         assert any(each.rule == "keyword" and f'"{keyword}"' in each.message for each in found.reasons)
 
 
-@pytest.mark.shows("D-35")
 @pytest.mark.parametrize("keyword", KEYWORDS["medium"])
 def test_every_medium_keyword_makes_a_task_at_least_medium(keyword: str) -> None:
     """All 9 count; `build a` holds the complex keyword `build`, too, and the higher level wins."""
@@ -37,7 +35,6 @@ def test_every_medium_keyword_makes_a_task_at_least_medium(keyword: str) -> None
     assert found.level == ("complex" if keyword == "build a" else "medium")
 
 
-@pytest.mark.shows("D-01", "D-36")
 @pytest.mark.parametrize(
     "text",
     [
@@ -64,7 +61,6 @@ def test_a_keyword_is_a_word(text: str) -> None:
     assert classify(text).level == "simple"
 
 
-@pytest.mark.shows("D-02")
 def test_two_files_are_medium_and_four_complex() -> None:
     """Files count when they exist, by path or by name, each once."""
     assert rules("app.py and README.md, app.py") == [("files", "medium", ("app.py", "README.md"))]
@@ -84,7 +80,6 @@ def test_many_words_are_more_work() -> None:
     ]
 
 
-@pytest.mark.shows("D-03", "D-39")
 def test_from_the_threshold_on_planning_is_suggested() -> None:
     """Nothing is drawn by lot: the level and a threshold say whether a plan is suggested."""
     assert [classify(text).advice() for text in ("explain it", "refactor x", "migrate x")] == [

@@ -16,7 +16,6 @@ from planrun.source.load import load_bytes
 PROJECT = Repository(paths=("pyproject.toml",), texts={"pyproject.toml": "pytest"}, git=True)
 
 
-@pytest.mark.shows("GM-46", "GM-47", "GM-48", "GM-49")
 @pytest.mark.parametrize(
     ("goal", "steps", "word"),
     [
@@ -67,7 +66,6 @@ def test_only_plain_words_are_searched_for() -> None:
     ]
 
 
-@pytest.mark.shows("D-46")
 @pytest.mark.parametrize(
     ("step", "title", "tokens"),
     [

@@ -16,7 +16,6 @@ LIMITED = Outcome(ending="limited", rule="type:rate_limit_error")
 OVERLOADED = Outcome(ending="overloaded", rule="type:overloaded_error")
 
 
-@pytest.mark.shows("V-68")
 def test_pauses_double_from_two_seconds_to_a_minute() -> None:
     """2, 4, 8, 16, 32, 60, 60 … seconds, each up to a tenth more or less, and five repeats by default."""
     assert Llm().retries == 5
@@ -33,7 +32,6 @@ def test_an_overloaded_service_is_left_alone_longer() -> None:
     assert pause_before(OVERLOADED, 9, BACKOFF) <= LONGEST * (1 + JITTER)
 
 
-@pytest.mark.shows("V-68")
 @pytest.mark.parametrize("seconds", [0.0, 0.5, 90.0])
 def test_what_the_service_asks_for_is_never_cut_short(seconds: float) -> None:
     """With retry-after the pause is that, or up to a tenth more so that not all come back at once."""

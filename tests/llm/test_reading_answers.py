@@ -20,7 +20,6 @@ def rule(found: Any) -> str:
     return text
 
 
-@pytest.mark.shows("D-47")
 @pytest.mark.parametrize(
     "text",
     [

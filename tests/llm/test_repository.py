@@ -141,7 +141,6 @@ def test_a_project_is_read_with_and_without_git(project: Path, *, git: bool) -> 
     assert len(told) < 20_000
 
 
-@pytest.mark.shows("D-61")
 def test_the_digest_is_the_same_for_the_same_files(project: Path) -> None:
     """Nothing in it depends on the order in which a folder lists its files, or on the time."""
     first = list(digest.parts(read_repository(str(project))))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise, permutations
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,7 +109,6 @@ def test_a_cycle_through_recovery_is_found() -> None:
     assert graph.find_cycles(graph.waits(steps)) == [["ship", "fix"]]
 
 
-@pytest.mark.shows("N-12")
 def test_order_takes_the_first_in_the_file_of_what_can_go_next() -> None:
     """Steps move back only behind what they wait for."""
     before = {"deploy": ["test"], "lint": [], "test": ["build"], "build": [], "docs": []}
@@ -143,7 +141,6 @@ def test_order_leaves_out_exactly_what_waits_for_a_cycle(before: Waits) -> None:
     }
 
 
-@pytest.mark.shows("N-13", "V-25")
 @given(any_waits())
 def test_a_cycle_is_a_real_path_and_found_when_there_is_one(before: Waits) -> None:
     """Each step of the path waits for the next and the last for the first; no step twice."""
@@ -169,7 +166,6 @@ def test_every_knot_has_its_cycle(before: Waits) -> None:
     assert all(any(set(path) <= knot for path in paths) for knot in knots)
 
 
-@pytest.mark.shows("N-61")
 @given(sound_waits())
 def test_levels_count_the_longest_way_down(before: Waits) -> None:
     """A step's level is one more than the deepest of what it waits for."""

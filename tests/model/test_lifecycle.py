@@ -26,7 +26,6 @@ LEGAL = {
 }
 
 
-@pytest.mark.shows("GP-09")
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(PLAN, PLAN)))
 def test_all_64_plan_transitions(old: str, new: str) -> None:
     """A legal transition happens; an illegal one is a bug that says both states."""

@@ -228,7 +228,6 @@ def test_a_ledger_that_something_else_wrote_into_is_found_out(tmp_path: Path, mo
     assert "something else wrote into it while the run went on" in str(ledger.lost)
 
 
-@pytest.mark.shows("V-51", "V-52", "D-54")
 def test_runs_are_found_by_id_by_its_beginning_and_as_the_last(tmp_path: Path) -> None:
     """Run folders are private, sort by time, and an ambiguous or unknown name is an error."""
     folder = home(str(tmp_path))

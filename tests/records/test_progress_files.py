@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.shows("N-41")
 @pytest.mark.parametrize(
     ("text", "said"),
     [

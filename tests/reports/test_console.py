@@ -7,8 +7,6 @@ import os
 import pty
 from pathlib import Path
 
-import pytest
-
 from planrun.reports.ci import Look, look_of
 from planrun.reports.console import MAX_PROBLEMS, Console
 from planrun.reports.policies import NO_POLICY
@@ -18,7 +16,6 @@ from tests.reports.runs import RUN, Story, step, tell_mixed_run
 from tests.reports.watching import Wishes, shown
 
 
-@pytest.mark.shows("V-50", "D-11")
 def test_plain_lines(tmp_path: Path) -> None:
     """One line for every end, with the place in the plan and the last words of what failed."""
     rows = shown(tell_mixed_run(tmp_path), Look()).splitlines()
@@ -46,7 +43,6 @@ def test_plain_lines(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.shows("N-66")
 def test_partial_shows(tmp_path: Path) -> None:
     """The last line says partial."""
     told = Story(tmp_path, step("lint", on_failure="continue"))
@@ -112,7 +108,6 @@ def test_github_groups(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.shows("V-77")
 def test_annotations_are_few(tmp_path: Path) -> None:
     """Nine errors are annotated, the others are named in one."""
     names = [f"s{number}" for number in range(12)]
@@ -173,7 +168,6 @@ def test_the_end_of_a_long_log_names_its_file(tmp_path: Path) -> None:
     assert Path(named).resolve() == (tmp_path / "logs" / "a" / "1.log").resolve()
 
 
-@pytest.mark.shows("N-46", "D-12")
 def test_the_status_line(tmp_path: Path) -> None:
     """It is drawn at most ten times a second, erased before each line, and gone at the end."""
     out, now = io.StringIO(), [0.0]
@@ -226,7 +220,6 @@ def test_a_title_is_no_heading_of_buildkite(tmp_path: Path) -> None:
     assert out.getvalue().startswith(" --- all is well: 1 step")
 
 
-@pytest.mark.shows("V-49")
 def test_a_log_is_alive(tmp_path: Path) -> None:
     """After a minute without news a log says what runs and for how long; the engine is told when to ask again."""
     out, now = io.StringIO(), [0.0]

@@ -29,7 +29,6 @@ def left(told: Story, look: Look) -> str:
     return out.getvalue()
 
 
-@pytest.mark.shows("V-20", "V-45", "V-50")
 def test_gates_are_told_as_they_open_and_close(tmp_path: Path) -> None:
     """The policy in force first; what waits and why; who answered; what was denied."""
     told = waiting_run(tmp_path)
@@ -54,7 +53,6 @@ def test_gates_are_told_as_they_open_and_close(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.shows("GP-02", "GP-53")
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Path) -> None:  # noqa: FBT001
     """Every open gate with its commands, and what goes on then; also under --quiet."""
@@ -112,7 +110,6 @@ def test_open_gates_are_annotations(sections: Sections, said: str, tmp_path: Pat
     )
 
 
-@pytest.mark.shows("V-49")
 def test_a_run_that_only_waits_says_that_it_is_alive(tmp_path: Path) -> None:
     """A gate with a time of its own keeps the run; CI systems end jobs that say nothing for long."""
     told = Story(tmp_path, step("a"), step("b"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from planrun.model import events as ev
 from planrun.model.plan import Plan
 from planrun.model.state import RunState
@@ -42,7 +40,6 @@ def test_auto_approve_of_the_command_line_takes_the_place_of_the_plans(tmp_path:
     assert (value["source"], value["auto_approve"], value["option"]) == ("default", "low", "low")
 
 
-@pytest.mark.shows("X-11")
 def test_risks_are_added_up(tmp_path: Path) -> None:
     """The highest class, and which steps destroy, change files, reach out, or are not understood."""
     value = ledger(waiting_run(tmp_path).rest())
@@ -82,7 +79,6 @@ def test_what_ran_has_its_own_class(tmp_path: Path) -> None:
     assert (value["risk"]["overall"], value["risk"]["unknown"]) == ("high", ["a"])
 
 
-@pytest.mark.shows("GP-02", "V-20", "V-45", "V-10")
 def test_open_gates_of_a_run_that_waits(tmp_path: Path) -> None:
     """Status and exit code say that it waits, and each gate what for."""
     value = ledger(waiting_run(tmp_path).rest())
@@ -112,7 +108,6 @@ def test_open_gates_of_a_run_that_waits(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.shows("GP-02")
 def test_a_plan_that_awaits_its_approval() -> None:
     """Nothing has started; exit code 5; the gate has no step."""
     plan = Plan(name="p", file="p.yml", digest="0" * 64, steps=(step("a"),))

@@ -76,7 +76,6 @@ def test_counts_agree_with_the_cases(dialect: str, tmp_path: Path) -> None:
         assert (parsed.tests, parsed.failures, parsed.errors, parsed.skipped) == (9, 1, 1, 4)
 
 
-@pytest.mark.shows("GP-27", "N-67")
 def test_default_dialect_carries_place_and_time(tmp_path: Path) -> None:
     """Every case names file and line of its step, its start and its duration; the suite is wall clock."""
     data = junit(mixed_run(tmp_path), tmp_path)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import pytest
 
 from planrun.model.state import RunState
 from planrun.reports.ledgerjson import write_ledger
@@ -59,7 +58,6 @@ def test_the_schema_is_one_and_describes_every_key() -> None:
         assert all(part.get("description") for part in found["properties"].values())
 
 
-@pytest.mark.shows("N-20", "GP-27")
 def test_a_finished_run(tmp_path: Path) -> None:
     """Run, summary, steps and attempts stand where scripts look for them."""
     value = ledger(mixed_run(tmp_path))
@@ -168,7 +166,6 @@ def test_a_killed_run(tmp_path: Path) -> None:
     assert value["steps"][1]["status"] == "pending"
 
 
-@pytest.mark.shows("GP-26", "GP-59")
 def test_usage_adds_up(tmp_path: Path) -> None:
     """Tokens of all attempts are summed for the run."""
     told = Story(tmp_path, step("a"), step("b"))

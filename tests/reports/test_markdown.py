@@ -40,7 +40,6 @@ def parsed(text: str) -> list[Token]:
     return flat(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text))
 
 
-@pytest.mark.shows("GP-61", "GP-62", "GP-63", "GP-65", "N-68", "N-67")
 def test_the_forms_of_a_report(tmp_path: Path) -> None:
     """Header, step lines and execution summary read as they always did."""
     told = Story(
@@ -81,7 +80,6 @@ def test_the_whole_report(tmp_path: Path) -> None:
     assert markdown(mixed_run(tmp_path), tmp_path) == (GOLDEN / "report.md").read_text("utf-8")
 
 
-@pytest.mark.shows("N-66")
 def test_partial_is_said_first(tmp_path: Path) -> None:
     """A run whose failures are all tolerated is headed as partial."""
     told = Story(tmp_path, step("lint", on_failure="continue"), step("build"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 START = epoch("2026-01-31T09:00:00Z")
 
 
-@pytest.mark.shows("GP-60", "N-46")
 def test_in_the_middle(tmp_path: Path) -> None:
     """All fields of a run with two steps at a time, one done, one running, two to come."""
     told = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "abcd"))
@@ -117,7 +115,6 @@ def test_a_resumed_run_counts_anew(tmp_path: Path) -> None:
     assert (found.current_step, found.eta, found.average_step_duration) == ("a", 3.0, 4.0)
 
 
-@pytest.mark.shows("N-41")
 def test_what_a_step_says_of_itself_counts(tmp_path: Path) -> None:
     """A step that says that it is half way takes as long again; with a known duration, what it says counts by half."""
     told = Story(tmp_path, step("a"))

@@ -14,7 +14,6 @@ from tests.reports.runs import HEAD, Story, mixed_run, step
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@pytest.mark.shows("GP-61", "GP-62", "GP-63", "GP-65", "GP-13", "GP-14", "GP-15", "GP-16", "GP-12")
 def test_forms_and_icons(tmp_path: Path) -> None:
     """Header and step lines have their forms and each status its icon."""
     told = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "12345"))
@@ -44,7 +43,6 @@ def test_whole_reports(form: str, name: str, tmp_path: Path) -> None:
     assert data.decode() == (GOLDEN / name).read_text("utf-8")
 
 
-@pytest.mark.shows("N-66")
 def test_partial_shows(tmp_path: Path) -> None:
     """Tolerated failures are named as such."""
     told = Story(tmp_path, step("lint", on_failure="skip"))

@@ -67,7 +67,6 @@ def overrun(rundir: Path) -> RunState:
     return story.rest()
 
 
-@pytest.mark.shows("GP-59", "D-07")
 def test_what_a_planning_used_belongs_to_the_steps_that_failed(tmp_path: Path) -> None:
     """Each has its part, and the parts add up to what the run used; estimates stand beside."""
     value = ledger(planned(tmp_path, ending="answered", usage={"cache_read_tokens": 99}).state)
@@ -177,7 +176,6 @@ def test_a_run_that_used_up_its_budget_says_how_it_goes_on(tmp_path: Path) -> No
     )
 
 
-@pytest.mark.shows("V-67", "V-70")
 def test_the_console_says_what_an_answer_cost_and_what_is_used_up(tmp_path: Path) -> None:
     """A line for each call, and a warning for each level."""
     state = overrun(tmp_path)

@@ -25,7 +25,6 @@ def text(told: Story, form: str = "text") -> str:
     return render(told.state, str(told.rundir), form).decode()
 
 
-@pytest.mark.shows("GP-02", "V-20")
 def test_the_text_report_tells_what_is_asked_and_how_to_answer(tmp_path: Path) -> None:
     """Each open gate with its reason, what can be answered and the commands; then what was answered."""
     told = waiting_run(tmp_path)

@@ -51,7 +51,6 @@ steps:
 """
 
 
-@pytest.mark.shows("GP-24", "GP-31", "GP-21")
 def test_the_seeds_form_makes_done_edges_of_conditions() -> None:
     """`depends_on: [2]` with `condition: step_2_failed` waits for the end of 2, however it ends."""
     plan = compiled(SEEDS)
@@ -93,7 +92,6 @@ def test_steps_without_id_are_called_by_their_position_in_the_file() -> None:
     assert [step.id for step in plan.cleanup()] == ["3"]
 
 
-@pytest.mark.shows("GP-34", "GP-35", "GP-36", "GP-22", "GP-23")
 def test_a_setting_comes_from_the_step_then_defaults_then_the_program() -> None:
     """Timeouts, retries, shell, on_failure, idle_timeout and workdir are resolved into each step."""
     plain = only_step("- run: x")
@@ -179,7 +177,6 @@ def test_templates_are_parsed_once_and_known_for_what_they_need() -> None:
     assert not only_step("- run: echo ${{ run.id }}").needs_dir
 
 
-@pytest.mark.shows("V-16")
 def test_words_for_people_and_selection() -> None:
     """What only reports and selection use is kept as it is."""
     step = only_step(

@@ -25,7 +25,6 @@ def test_a_plain_question_has_no_default_unless_it_is_written() -> None:
     assert action("ask: {question: Publish}") == Ask(question="Publish")
 
 
-@pytest.mark.shows("N-39")
 def test_a_default_is_the_one_that_is_written() -> None:
     """The default of a question is explicit, and kept with the time after which it counts."""
     asked = action("ask: {question: Publish, header: Release, default: false, timeout: 90s}")
@@ -45,7 +44,6 @@ def test_a_typed_question_keeps_its_schema() -> None:
     assert asked.schema == {"type": "string", "enum": ["eu", "us"]}
 
 
-@pytest.mark.shows("V-22")
 def test_a_decision_has_the_fields_of_a_decision() -> None:
     """Id, header, question, options with label and description, several choices; whether it is taken, no file says."""
     plan = compiled(
@@ -116,7 +114,6 @@ def test_a_policy_is_read_as_it_stands() -> None:
     )
 
 
-@pytest.mark.shows("N-02", "N-06")
 def test_without_a_policy_there_is_none_and_a_level_is_the_boundary() -> None:
     """Which risk needs an approval is one word, `read-only` among them; without it the file decides nothing."""
     assert compiled("steps: [{run: x}]\n").policy is None

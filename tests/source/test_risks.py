@@ -158,7 +158,6 @@ def test_a_declared_risk_is_checked_together_with_all_else() -> None:
     assert [each.code for each in problems] == ["E260", "E202", "E231"]
 
 
-@pytest.mark.shows("N-51", "N-53")
 def test_what_a_failure_means_can_follow_from_the_risk() -> None:
     """Tolerated where little can happen, the end otherwise; a step and `defaults` say more, and gates ask nobody."""
     policy = "policy: {on_failure: {read-only: continue, low: skip, otherwise: abort}}\n"

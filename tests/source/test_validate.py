@@ -16,7 +16,6 @@ def found(text: str) -> list[tuple[str, int, int, str]]:
     ]
 
 
-@pytest.mark.shows("N-12", "N-13", "GP-21", "V-25")
 @pytest.mark.parametrize("name", BAD)
 def test_each_mistake_is_found_at_its_place(name: str) -> None:
     """A plan with one mistake has one finding, with code, line, column and words that help."""
