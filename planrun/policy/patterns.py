@@ -11,6 +11,12 @@ _GLOBS = frozenset("*?[")
 _ADDERS = frozenset(("xargs", "parallel"))  # programs that run another one with words from elsewhere
 _MOST = 64  # places of a command that are looked at, and options that are looked behind
 _PARTED: dict[str, tuple[list[str], list[tuple[str, list[str]]]]] = {}  # of the last text
+_WORDS: dict[str, str] = {}  # of the last texts, and of what rules look for
+_KEPT = 8_000
+_FOUND: dict[str, bool] = {}  # which patterns fit the last text
+_TRIES = [0]  # words of the last text that patterns were held against
+_MOST_TRIES = 30_000
+"""With more a pattern counts as fitting: it takes a fraction of a second, and no text of a person comes to so many."""
 _QUOTING = str.maketrans("", "", "'\"\\")
 _PARTING = str.maketrans(dict.fromkeys(";&|(){}`", "\n"))
 
@@ -94,12 +100,23 @@ def in_text(pattern: str, text: str) -> bool:
 
     Quotes count for nothing here, so that it is found in `bash -c '…'`, behind `eval`, and in what another shell reads.
     """
-    pattern = one_blank(pattern)
-    head = pattern.partition(" ")[0].partition("*")[0]
     lines, commands = _parted(text)
-    return any(fits(f"*{pattern}*", line) for line in lines if head in line) or any(
-        in_command(pattern, words) for line, words in commands if head in line
-    )
+    found = _FOUND.get(pattern)
+    if found is None:
+        found = _FOUND[pattern] = _in_parts(one_blank(pattern), lines, commands)
+    return found
+
+
+def _in_parts(pattern: str, lines: list[str], commands: list[tuple[str, list[str]]]) -> bool:
+    head = pattern.partition(" ")[0].partition("*")[0]
+    if any(fits(f"*{pattern}*", line) for line in lines if head in line):
+        return True
+    for line, words in commands:
+        if head in line:
+            _TRIES[0] += len(words)
+            if _TRIES[0] > _MOST_TRIES or in_command(pattern, words):
+                return True
+    return False
 
 
 def _parted(text: str) -> tuple[list[str], list[tuple[str, list[str]]]]:
@@ -108,6 +125,8 @@ def _parted(text: str) -> tuple[list[str], list[tuple[str, list[str]]]]:
         plain = _plain(text)
         pieces = [(piece, piece.split()) for piece in plain.translate(_PARTING).split("\n")]
         _PARTED.clear()
+        _FOUND.clear()
+        _TRIES[0] = 0
         _PARTED[text] = ([one_blank(line) for line in plain.split("\n")], [one for one in pieces if one[1]])
     return _PARTED[text]
 
@@ -138,17 +157,17 @@ def has_words(wanted: str, text: str) -> bool:
     Quotes do not hide one: `de''ploy` is `deploy` to a shell.
     """
     sought = _words(wanted)
-    if not sought:
-        return False
-    length = len(sought)
-    return any(
-        found[at : at + length] == sought
-        for plain in dict.fromkeys((text, _plain(text)))
-        if sought[0] in plain.lower()
-        for found in (_words(plain),)
-        for at in range(len(found) - length + 1)
+    return bool(sought.strip()) and any(
+        sought in _words(plain) for plain in dict.fromkeys((text, _plain(text)))
     )
 
 
-def _words(text: str) -> list[str]:
-    return "".join([char if char.isalnum() else " " for char in text.lower()]).split()
+def _words(text: str) -> str:
+    """Return the words of a text with one blank around each; those of the last texts are kept for the next rules."""
+    found = _WORDS.get(text)
+    if found is None:
+        if len(_WORDS) >= _KEPT:
+            _WORDS.clear()
+        words = "".join([char if char.isalnum() else " " for char in text.lower()]).split()
+        found = _WORDS[text] = f" {' '.join(words)} "
+    return found

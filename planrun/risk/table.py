@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Rules: TypeAlias = "Rule | tuple[Rule, ...]"
 
 
+MISSING = " is missing"  # says of a form only that it is not this one: another reason is better
 _EFFECTS = {READ_ONLY: (), LOW: ("writes",), MEDIUM: ("code",)}
 _REASONS = {
     READ_ONLY: "only reads and prints",
@@ -125,7 +126,8 @@ def use_of(rules: Rules, words: list[Arg], cwd: str | None, ground: Ground, trac
         try:
             _apply(rule, use, words[1:])
         except Refused as no:
-            refused = refused or high(no.reason, *no.effects)
+            if refused is None or refused.reason.endswith(MISSING):
+                refused = high(no.reason, *no.effects)
             continue
         return use
     use = Use(words, cwd, ground, trace)
@@ -141,7 +143,7 @@ def _apply(rule: Rule, use: Use, words: list[Arg]) -> None:
             rule.known_options, style, words, _value_reader(rule, use), rest=_has_rest(rule)
         )
         if rule.needs and not any(name in rule.needs for name, _ in use.options):
-            raise Refused(f"{' or '.join(rule.needs)} is missing")
+            raise Refused(f"{' or '.join(rule.needs)}{MISSING}")
         if rule.sub is None:
             _take_operands(rule, use, operands)
             break
@@ -167,7 +169,8 @@ def _apply_first(rules: tuple[Rule, ...], use: Use, words: list[Arg]) -> None:
             _apply(rule, use, words)
             return
         except Refused as no:
-            first = first or no
+            if first is None or first.reason.endswith(MISSING):
+                first = no
             use.options, use.findings, use.cwd, use.operands, use.rest = options, findings, cwd, [], None
     raise first or Refused("unknown use")
 
@@ -222,7 +225,7 @@ def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
 
 
 def _is_extras(value: str) -> bool:
-    """Whether what bash may take for a pattern names a folder with extras: `.[test,docs]`; it matches hidden names only."""
+    """Whether what bash may take for a pattern is a folder with extras: `.[test]`, which matches hidden names only."""
     place, _, extras = value.partition("[")
     names = extras.removesuffix("]")
     plain = all(char.isalnum() or char in ",-_" for char in names)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from planrun.source.outline import Outline
 
 LEVELS = ("none", "read-only", "low", "medium", "high")
+MAX_RULES = 1_000
+"""Of one policy: each is held against every step before it starts."""
 OTHERWISE = "otherwise"
 REVERSIBLE = "reversible"
 # Effects that no later step takes back.
@@ -129,7 +131,11 @@ def check_rules(outline: Outline, policy: Node) -> None:
         if field in known and "*" not in text and text not in known[field]:
             hint = did_you_mean(text, known[field]) or f"there are {', '.join(known[field])}"
             outline.report("E105", f'a rule is about the {field} "{text}", and there is none', word, hint)
-    for rule in _entries(policy.get("rules")):
+    rules = _entries(policy.get("rules"))
+    if len(rules) > MAX_RULES:
+        message = f"{len(rules):,} rules are too many: a policy has at most {MAX_RULES:,}"
+        outline.report("E241", message, rules[MAX_RULES], "name several patterns in one rule")
+    for rule in rules:
         for verb, matcher in members(rule):
             if verb == "allow" and matcher.kind == MAPPING and _says_nothing(policy, matcher):
                 message = "this rule allows nothing that the level of the policy does not allow already"

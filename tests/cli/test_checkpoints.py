@@ -284,3 +284,43 @@ def test_a_topic_that_there_is_not_is_a_problem(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "plan.yml:2:36" in done.stdout + done.stderr
     assert "strategy" in done.stdout + done.stderr
+
+
+def test_too_many_rules_are_a_problem(tmp_path: Path) -> None:
+    """A policy is held against every step: its size has an end, which is said at the first rule too many."""
+    rules = "".join(f"    - require: {{words: w{number}}}\n" for number in range(1001))
+    (tmp_path / "plan.yml").write_text(f"version: 1\npolicy:\n  rules:\n{rules}steps:\n  - run: 'true'\n")
+    done = _run(tmp_path, "validate", "plan.yml")
+    assert done.returncode == 2
+    assert "plan.yml:1004:7: error[E241]: 1,001 rules are too many: a policy has at most 1,000" in done.stdout
+
+
+def test_a_text_that_takes_too_long_to_judge_counts_as_what_a_rule_is_about(tmp_path: Path) -> None:
+    """Bounded by a number of comparisons: such a text is denied, and the run is over at once."""
+    rules = "".join(f"    - deny: {{command: '*git*push*x{number}*'}}\n" for number in range(900))
+    line = "      git git git; echo w a git push git push git push git push git push | sh\n"
+    (tmp_path / "plan.yml").write_text(
+        f"version: 1\npolicy:\n  rules:\n{rules}steps:\n  - id: a\n    run: |\n{line * 100}"
+    )
+    done = _run(tmp_path, "execute", "plan.yml")
+    assert done.returncode == 3, done.stderr
+    assert "denies it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("git tag -f v1", "moves a tag"),
+        ("git tag -s v1", "creates a git tag"),
+        ("curl -X POST https://api.example.com/x", "sends data over the network"),
+        ("git clean -fdx", "deletes untracked files"),
+        ("python3 -c 'print(1)'", "runs a text as code"),
+        ("docker run alpine", "runs a container"),
+        ("kubectl delete pod a", "deletes or replaces resources of a cluster"),
+    ],
+)
+def test_reasons_are_plain_words(tmp_path: Path, command: str, reason: str) -> None:
+    """What a command does, and not which option of which table is missing."""
+    (tmp_path / "plan.yml").write_text(f"version: 1\nsteps:\n  - {json.dumps({'id': 'a', 'run': command})}\n")
+    assert "a: high" in (shown := _run(tmp_path, "show", "plan.yml").stdout)
+    assert f"`{command}`: {reason}" in shown

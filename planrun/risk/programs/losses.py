@@ -104,6 +104,19 @@ vercel|netlify|wrangler|firebase|serverless|sls|cdk|flyctl|fly|eb|now deploy|pub
 scp|rsync|sftp : copies files to or from another machine
 sendmail|mail|mailx|mutt : sends mail
 """
+_SAYS = """
+git tag : creates a git tag
+git config : changes or shows git's configuration
+docker|podman run|exec|start : runs a container
+docker|podman build|buildx : builds an image
+docker|podman inspect : shows the variables of containers
+docker|podman login : stores credentials
+bash|sh|dash|zsh -c : runs a text as code
+python|python3 -c : runs a text as code
+node -e|-p|--eval|--print : runs a text as code
+perl|ruby -e : runs a text as code
+gh auth : uses or shows credentials of GitHub
+"""
 _SQL = (
     "psql",
     "mysql",
@@ -179,6 +192,8 @@ def _rows(name: str) -> list[Row]:
         for row in _read(_DESTROYS, ("destroys",)):
             _add(*row)
         for row in _read(_PUBLISHES, ("network", "publishes")):
+            _add(*row)
+        for row in _read(_SAYS, ()):
             _add(*row)
     return _ROWS.get("mkfs*" if name.startswith("mkfs") else name, [])
 
