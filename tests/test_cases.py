@@ -162,6 +162,11 @@ def shell(line: str, folder: Path) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+def is_alone(step: dict[str, Any]) -> bool:
+    """Say whether a step is a group that ended without members: it failed or was skipped before it had any."""
+    return step["kind"] == "group" and not step["members"] and step["status"] not in ("pending", "running")
+
+
 def run_told(ledger: dict[str, Any], folder: Path) -> Iterator[str]:
     """Tell a run: its verdict, and each step with what its records say beyond `ledger.json`."""
     notes = events(folder / ".planrun" / "runs" / ledger["run_id"] / "ledger.jsonl")
@@ -169,7 +174,11 @@ def run_told(ledger: dict[str, Any], folder: Path) -> Iterator[str]:
     if ledger["rollback"]["status"] != "none":
         yield f"rollback {ledger['rollback']['status']}:"
         yield from (step_told(step, notes.get(step["id"], [])) for step in ledger["rollback"]["steps"])
-    assert ledger["summary"]["total"] == sum(step["kind"] != "group" for step in ledger["steps"])
+    counted = [step for step in ledger["steps"] if step["kind"] != "group" or is_alone(step)]
+    assert ledger["summary"]["total"] == len(counted)
+    if ledger["ended_at"]:
+        ends = ("completed", "failed", "skipped", "blocked", "cancelled")
+        assert sum(ledger["summary"][end] for end in ends) == len(counted), "the counts do not add up"
     section = "steps"
     for step in ledger["steps"]:
         if step["section"] != section:

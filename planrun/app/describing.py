@@ -203,6 +203,7 @@ def as_data(plan: Plan, foreseen: Foreseen) -> dict[str, Any]:
             "deadline_s": limits.deadline,
             "cleanup_s": limits.cleanup,
             "max_steps": limits.max_steps,
+            "max_items": limits.max_items,
         },
         "params": [_param(param) for param in plan.params],
         "secrets": list(plan.secrets),

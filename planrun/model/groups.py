@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
 
-MAX_MEMBERS = 256
-"""Members of one group that are made from a template, as GitHub has it for a matrix."""
 _FOLDER = (
     100  # characters of a folder's name: with an ending it has to stay below the 255 bytes of a file name
 )

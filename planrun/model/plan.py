@@ -326,12 +326,13 @@ class Step(Record):
 
 
 class Limits(Record):
-    """What a run may use up at most; None: no limit."""
+    """What a plan may hold and a run may use up at most; None: no limit."""
 
     max_parallel: int | None = None
     deadline: float | None = None  # seconds
     cleanup: float | None = None  # seconds for undoing, and as many for the `finally` steps
-    max_steps: int | None = None
+    max_steps: int = 100_000
+    max_items: int = 1000  # instances of one step
     max_replans: int = 3
     max_tokens: int | None = None  # of all calls to models
     max_usd: float | None = None

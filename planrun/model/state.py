@@ -193,8 +193,8 @@ class RunState:
         return counts
 
     def counted(self) -> list[StepState]:
-        """The steps that people count: members and no groups."""
-        return [state for state in self.steps.values() if state.step.kind != "group"]
+        """The steps that people count: members and no groups, except those that ended without members."""
+        return [state for state in self.steps.values() if state.step.kind != "group" or _is_alone(state)]
 
     # Folds. Each is called by `apply` alone.
 
@@ -411,6 +411,11 @@ class RunState:
         """Keep the status that the plan has since `at`."""
         if not self.moves or self.moves[-1][0] != self.status:
             self.moves.append((self.status, at))
+
+
+def _is_alone(group: StepState) -> bool:
+    """Whether a group ended without members: it failed before, or was skipped."""
+    return group.ended and not group.step.action.members  # type: ignore[union-attr]
 
 
 def _handlers(plan: Plan) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:

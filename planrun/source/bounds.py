@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.plan import Limits, Param
-from planrun.source.outline import members
+from planrun.source.outline import members, scalar
 from planrun.source.shape import as_duration, as_int, as_number
 
 TYPE_CHECKING = False
@@ -22,6 +22,16 @@ def params_of(fragments: Mapping[str, Mapping[str, Any]]) -> tuple[Param, ...]:
         required = {"required": True} if fragment.get("required") is True else {}
         found.append(Param(name=name, schema=schema, **required))
     return tuple(found)
+
+
+def limit_of(root: Node, key: str) -> int:
+    """Return a number under `limits`, of a file that may be misshapen; the default where it is none."""
+    limits = root.get("limits")
+    given = scalar(limits.get(key)) if limits is not None else None
+    try:
+        return as_int(given) if given is not None else int(getattr(Limits, key))
+    except ValueError:  # reported by the check of the shape
+        return int(getattr(Limits, key))
 
 
 def limits_of(node: Node | None) -> Limits:

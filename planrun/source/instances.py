@@ -6,7 +6,7 @@ from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.expressions.instances import name_of
 from planrun.model.combining import MAX_PRODUCT, combine, describes, short, size, spelled, unnameable
-from planrun.model.groups import MAX_MEMBERS
+from planrun.source.bounds import limit_of
 from planrun.source.forms import to_data
 from planrun.source.formulas import OPEN
 from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -286,9 +286,12 @@ def _number(outline: Outline, each: Instances, formulas: Formulas) -> None:
         return
     before = len(outline.problems)
     _check_literal(outline, items, "`foreach`")
-    if len(items.value) > MAX_MEMBERS:
+    most = limit_of(outline.root, "max_items")
+    if len(items.value) > most:
         message = f'`foreach` of step "{each.draft.id}" has {len(items.value):,} items'
-        outline.report("E280", message, items, f"at most {MAX_MEMBERS} are allowed")
+        outline.report(
+            "E280", message, items, f"at most {most:,} are allowed; `limits: {{max_items: N}}` changes that"
+        )
         return
     key = formulas.known(each.key) if each.key is not None else None
     if each.key is not None and (key is None or any(read.path[0] != "item" for read in references(key))):
@@ -312,9 +315,12 @@ def _is_named(
     outline: Outline, each: Instances, names: list[str], node: Node, places: tuple[Node, ...] = ()
 ) -> bool:
     """Report instances that are too many, or that no id can tell apart."""
-    if len(names) > MAX_MEMBERS:
+    most = limit_of(outline.root, "max_items")
+    if len(names) > most:
         message = f'step "{each.draft.id}" has {len(names):,} instances'
-        outline.report("E280", message, node, f"at most {MAX_MEMBERS} are allowed")
+        outline.report(
+            "E280", message, node, f"at most {most:,} are allowed; `limits: {{max_items: N}}` changes that"
+        )
         return False
     seen: set[str] = set()
     for at, name in enumerate(names):

@@ -116,6 +116,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "deadline": (("duration",), None, None),
         "cleanup": (("duration",), None, None),
         "max_steps": (("integer", 1, 1000000000), None, None),
+        "max_items": (("integer", 1, 1000000000), None, None),
         "max_replans": (("integer", 0, 1000000000), None, None),
         "max_tokens": (("integer", 1, 1000000000), None, None),
         "max_usd": (("number", 0, None), None, None),

@@ -38,7 +38,7 @@ _MEANINGLESS = {
 }
 # Keys at the top of a plan that count for the plan that is run, and not for those that it uses.
 _INEFFECTIVE = ("policy", "llm", "schedule", "concurrency")
-_LIMITS_THAT_COUNT = ("max_parallel", "max_steps")
+_LIMITS_THAT_COUNT = ("max_parallel", "max_steps", "max_items")
 
 
 def take_used(outline: Outline, shelf: Shelf) -> None:

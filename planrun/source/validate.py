@@ -6,6 +6,7 @@ The rule for reading values of other steps stands in `planrun.source.availabilit
 
 from __future__ import annotations
 
+from planrun.source.bounds import limit_of
 from planrun.source.edges import add_condition_links, check_cycles, check_links
 from planrun.source.formulas import OPEN, Formulas
 from planrun.source.node import MAPPING, SCALAR, Node
@@ -321,13 +322,14 @@ def shell_words(text: str) -> tuple[str, ...]:
 
 
 def _check_limits(outline: Outline) -> None:
-    limits = outline.root.get("limits")
-    most = scalar(limits.get("max_steps")) if limits is not None else None
-    if most is not None and most.value.isascii() and most.value.isdigit() and len(most.value) < 12:
-        count = _count(outline)
-        if count > int(most.value):
-            message = f"the plan has {count} steps, more than `max_steps` allows"
-            outline.report("E240", message, most)
+    most, count = limit_of(outline.root, "max_steps"), _count(outline)
+    if count > most:
+        limits = outline.root.get("limits")
+        given = scalar(limits.get("max_steps")) if limits is not None else None
+        message = f"the plan has {count:,} steps; `max_steps` allows {most:,}"
+        outline.report(
+            "E240", message, given or outline.root.key("steps"), f"`limits: {{max_steps: {count}}}` allows it"
+        )
 
 
 def _count(outline: Outline) -> int:

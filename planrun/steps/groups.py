@@ -8,7 +8,7 @@ from planrun.expressions.instances import name_of
 from planrun.expressions.render import render, render_text
 from planrun.model.combining import MAX_PRODUCT, combine, size, unnameable
 from planrun.model.globs import is_literal
-from planrun.model.groups import MAX_MEMBERS, member
+from planrun.model.groups import member
 from planrun.model.plan import Group
 
 TYPE_CHECKING = False
@@ -39,25 +39,29 @@ def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | N
     And for secrets in their names.
     """
     items = fields.get("items", ())
+    _bound(group, len(items), state)
     _check_made(group, items, state)
     assert isinstance(group.action, Group)
     for on, _ in group.action.same:
         for each in items:
             if f"{on}[{each['instance']}]" not in state.steps:
                 raise EvaluationError(f'{on} has no instance "{each["instance"]}" to depend on')
-    most = state.plan.limits.max_steps
-    if most is not None and items:
-        others = sum(found.step.group != group.id for found in state.counted())
-        if others + len(items) > most:
-            raise EvaluationError(
-                f"with {len(items)} instances the plan has more steps than `max_steps` allows"
-            )
     if masks is not None:
         for number, each in enumerate(items, 1):
             if masks.mask_value((each,)) != (each,):
                 raise EvaluationError(
                     f"instance {number} holds a secret, which would stand in names and records"
                 )
+
+
+def _bound(group: Step, count: int, state: RunState) -> None:
+    """Raise EvaluationError for more instances than `max_items` and `max_steps` allow."""
+    limits = state.plan.limits
+    if count > limits.max_items:
+        raise EvaluationError(f"it gives {count:,} instances; `max_items` allows {limits.max_items:,}")
+    others = sum(found.step.group != group.id for found in state.counted())
+    if count and others + count > limits.max_steps:
+        raise EvaluationError(f"with {count:,} instances the plan has more steps than `max_steps` allows")
 
 
 def _check_made(group: Step, items: tuple[dict[str, Any], ...], state: RunState) -> None:
@@ -127,10 +131,6 @@ def _filled(value: Any, scope: dict[str, Any]) -> Any:
 
 def _items(group: Group, scope: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     made = _combinations(group, scope) if group.form == "matrix" else _numbered(group, scope)
-    if len(made) > MAX_MEMBERS:
-        raise EvaluationError(
-            f"`{group.form}` gives {len(made)} instances; at most {MAX_MEMBERS} are allowed"
-        )
     seen: set[str] = set()
     for each in made:
         if each["instance"] in seen:
@@ -143,8 +143,6 @@ def _numbered(group: Group, scope: dict[str, Any]) -> list[dict[str, Any]]:
     found = evaluate(group.items, scope)
     if not isinstance(found, list | tuple):
         raise EvaluationError("`foreach` needs a list")
-    if len(found) > MAX_MEMBERS:
-        raise EvaluationError(f"`foreach` gives {len(found)} items; at most {MAX_MEMBERS} are allowed")
     made = []
     for number, item in enumerate(found, 1):
         try:

@@ -24,4 +24,5 @@ ADVICE: dict[str, str] = {
     "L418": "output that is thrown away",
     "L421": "an approval or a question in finally",
     "L422": "a step with a lasting effect that does not state whether it may run twice",
+    "L425": "a large plan without a bound",
 }

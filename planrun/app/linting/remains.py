@@ -22,6 +22,22 @@ _DETACHED = ("-d", "--detach", "--detach=true", "-dit", "-itd", "-id", "-di", "-
 _OUTLIVING = frozenset(("nohup", "setsid", "disown"))
 
 
+LARGE = 50
+"""Steps from which on a plan should say how many it may have (N-01)."""
+
+
+def unbounded(subject: Subject) -> Iterator[Problem]:
+    """L425: a plan of many steps that does not say how many it may have."""
+    limits = subject.root.get("limits")
+    if subject.checked.count > LARGE and (limits is None or limits.get("max_steps") is None):
+        yield subject.advice(
+            "L425",
+            f"the plan has {subject.checked.count:,} steps and no `max_steps`",
+            key="steps",
+            hint=f"add `limits: {{max_steps: {subject.checked.count}}}`, so that a list that grows is noticed",
+        )
+
+
 def nameless(subject: Subject) -> Iterator[Problem]:
     """L405: a step that reports can only call by its position, among several."""
     if len(subject.plan.steps) < 3:

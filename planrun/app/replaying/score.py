@@ -279,7 +279,10 @@ class Player:
         return Prepared(fingerprint=event.fingerprint, outcome=outcome_of(ended, self._rundir, ""))
 
     def opening(self, group: Step, _state: RunState) -> dict[str, Any]:
-        """Return what a group was made of."""
+        """Return what a group was made of; raises EvaluationError where it could not be opened."""
+        moved = self._about(group.id, ev.StepMoved)
+        if moved is not None and moved.reason == "refused" and self._is_next(moved):
+            raise EvaluationError(moved.message)
         event = self._about(group.id, ev.StepOpened)
         return (
             {name: vars(event)[name] for name in ("items", "params") if name in vars(event)} if event else {}
