@@ -195,6 +195,8 @@ def totals(steps: Iterable[Prospect]) -> dict[str, Any]:
     for prospect in steps:
         if isinstance(prospect.step.action, Group) and prospect.step.action.template is None:
             continue  # its members count
+        if prospect.step.kind == "abstract":
+            continue  # there is nothing yet that could have one
         found.add(prospect.step, prospect.step.risk)
     return found.as_data()
 

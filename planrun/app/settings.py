@@ -45,6 +45,7 @@ class Settings(Record):
     policy: str = ""  # a file; a ceiling that the plan cannot lift
     auto_approve: str = ""  # a level, in place of the plan's
     expand: bool = False  # a model makes abstract steps concrete before anything starts
+    no_llm: bool = False  # no model is asked, whatever plan and command line say besides
     llm_model: str = ""  # in place of the plan's
     llm_base_url: str = ""  # empty: that of the environment, or Anthropic's
     llm_record: str = ""  # a folder that keeps what models answer

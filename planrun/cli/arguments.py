@@ -189,6 +189,12 @@ APPROVAL = Option(
 )
 MODEL_OPTIONS = (
     Option(
+        flags=("--no-llm",),
+        name="no_llm",
+        kind="flag",
+        help="Ask no model, whatever the plan says: as llm.enabled: false.",
+    ),
+    Option(
         flags=("--llm-model",),
         name="llm_model",
         kind="text",

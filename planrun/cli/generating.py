@@ -255,7 +255,8 @@ def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
     if order.threshold:
         yield f"Goal: {found.complexity.level}; {_advice(found, order)}"
     if target != STANDARD_OUTPUT:
-        yield f"Written: {printable(target)}; review it, then planrun execute {printable(target)}"
+        verb = "expand" if any(step.kind == "abstract" for step in plan.steps) else "execute"
+        yield f"Written: {printable(target)}; review it, then planrun {verb} {printable(target)}"
 
 
 def _advice(found: Generated, order: Order) -> str:

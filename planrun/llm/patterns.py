@@ -51,7 +51,12 @@ PATTERNS = (
 DEFAULT = Pattern(name="default", words=(), steps=("analyze", "execute"))
 """Where no pattern fits: look, then do it."""
 
+FALLBACK = ("research", "design", "code")
+"""The steps of the plan that stands in for one that a model did not give."""
+
 _ABSTRACT = {
+    "design": ("Design the change", "Decide what changes where, and how that is checked"),
+    "code": ("Write the code", "Make the change as it was designed, in as few edits as it takes"),
     "plan": ("Plan the change", "Decide which files change, in what order, and how each change is checked"),
     "execute": ("Make the change", "Do what the goal asks for, in as few changes as it takes"),
     "fix": ("Fix it", "Find the cause, and change as little as removes it"),
@@ -92,8 +97,17 @@ def draft_of(goal: str, repository: Repository) -> Draft:
     return Draft(analysis=f"planrun's own pattern for {pattern.name}; {why}.", steps=tuple(steps))
 
 
+def fallback_of(goal: str, repository: Repository) -> Draft:
+    """Return the plan for a model that gave none: research, which only reads, then design and code, for people."""
+    steps: list[DraftStep] = []
+    for name in FALLBACK:
+        before = (steps[-1].id,) if steps else ()
+        steps.append(estimated(_step(name, goal, repository).but(depends_on=before)))
+    return Draft(analysis="planrun's own plan of three steps, since the model gave none.", steps=tuple(steps))
+
+
 def _step(name: str, goal: str, repository: Repository) -> DraftStep:
-    if name in ("explore", "analyze"):
+    if name in ("explore", "analyze", "research"):
         return DraftStep(id=name, title="Look at what is there", run=_looking(goal, repository))
     if name in ("test", "verify"):
         found = commands_for_tests(repository)

@@ -47,6 +47,7 @@ class Request(Record):
     effort: str = ""
     seconds: float = 120.0
     retries: int = 5
+    extra_body: dict[str, Any] = {}  # noqa: RUF012 - never written; more fields of the request
     paid: int = 2  # how many attempts may cost something; one that the service turned down does not
 
 

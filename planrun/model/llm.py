@@ -6,7 +6,8 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from collections.abc import Mapping
+    from typing import Any, Literal
 
     Effort = Literal["low", "medium", "high", "xhigh", "max"]
     ReplanOn = Literal["fatal", "any", "never"]
@@ -29,3 +30,4 @@ class Llm(Record):
     fallback: Literal["fail", "template"] = "fail"
     replan_on_failure: ReplanOn = "fatal"
     enabled: bool = True
+    extra_body: Mapping[str, Any] = {}  # more fields of each request, as the service knows them

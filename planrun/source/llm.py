@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.llm import Llm
-from planrun.source.forms import as_bool, as_duration, as_int
+from planrun.source.forms import as_bool, as_duration, as_int, to_data
 from planrun.source.outline import members
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ _READ: dict[str, Callable[[Node], Any]] = {
     "plan_max_tokens": as_int,
     "max_generated_steps": as_int,
     "retries": as_int,
+    "extra_body": to_data,
     "enabled": as_bool,
     "planning_timeout": _seconds,
     "timeout": _seconds,

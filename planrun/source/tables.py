@@ -133,6 +133,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "retries": (("integer", 0, 100), None, None),
         "fallback": (("word", ("fail", "template"), ()), None, None),
         "replan_on_failure": (("word", ("fatal", "any", "never"), ()), None, None),
+        "extra_body": (None, None, "any"),
         "enabled": (("bool",), None, None),
     },
     "Matcher": {

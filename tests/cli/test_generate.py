@@ -160,7 +160,11 @@ def test_what_is_never_valid_fails_or_falls_back_loudly(ask: Callable[..., Said]
     assert "planrun: WARNING: the model gave no valid plan" in said.err
     text = (repository / "plan.yml").read_text()
     assert "# NOT BY THE MODEL that was asked" in text
-    assert [step.id for step in load("plan.yml", cache=False).steps] == ["explore", "fix", "test"]
+    assert [step.id for step in load("plan.yml", cache=False).steps] == [
+        "research",
+        "design",
+        "code",
+    ]
 
 
 def test_infeasible_is_an_answer(ask: Callable[..., Said], repository: Path) -> None:

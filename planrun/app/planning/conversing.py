@@ -147,6 +147,8 @@ class Conversation:
             effort=self._llm.effort,
             retries=self._llm.retries,
         )
+        if self._llm.extra_body:
+            request = request.but(extra_body=dict(self._llm.extra_body))
         held = yield from self._reserve(request, purse)
         if isinstance(held, Result):
             return held

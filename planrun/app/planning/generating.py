@@ -14,7 +14,7 @@ from planrun.app.policies import ceilings_of
 from planrun.app.settings import ci_context
 from planrun.errors import InvalidInput
 from planrun.llm.complexity import classify
-from planrun.llm.patterns import draft_of
+from planrun.llm.patterns import draft_of, fallback_of
 from planrun.model import events as ev
 from planrun.model.call import TOKENS, Usage
 from planrun.model.llm import Llm
@@ -197,7 +197,7 @@ def _by_pattern(
 ) -> Generated:
     """Return planrun's own plan; `why`: what kept a model from writing one."""
     tell("planning", "following planrun's own pattern")
-    draft = draft_of(order.goal, repository)
+    draft = fallback_of(order.goal, repository) if why else draft_of(order.goal, repository)
     found = Generated(outcome="accepted", source="template", complexity=complexity)
     heading = list(_heading(order, draft, found))
     if why:

@@ -32,6 +32,20 @@ class Taping(Record):
     planning: Planning | None = None
 
 
+# Of a request: what planrun itself decides, checks and pays by.
+_OWN_FIELDS = frozenset(
+    (
+        "model",
+        "messages",
+        "system",
+        "max_tokens",
+        "stream",
+        "tools",
+        "tool_choice",
+        "output_config",
+        "mcp_servers",
+    )
+)
 UNTOLD = Taping()
 """Nothing is known of a run, or there is none."""
 
@@ -44,7 +58,7 @@ def llm_of(settings: Settings, llm: Llm | None) -> Llm:
 
 def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str] = os.environ) -> str:
     """Return in one line why no model can be asked; empty when one can. A recording needs no credentials."""
-    unnamed = _unnamed(llm_of(settings, llm))
+    unnamed = _unnamed(settings, llm_of(settings, llm))
     return unnamed or ("" if settings.llm_replay else _endpoint(settings, environ).lacking)
 
 
@@ -63,9 +77,11 @@ def open_model(
     none is named, for an address that is none and a recording that cannot be read, RecordsLost for one that cannot be
     written.
     """
-    if unnamed := _unnamed(llm_of(settings, llm)):
+    if unnamed := _unnamed(settings, llm_of(settings, llm)):
         raise InvalidInput(unnamed)
     _refuse_both(settings)
+    if own := sorted(_OWN_FIELDS & llm_of(settings, llm).extra_body.keys()):
+        raise InvalidInput(f"llm.extra_body may not set {', '.join(own)}: planrun does")
     if settings.llm_replay:
         from planrun.llm.tapes import Player
 
@@ -132,7 +148,9 @@ def _served(planning: Planning | None) -> list[str]:
     return [call.asked.request for call in calls if call.answered and call.answered.ending in ENDINGS]
 
 
-def _unnamed(llm: Llm) -> str:
+def _unnamed(settings: Settings, llm: Llm) -> str:
+    if settings.no_llm:
+        return "--no-llm or PLANRUN_NO_LLM says that none is asked"
     if not llm.enabled:
         return "the plan says llm.enabled: false"
     return "" if llm.model else "no model is named: give --llm-model, or llm.model in the plan"

@@ -135,6 +135,8 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
         body["output_config"] = config
     if form.thinking:
         body["thinking"] = {"type": "adaptive"}
+    if request.extra_body:
+        body["extra_body"] = request.extra_body
     return body
 
 

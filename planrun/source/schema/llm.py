@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from planrun.source.schema.words import Duration, Line, Positive, Written, key
+from planrun.source.schema.words import AnyMapping, Duration, Line, Positive, Written, key
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
@@ -30,5 +30,9 @@ class Llm(Written):
     )
     replan_on_failure: Literal["fatal", "any", "never"] | None = key(
         "Which failures are planned anew, of steps that do not say it.", "fatal"
+    )
+    extra_body: AnyMapping | None = key(
+        "More fields of each request, as the service takes them; planrun does not look at them.",
+        {"service_tier": "standard_only"},
     )
     enabled: bool | None = key("Whether a model is asked at all.", example=False)
