@@ -402,13 +402,14 @@ class Course:
         main = self.plan.main()
         if self.finishes:
             left = [step.id for step in self.plan.cleanup() if not self._after.steps[step.id].ended]
-            yield f"no step runs again; still to run under finally: {', '.join(left) or 'none'}"
+            yield f"resuming: no steps to rerun; under finally: {', '.join(left) or 'none'}"
             return
         steps = {step.id: self._after.steps[step.id] for step in main}
         again = {name: why for name, why in self._again.items() if why != CLEANUP}
         to_come = sum(found.status in ("pending", "paused") for found in steps.values())
         reused = len(steps) - len(again) - to_come
-        yield f"reused: {reused}, run again: {len(again)}, still to run: {to_come}"
+        not_run = f", {to_come} not yet run" if to_come else ""
+        yield f"resuming: {reused} reused, {len(again)} to rerun{not_run}"
         for name, why in list(again.items())[:_TOLD]:
             known = self._after.steps[name].step
             lost = name in event.lost and name not in event.retry

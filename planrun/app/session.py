@@ -18,7 +18,7 @@ from planrun.model.record import Record
 from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.reports.console import console
-from planrun.reports.write import write_reports
+from planrun.reports.write import make_folder, write_reports
 from planrun.steps.environment import MODEL_CREDENTIALS, caller_environment, withheld
 from planrun.steps.render import shell_on
 from planrun.steps.runner import Place, Steps
@@ -154,10 +154,7 @@ class Session:
 
             self._lines = Lines(self.settings.events)
         folder = os.path.join(self.workspace, self.settings.report_dir)
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise RecordsLost(f"cannot make the report folder {folder}: {error.strerror}") from None
+        make_folder(folder)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise RecordsLost(f"cannot write to the report folder {folder}")
 

@@ -100,7 +100,7 @@ def _at_rest(found: Inspected) -> Iterator[str]:
         yield from [f"    $ {command}" for command in gate["commands"]]
     if state.exit_status is not None and not state.ended and not found.going:
         yield (
-            f"\nplanrun resume {found.run} goes on once it is answered"
+            f"\nto continue once answered: planrun resume {found.run}"
             if asked
             else f"\n{facts.unended(state)}"
         )

@@ -113,4 +113,4 @@ def _write(found: Proposal, folder: str) -> None:
     if os.environ.get("GITHUB_STEP_SUMMARY"):
         append_summary(text, os.environ["GITHUB_STEP_SUMMARY"])
     if os.environ.get("GITHUB_OUTPUT"):
-        write_outputs(outputs(found, path), os.environ["GITHUB_OUTPUT"])
+        write_outputs(outputs(found, os.path.abspath(path)), os.environ["GITHUB_OUTPUT"])

@@ -116,10 +116,13 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     if unfinished:
         yield f"Status: draft, without an action: {', '.join(unfinished)}"
     yield ""
-    yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(steps)), right=(0, 2))
     tokens = sum(step.estimated_tokens for step in plan.steps)
+    if tokens:
+        yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(steps)), right=(0, 2))
+    else:
+        yield table(("#", "Step", "Deps", "Risk"), [row[:2] + row[3:] for row in _rows(steps)], right=(0,))
     count = sum(step.kind != "group" for step in plan.steps)
-    yield f"\nTotal: {count} step{'' if count == 1 else 's'}, ~{tokens} tokens"
+    yield f"\nTotal: {count} step{'' if count == 1 else 's'}{f', ~{tokens} tokens' if tokens else ''}"
     yield from _judgements(ahead, [*steps, *ahead.undoing()])
     yield "\n".join(_limits(plan))
     yield from _listed("Risks", _reasons(steps))

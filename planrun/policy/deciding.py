@@ -229,7 +229,7 @@ def in_force(layers: Layers) -> str:
     if layers.option:
         told += " (--auto-approve)"
     elif layers.plan is None:
-        told += " (no policy in the plan: the committed file is taken as reviewed)"
+        told += " (no policy: all steps run without approval)"
     else:
         told += f" ({layers.file}:{policy.line})" if policy.line else ""
     for ceiling in layers.ceilings:

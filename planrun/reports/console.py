@@ -92,6 +92,7 @@ class Console:
         self._broken = False
         self._pending: list[str] = []
         self._problems: list[str] = []  # failed steps, for annotations
+        self._has_failed = False
         self._asked: dict[str, str] = {}  # what waits for somebody, by step
 
     def on_event(self, event: Event, state: RunState) -> None:
@@ -182,9 +183,6 @@ class Console:
             replan = facts.option(state, "replan")
             if isinstance(replan, dict):
                 self._say(f"  replan: {line(str(replan['told']))}\n")
-            withheld = state.started.options.get("env_left_out") if state.started else ()
-            if withheld and not state.resumed:  # said already
-                self._say(f"  kept from the steps, by inherit_env: safe: {facts.names(withheld)}\n")
 
     def _at_gate(self, event: ev.GateOpened | ev.GateAnswered, state: RunState) -> None:
         from planrun.reports import gates  # few runs come to one
@@ -254,6 +252,7 @@ class Console:
             self._say("".join([f"  | {row}\n" for row in body.removesuffix("\n").split("\n")]))
 
     def _failed(self, step: StepState, state: RunState) -> None:
+        self._has_failed = True
         name = facts.name(step)
         if not self.look.sections:
             self._say(f"  {line(state.plan.file_of(step.step))}:{step.step.line}: {facts.sentence(step)}\n")
@@ -261,11 +260,9 @@ class Console:
         self._problems.append(name)
         if len(self._problems) <= MAX_PROBLEMS:
             title = f"{name} {facts.details(step)}"
-            self._say(
-                self.look.sections.problem(
-                    parting.file_of(state, step), step.step.line, title, facts.sentence(step)
-                )
-            )
+            tolerated = not facts.option(state, "strict") and state.tolerance(step.step.id) is not None
+            say = self.look.sections.warning if tolerated else self.look.sections.problem
+            self._say(say(parting.file_of(state, step), step.step.line, title, facts.sentence(step)))
             if step.step.reports:
                 from planrun.reports.merged import places  # few steps report test cases
 
@@ -314,6 +311,10 @@ class Console:
         objection = facts.objection(state)
         if objection:  # nobody may take what ends with exit code 1 for a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")
+        withheld = state.started.options.get("env_left_out") if state.started else ()
+        if withheld and self._has_failed and not self.look.quiet:  # a variable that is missing may be why
+            self._say(f"  not passed to steps (inherit_env: safe): {facts.names(withheld)}\n")
+            self._has_failed = False
         self._flush()
 
     def _icon(self, status: str) -> str:

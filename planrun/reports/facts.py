@@ -115,7 +115,8 @@ def ended_by(state: RunState, event: RunEnding) -> str:
     if event.why == "pause":
         return "pausing: nothing more starts, and what runs goes on to its end"
     if event.why == "gates":
-        return "waiting: nothing goes on before somebody answers"
+        waits = {step.reason for step in state.steps.values() if step.status == "waiting"}
+        return "paused: answer required" if waits == {"decision"} else "paused: approval required"
     if event.why == "budget":
         return f"pausing: models have used up what they may: {line(event.message)}".removesuffix(": ")
     if event.why == "cancel":
@@ -158,20 +159,20 @@ def unended(state: RunState) -> str:
         return f"exit code {state.exit_status}; it waits for an answer"
     if state.status in ("paused", "awaiting_approval") and state.exit_status is not None:
         run = line(state.started.run) if state.started else "RUN"
-        return _with_more(state) or f"planrun resume {run} goes on"
+        return _with_more(state) or f"to continue: planrun resume {run}"
     return "the records have no end" if state.started else ""
 
 
 def _but_denied(state: RunState) -> str:
     """What no `resume` changes, said where one is advised."""
     denied = any(step.status == "failed" and step.reason == "denied" for step in state.steps.values())
-    return "; what was denied stays so, but for what changes with --plan FILE" if denied else ""
+    return " (denied steps stay denied, unless --plan FILE changes them)" if denied else ""
 
 
 def going_on(state: RunState) -> str:
     """How a run goes on that ended before it was done, or rests."""
     run = line(state.started.run) if state.started else "RUN"
-    return _with_more(state) or f"planrun resume {run} goes on from here{_but_denied(state)}"
+    return _with_more(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
 
 
 def _with_more(state: RunState) -> str:

@@ -165,7 +165,7 @@ def _given(state: RunState) -> str:
 
 def going_on(state: RunState) -> str:
     """Return what is to be done once everything is answered."""
-    return f"planrun resume {line(state.started.run) if state.started else 'RUN'} goes on once it is answered"
+    return f"to continue once answered: planrun resume {line(state.started.run) if state.started else 'RUN'}"
 
 
 def answer(answered: GateAnswered) -> str:

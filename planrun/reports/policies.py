@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("", "read-only", "low", "medium", "high")  # of risk, the lowest first; empty: of nothing at all
 _FILE_LEVEL, _MODEL_LEVEL = "high", "low"  # where no policy says anything
-NO_POLICY = (
-    "auto-approve high, model-written low (no policy in the plan: the committed file is taken as reviewed)"
-)
+NO_POLICY = "auto-approve high, model-written low (no policy: all steps run without approval)"
 LET_RUN = "default:auto_approve"  # by which rule a step ran where none is recorded
 # What an effect counts as. What is destroyed is modified, too.
 _COUNTS = {

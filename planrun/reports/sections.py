@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         def problem(self, file: str, line: int, title: str, message: str, /) -> str:
             """Return an annotation, or ""."""
 
+        def warning(self, file: str, line: int, title: str, message: str, /) -> str:
+            """Return an annotation of a failure that is tolerated, or ""."""
+
         def notice(self, file: str, line: int, title: str, message: str, /) -> str:
             """Return an annotation of something that is no failure, or ""."""
 
@@ -40,6 +43,10 @@ class GitHub:
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return an error that GitHub shows at the line of the plan."""
         return _annotation("error", file, line, title, message)
+
+    def warning(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a warning that GitHub shows at the line of the plan."""
+        return _annotation("warning", file, line, title, message)
 
     def notice(self, file: str, line: int, title: str, message: str) -> str:
         """Return a notice that GitHub shows at the line of the plan."""
@@ -76,9 +83,7 @@ class GitLab:
         """Return nothing: GitLab has no annotations in the log."""
         return ""
 
-    def notice(self, *_notice: object) -> str:
-        """Return nothing, as above."""
-        return ""
+    warning = notice = problem
 
 
 class Azure:
@@ -92,9 +97,11 @@ class Azure:
         """Return an error of the build with its place in the plan."""
         return _issue("error", file, line, title, message)
 
-    def notice(self, file: str, line: int, title: str, message: str) -> str:
-        """Return a warning of the build: there is nothing below."""
+    def warning(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a warning of the build."""
         return _issue("warning", file, line, title, message)
+
+    notice = warning  # there is nothing below
 
 
 def _issue(kind: str, file: str, line: int, title: str, message: str) -> str:
@@ -120,9 +127,7 @@ class Buildkite:
         """Return a heading that stays open."""
         return f"+++ {title}\n  {file}:{line}: {message}\n"
 
-    def notice(self, file: str, line: int, title: str, message: str) -> str:
-        """Return a heading that stays open, too."""
-        return self.problem(file, line, title, message)
+    warning = notice = problem
 
 
 def sections(vendor: str) -> Sections:

@@ -45,9 +45,9 @@ def write_reports(
         "json": (LEDGER, lambda out: write_ledger(state, out)),
     }
     try:
-        os.makedirs(report_dir, exist_ok=True)
-    except OSError as error:
-        return {}, RecordsLost(f"cannot make the report folder {report_dir}: {error.strerror}")
+        make_folder(report_dir)
+    except RecordsLost as error:
+        return {}, error
     paths, lost = {}, None
     for name, (file, write) in writers.items():
         path = os.path.join(report_dir, file)
@@ -57,6 +57,21 @@ def write_reports(
         except RecordsLost as error:
             lost = lost or error
     return paths, lost
+
+
+def make_folder(path: str) -> None:
+    """Make the report folder when it is missing, with a .gitignore that hides it; raises RecordsLost.
+
+    A folder that is there already is the caller's, and gets no file.
+    """
+    try:
+        if os.path.isdir(path):
+            return
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, ".gitignore"), "w", encoding="utf-8") as file:
+            file.write("# planrun made this folder for the reports of its runs.\n*\n")
+    except OSError as error:
+        raise RecordsLost(f"cannot make the report folder {path}: {error.strerror}") from None
 
 
 def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: str = "default") -> bytes:
@@ -80,10 +95,7 @@ def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: 
 
 def write_texts(folder: str, texts: Mapping[str, str]) -> list[str]:
     """Write texts by file name into a folder, made when missing, and return their paths; raises RecordsLost."""
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise RecordsLost(f"cannot make the report folder {folder}: {error.strerror}") from None
+    make_folder(folder)
     paths = []
     for name, text in texts.items():
         path = os.path.join(folder, name)

@@ -83,7 +83,7 @@ def test_the_reasons_are_told_and_kept(planrun: Command, tmp_path: Path) -> None
     said = planrun("resume", "last", "--plan", "plan.yml")
     assert said.returncode == 0, said.stderr
     assert "planrun:   c: its environment changed: NOTE\n" in said.stderr
-    assert "reused: 2, run again: 4, still to run: 0" in said.stderr
+    assert "resuming: 2 reused, 4 to rerun" in said.stderr
     told = json.loads(planrun("explain", "last", "c", "--json").stdout)
     assert [again["because"] for again in told["ran_again"]] == ["its environment changed: NOTE"]
     assert "its environment changed: NOTE" in planrun("explain", "last", "c").stdout

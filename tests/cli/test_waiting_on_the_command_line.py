@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path:
     assert "✗ wipe (failed: denied)\n  plan.yml:10: rule 1 (plan.yml:6) denies it" in said.err
     assert f"    $ planrun approve {run} publish\n    $ planrun reject {run} publish\n" in said.err
     assert f"    $ planrun decide {run} where=staging\n    $ planrun decide {run} where=prod\n" in said.err
-    assert f"  planrun resume {run} goes on once it is answered\n" in said.err
+    assert f"  to continue once answered: planrun resume {run}\n" in said.err
     ledger = json.loads((tmp_path / "planrun-out" / "ledger.json").read_text("utf-8"))
     assert (ledger["status"], ledger["verdict"], ledger["exit_code"]) == ("paused", "failed", 3)
     assert {gate["step"]: gate["status"] for gate in ledger["gates"]} == {
@@ -78,7 +79,7 @@ def test_status_tells_what_a_run_waits_for(say: Say, waiting: str) -> None:
     assert 'Plan v1: "release" [Waiting]\n' in said.out
     assert "◔ Step where (waiting: decision)\n    it waits for a decision: Where to?\n" in said.out
     assert f"    $ planrun approve {waiting} publish\n" in said.out
-    assert f"\nplanrun resume {waiting} goes on once it is answered\n" in said.out
+    assert f"\nto continue once answered: planrun resume {waiting}\n" in said.out
     assert "next:" in said.out
     found = document(say("status", "--json"))
     assert (found["status"], found["exit_code"]) == ("waiting", 3)
@@ -118,7 +119,7 @@ def test_what_was_answered_is_told_until_the_run_goes_on(say: Say, waiting: str)
     assert say("decide", waiting, "where=prod", "really=yes").code == 0
     said = say("status")
     assert "[Paused]" in said.out
-    assert f"\nplanrun resume {waiting} goes on\n" in said.out
+    assert f"\nto continue: planrun resume {waiting}\n" in said.out
     assert document(say("runs", "--json"))["runs"][0]["status"] == "paused"
     told = say("explain", "last", "publish").out
     assert "\nGate: approval answered\n" in told
@@ -226,9 +227,12 @@ def test_nobody_is_told_that_resume_mends_what_was_denied(say: Say, tmp_path: Pa
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: sure, ask: {question: Sure?}}]\n")
     said = say("execute", "plan.yml", "--decide", "sure=no")
     assert said.code == 3
-    assert " goes on from here; what was denied stays so, but for what changes with --plan FILE\n" in said.err
+    advice = r"^  to continue: planrun resume [\w-]+"
+    assert re.search(
+        advice + r" \(denied steps stay denied, unless --plan FILE changes them\)$", said.err, re.MULTILINE
+    )
     (tmp_path / "plan.yml").write_text('version: 1\nsteps: [{id: sure, run: "false"}]\n')
-    assert " goes on from here\n" in say("execute", "plan.yml").err
+    assert re.search(f"{advice}$", say("execute", "plan.yml").err, re.MULTILINE)
 
 
 def test_a_step_does_not_wait_any_more_when_the_plan_is_approved(say: Say, waiting: str) -> None:

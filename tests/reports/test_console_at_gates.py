@@ -48,7 +48,7 @@ def test_gates_are_told_as_they_open_and_close(tmp_path: Path) -> None:
         "  plans/release.yml:26: rule 1 (ci/policy.yml:3) denies it; its risk is high",
         "◔ really waits for an answer: Last look: Publish <1.2> to @all?",
         "◔ where waits for a decision: Where to?",
-        "◔ waiting: nothing goes on before somebody answers",
+        "◔ paused: approval required",
         "◔ waiting in 2.0s: 8 steps: 2 successful, 1 failed, 5 to run",
     ]
 
@@ -61,8 +61,8 @@ def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Pa
     said = left(told, Look(quiet=quiet))
     assert f"    $ planrun approve {RUN} publish\n    $ planrun reject {RUN} publish\n" in said
     assert f"    $ planrun decide {RUN} where=staging\n" in said
-    assert f"  planrun resume {RUN} goes on once it is answered\n" in said
-    assert "goes on from here" not in said
+    assert f"  to continue once answered: planrun resume {RUN}\n" in said
+    assert "to continue: " not in said
 
 
 def test_a_plan_that_waits_is_introduced(tmp_path: Path) -> None:

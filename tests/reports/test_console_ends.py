@@ -72,13 +72,16 @@ def test_a_second_signal_is_told_as_itself(tmp_path: Path) -> None:
 
 
 def test_variables_kept_back_are_named_once_and_few(tmp_path: Path) -> None:
-    """Eight names and how many more, and nothing about them when the run is resumed."""
+    """Eight names and how many more, at the end of a run in which a step failed; nothing about them in another one."""
     names = [f"TOKEN_{number}" for number in range(11)]
     told = Story(tmp_path, step("a"), options={"env_left_out": names})
     told.run("a", "failed").end(1)
     told.resume("a").run("a").end()
     rows = [row for row in shown(told, Look()).splitlines() if "inherit_env" in row]
-    assert rows == [f"  kept from the steps, by inherit_env: safe: {', '.join(names[:8])} and 3 more"]
+    assert rows == [f"  not passed to steps (inherit_env: safe): {', '.join(names[:8])} and 3 more"]
+    well = Story(tmp_path, step("a"), options={"env_left_out": names})
+    well.run("a").end()
+    assert "inherit_env" not in shown(well, Look())
 
 
 @pytest.mark.parametrize("style", ["plain", "live", "groups"])
@@ -185,7 +188,7 @@ def test_groups_go_to_stdout_unless_it_holds_json(
         said = capsys.readouterr()
         text = said.err if json else said.out
         assert "✗ failed in 52.1s" in text or "x failed in 52.1s" in text
-        assert f"planrun resume {RUN} goes on from here" in text
+        assert f"to continue: planrun resume {RUN}" in text
         assert "junit.xml; ledger head abababababab" in text
         assert (said.out if json else said.err) == ""
     assert summary.read_text("utf-8").count("## Execution Summary") == 2

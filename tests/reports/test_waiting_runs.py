@@ -54,7 +54,7 @@ def test_the_text_report_tells_what_is_asked_and_how_to_answer(tmp_path: Path) -
         "    until 2026-01-31T10:00:00.000Z, then the answer is staging",
         f"    $ planrun decide {RUN} where=staging",
         f"    $ planrun decide {RUN} where=prod",
-        f"  planrun resume {RUN} goes on once it is answered",
+        f"  to continue once answered: planrun resume {RUN}",
         "",
         "Answers",
         "  notes: approved by Ann (by the approval rel-7)",
@@ -104,7 +104,7 @@ def test_a_run_that_was_answered_and_not_resumed_only_has_to_go_on(tmp_path: Pat
     told.answer("a", "approved", by="Ann")
     found = text(told)
     assert "Waiting for" not in found
-    assert f"planrun resume {RUN} goes on" in found
+    assert f"to continue: planrun resume {RUN}" in found
     assert "  a: approved by Ann\n" in found
 
 

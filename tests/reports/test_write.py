@@ -27,7 +27,15 @@ def test_files_are_what_render_gives(tmp_path: Path) -> None:
     for form, path in paths.items():
         data = render(state, str(tmp_path), form, head=HEAD, dialect="surefire")
         assert Path(path).read_bytes() == data
-    assert sorted(os.listdir(out)) == ["junit.xml", "ledger.json", "report.md"]
+    assert sorted(os.listdir(out)) == [".gitignore", "junit.xml", "ledger.json", "report.md"]
+
+
+def test_a_report_folder_that_was_there_gets_no_gitignore(tmp_path: Path) -> None:
+    """It is the caller's, and may be committed on purpose."""
+    state = mixed_run(tmp_path)
+    (tmp_path / "mine").mkdir()
+    write_reports(state, str(tmp_path), str(tmp_path / "mine"))
+    assert not (tmp_path / "mine" / ".gitignore").exists()
 
 
 def test_reports_can_be_rebuilt(tmp_path: Path) -> None:
