@@ -269,6 +269,27 @@ def test_a_secret_reaches_only_the_part_that_lists_it(there: Workspace) -> None:
     assert there.said == ["first unset", "second"]
 
 
+def test_instances_go_their_own_way_through_several_steps(there: Workspace) -> None:
+    """A failed instance keeps back only its own later steps; outputs and statuses are those of the same instance."""
+    ended = there.convert("""\
+        jobs:
+          a:
+            runs-on: ubuntu-latest
+            strategy: {fail-fast: false, matrix: {x: [1, 2, 3]}}
+            steps:
+              - {id: o, run: 'echo "v=out-${{ matrix.x }}" >> $GITHUB_OUTPUT; [ ${{ matrix.x }} != 2 ]'}
+              - run: echo "read ${{ steps.o.outputs.v }}" >> said
+              - {if: "steps.o.outputs.v == 'out-3'", run: 'echo "three ${{ matrix.x }}" >> said'}
+              - {if: failure(), run: 'echo "failed ${{ matrix.x }}" >> said'}
+              - {if: always(), run: 'echo "always ${{ matrix.x }}" >> said'}
+        """)
+    assert ended.code == 0, ended.err
+    assert there.execute().code == 1
+    assert sorted(there.said) == sorted(
+        ["read out-1", "read out-3", "three 3", "failed 2", "always 1", "always 2", "always 3"]
+    )
+
+
 # Names and values.
 
 

@@ -21,7 +21,7 @@ ACTIONS = ("run", "exec", "validate", "uses", "with", "ask")
 
 
 class DraftStep:
-    """One step of the plan to be; `edges` says of other steps how they must have ended.
+    """One step of the plan to be; `edges` says of other steps, or of their instances, how they must have ended.
 
     `notes` become comments above it. `condition` is an expression, "" for none.
     """
@@ -29,7 +29,7 @@ class DraftStep:
     def __init__(self, name: str, **keys: Any) -> None:
         self.id = name
         self.keys: dict[str, Any] = keys
-        self.edges: dict[str, str] = {}
+        self.edges: dict[str, Any] = {}
         self.condition = ""
         self.notes: list[str] = []
         self.prelude: list[str] = []  # what has to stand before its script

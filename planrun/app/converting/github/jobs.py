@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.app.converting.draft import ACTIONS, DraftStep, slug
+from planrun.app.converting.draft import ACTIONS, DraftStep, slug, step_path
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.calling import call_workflow
 from planrun.app.converting.github.chain import link
@@ -14,7 +14,7 @@ from planrun.app.converting.github.grammar import NotAnExpressionError
 from planrun.app.converting.github.known import texts_of
 from planrun.app.converting.github.matrix import OTHER_MACHINE, machine_text, matrix_of
 from planrun.app.converting.github.merging import merge_scripts
-from planrun.app.converting.github.names import PlaceNames
+from planrun.app.converting.github.names import PlaceNames, declare_outputs
 from planrun.app.converting.github.scripts import starts_server
 from planrun.app.converting.github.steps import StepMaking, note_exports
 from planrun.app.converting.reading import is_nothing, text_of, truth_of
@@ -95,6 +95,7 @@ class JobConversion:
         elif is_nothing(self.node.get("steps")):
             self.found.refuse("shape", f"the job {job.name} has no steps", self.node)
         link(self.workflow, job, own, services)
+        self._chain_instances()
         self._label([*job.made, *services])
         at = 1 if job.anchor_gate else 0
         self.workflow.plan.steps += [*job.made[:at], *services, *job.made[at:]]
@@ -243,9 +244,21 @@ class JobConversion:
             elif "matrix." in step.condition:  # what is still to be written has no instances
                 step.notes.append(f"todo: its condition was: {step.condition}")
                 step.condition = ""
-        if len(working) > 1:
+
+    def _chain_instances(self) -> None:
+        """Let each instance of a step wait for the instance of the same name of the steps before it."""
+        single = [step for step in self.job.made if "matrix" in step.keys]
+        for at, step in enumerate(single):
+            texts = [step.condition, *(str(step.keys.get(key, "")) for key in ("run", "env", "workdir"))]
+            for other in single[:at]:
+                if any(step_path(other.id, "") in text for text in texts):
+                    step.edges.setdefault(other.id, "done")
+                if other.id in step.edges:
+                    step.edges[other.id] = {"instance": step.edges[other.id]}
+        ids = [step.id for step in self.job.made if "validate" not in step.keys]
+        if single and len(single) < len(ids) and ids[0] == single[0].id != ids[-1]:
             message = (
-                f"the steps of {self.job.name} are no chains of their own: all instances of one end first"
+                f"a step of {self.job.name} has no instances: all instances of the step before it end first"
             )
             self.found.differs("matrix-chain", message, self.node.key("strategy"))
 
@@ -283,7 +296,9 @@ class JobConversion:
             later = next(
                 (each for each in made[at + 1 :] if "run" in each.keys and "risk" not in each.keys), None
             )
-            if later is not None and (step.hands_on or step.sets_path):
+            if later is not None and step.sets_path and not step.hands_on and not self.job.is_contained:
+                _pass_path(step, made[at + 1 :])
+            elif later is not None and (step.hands_on or step.sets_path):
                 message = f"{later.id} is another step, and does not see the variables and the PATH that {step.id} sets"
                 later.notes.append(
                     self.found.refuse("github-env", message, later.node or self.node, later.id)
@@ -370,6 +385,18 @@ class JobConversion:
         for step in self.job.made:
             if "run" in step.keys:
                 step.keys["lock"] = name
+
+
+def _pass_path(step: DraftStep, later: list[DraftStep]) -> None:
+    """Hand the virtual environment of a step on to later steps, by an output of the same instance."""
+    step.keys["run"] = (
+        f'{step.keys["run"].rstrip(chr(10))}\necho "github_path=$VENV/bin:" >> "$PLANRUN_OUTPUT"\n'
+    )
+    declare_outputs(step, ["github_path"])
+    value = f"${{{{ default({step_path(step.id, 'outputs')}.github_path, '') ~ env.PATH }}}}"
+    for each in later:
+        if "run" in each.keys:
+            each.keys["env"] = {"PATH": value, **each.keys.get("env", {})}
 
 
 def lock_name(node: Node) -> str:

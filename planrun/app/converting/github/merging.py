@@ -103,7 +103,7 @@ class _Joining:
         self.shell = min((_shell(job, step) for step in group), key=len)
 
     def step(self) -> DraftStep:
-        first = self.group[0]
+        first = next((step for step in self.group if not step.is_raw), self.group[0])
         heir = DraftStep(first.id, **first.keys)
         heir.node, heir.edges = first.node, first.edges
         heir.parts = [step.id for step in self.group]
@@ -195,13 +195,20 @@ def _forget(job: Job, step: DraftStep, heir: DraftStep) -> None:
             job.ids[own_id] = heir
     old, new = step_path(step.id, ""), step_path(heir.id, "")
     for other in job.made:
-        other.condition = other.condition.replace(old, new)
+        other.condition = _without_repeats(other.condition.replace(old, new))
         for key in ("env", "run"):
             other.keys[key] = _renamed(other.keys.get(key), old, new)
             if other.keys[key] is None:
                 del other.keys[key]
     for name, text in job.exported.items():
         job.exported[name] = text.replace(old, new)
+
+
+def _without_repeats(condition: str) -> str:
+    """Return a condition of alternatives with each of them once."""
+    if "(" in condition or " and " in condition or " if " in condition:
+        return condition
+    return " or ".join(dict.fromkeys(condition.split(" or ")))
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

@@ -313,10 +313,6 @@ class PlaceNames:
         step = self.job.ids.get(name)
         if step is None and name in self.job.dropped:
             return const("false" if names[2] == "cache-hit" else "")
-        if self.job.matrix is not None:
-            raise UntranslatableError(
-                "matrix-outputs", f"`steps.{'.'.join(names)}`: an output of the same instance"
-            )
         if step is not None and set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
             declare_outputs(step, [names[2]])  # whoever writes the step has to give it
             return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
