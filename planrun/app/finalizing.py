@@ -33,6 +33,8 @@ def finalize(run: str, settings: Settings) -> Result | None:
     """
     with Session(settings, current_folder()) as session:
         rundir, reading, state = reopen(session, run)
+        name = os.path.basename(rundir)
+        session.refuse_copy(state, name, f"finalize {name}")
         session.prepare_reports()
         if engine := engine_of(state.plan):
             from planrun.executors.containers import sweep_earlier  # few plans have any

@@ -74,6 +74,9 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
 
             take_turn_again(session, found, wish.plan)
         rundir, reading, state = reopen(session, run, wish.plan)
+        name = os.path.basename(rundir)
+        verb = " ".join(["retry", name, *wish.steps] if wish.steps else ["resume", name])
+        session.refuse_copy(state, name, verb)
         course = Course(session, rundir, state, wish)
         session.prepare_reports()
         if course.is_over:

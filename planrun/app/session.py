@@ -9,7 +9,7 @@ from planrun import __version__
 from planrun.app.settings import ci_context, default_jobs
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
-from planrun.errors import EXIT_WAITING, RecordsLost
+from planrun.errors import EXIT_WAITING, InvalidInput, RecordsLost
 from planrun.executors.local import LocalExecutor
 from planrun.executors.mark import Owner
 from planrun.executors.signals import SignalInbox
@@ -135,6 +135,19 @@ class Session:
         kept = {name: True for name in ("strict", "fail_on_flaky", "no_rollback") if options.get(name)}
         self.settings = self.settings.but(**kept)
 
+    def refuse_copy(self, state: RunState, run: str, verb: str) -> None:
+        """Raise InvalidInput for a run that began in another folder, unless the caller adopts it.
+
+        What the run did is in that folder, so it would go on without it. A run from before this was recorded may go on.
+        """
+        before, here = state.options.get("workspace", ""), os.path.realpath(self.workspace)
+        if before in ("", here) or self.settings.adopt:
+            return
+        raise InvalidInput(
+            f"the run {run} belongs to the folder {before}, and this is {here}; if the run was moved or copied here: "
+            f"planrun {verb} --adopt"
+        )
+
     def refuse_drift(self, plan: Plan, params: dict[str, Any], reviewed: Reviewed) -> None:
         """Raise Denied when a run has to be what is locked and is not, InvalidInput when there is no lock."""
         if not self.settings.locked:
@@ -187,6 +200,7 @@ class Session:
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
                 **self._refused_store(plan),
+                "workspace": os.path.realpath(self.workspace),
                 "given": sorted({word.partition("=")[0] for word in self.settings.params}),
                 "memory": self._hide(plan),
             },

@@ -55,6 +55,7 @@ class Settings(Record):
     max_usd: float | None = None
     max_turns: int | None = None
     run: str = ""  # the id that a queue chose for the run
+    adopt: bool = False  # go on with a run that began in another folder
 
     @property
     def gates(self) -> bool:

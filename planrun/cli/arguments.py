@@ -280,7 +280,13 @@ REVISING = (
         scope="RESUME",
     ),
 )
-AGAIN = (*RUNNING, CACHE, STORE)
+ADOPT = Option(
+    flags=("--adopt",),
+    name="adopt",
+    kind="flag",
+    help="Go on with a run that began in another folder: its records were moved or copied here.",
+)
+AGAIN = (*RUNNING, CACHE, STORE, ADOPT)
 RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN)
 RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN)
 

@@ -6,13 +6,13 @@ import sys
 
 import click
 
-from planrun.cli.arguments import APPROVING, RUNNING, parse
+from planrun.cli.arguments import ADOPT, APPROVING, RUNNING, parse
 from planrun.cli.completing import complete_runs
 from planrun.cli.tabled import tabled
 
 _WITHOUT = ("strict", "fail_on_flaky")  # they are about the verdict of a run
 _POLICY = next(option for option in APPROVING if option.name == "policy")
-FINALIZE = (_POLICY, *[option for option in RUNNING if option.name not in _WITHOUT])
+FINALIZE = (_POLICY, ADOPT, *[option for option in RUNNING if option.name not in _WITHOUT])
 
 
 def _run(words: list[str]) -> int:

@@ -104,7 +104,7 @@ class Cut:
         if kind == RESUME:
             self.scene.planrun(*words, kill=Kill(seen=ONCE))
             self._tear()
-            words = ("resume", "last", "--jobs", _JOBS)
+            words = ("resume", "last", "--adopt", "--jobs", _JOBS)
         self._before = held(self.scene.workspace)
         if kind == SECOND:  # killed before anything of it is sure to be on the disk
             self.scene.planrun(*words, trace=(*strace, "-e", "inject=fsync:signal=KILL:when=1"))
