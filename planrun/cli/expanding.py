@@ -41,6 +41,13 @@ _OWN = (
     ),
     FORCE.but(scope=_SCOPE),
     Option(
+        flags=("--offline",),
+        name="offline",
+        kind="flag",
+        help="Ask no model: take planrun's own patterns, and leave the steps that none fits.",
+        scope=_SCOPE,
+    ),
+    Option(
         flags=("--step",),
         name="steps",
         kind="list",
@@ -86,6 +93,7 @@ def _expand(words: list[str]) -> int:
         settings=Settings(**values),
         steps=tuple(own["steps"] or ()),
         target=str(own["output"] or ""),
+        offline=bool(own["offline"]),
     )
     if own["dry_run"]:
         return _show_requests(order)
@@ -177,9 +185,11 @@ def _show(found: Finished, target: str, report: Report | None) -> None:
     rows = ["\n".join(rows_of(report, False))] if report else []
     for step, analysis in found.analyses.items():
         rows.append(f"{step}: {printable(' '.join(analysis.split()))}" if analysis.strip() else "")
-    rows.append(f"Model: {', '.join(_spent(found))}")
+    rows.append(f"Model: {', '.join(_spent(found)) if found.calls else 'none'}")
     if target:
-        rows.append(f"Written: {printable(target)}; review it, then planrun execute {printable(target)}")
+        left = [step.id for step in found.after.steps if step.kind == "abstract"] if found.after else []
+        then = f"write {', '.join(map(printable, left))}" if left else f"planrun execute {printable(target)}"
+        rows.append(f"Written: {printable(target)}; review it, then {then}")
     text = "\n".join([row for row in rows if row])
     text = masked(report, text) if report else text
     if target:

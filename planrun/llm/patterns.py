@@ -62,6 +62,14 @@ _ABSTRACT = {
     "fix": ("Fix it", "Find the cause, and change as little as removes it"),
     "write-tests": ("Write the tests", "Add tests that fail without what the goal asks for and pass with it"),
 }
+# Words of a step's id or title by which it can be made concrete, and those by which it cannot be all the same.
+_CONCRETE = {
+    "test": frozenset(("test", "tests", "verify", "check")),
+    "explore": frozenset(("explore", "analyze", "analyse", "research", "look", "inspect", "survey")),
+}
+_CREATIVE = frozenset(
+    ("write", "add", "create", "implement", "fix", "design", "plan", "code", "update", "change")
+)
 _NO_TESTS = "planrun found no command that tests this project; write the one to be used under `run`"
 # Words of a goal that say nothing about where to look.
 _COMMON_WORDS = """
@@ -104,6 +112,21 @@ def fallback_of(goal: str, repository: Repository) -> Draft:
         before = (steps[-1].id,) if steps else ()
         steps.append(estimated(_step(name, goal, repository).but(depends_on=before)))
     return Draft(analysis="planrun's own plan of three steps, since the model gave none.", steps=tuple(steps))
+
+
+def expanded_of(name: str, title: str, goal: str, repository: Repository) -> Draft | None:
+    """Return what does the abstract step `name` without a model; None where only a person or a model can.
+
+    Words of its id and title choose: tests are run by the project's commands, looking around only reads.
+    """
+    words = set(re.findall(r"[a-z]+", f"{name} {title}".lower()))
+    pattern = next((pattern for pattern, known in _CONCRETE.items() if words & known), "")
+    step = _step(pattern, goal, repository) if pattern and not words & _CREATIVE else None
+    if step is None or not step.run:
+        return None
+    return Draft(
+        analysis=f"planrun's own pattern: {step.title.lower()}.", steps=(estimated(step.but(id=name)),)
+    )
 
 
 def _step(name: str, goal: str, repository: Repository) -> DraftStep:

@@ -79,6 +79,15 @@ class Expansion:
             self._take(whole, found.value)
         return Result(outcome="accepted", value=self, rounds=rounds)
 
+    def take(self, draft: Draft, step: str) -> Refused | list[Fault] | None:
+        """Put a draft in the place of a step; returns why it cannot be, None when it is done."""
+        whole = whole_of(self.plan, step)
+        found = self.check(draft, whole)
+        if not isinstance(found, Accepted):
+            return found
+        self._take(whole, found.value)
+        return None
+
     def question(self, whole: Whole) -> Question:
         """Return the question for one step."""
         ground = self._ground

@@ -13,6 +13,7 @@ from planrun.app.planning.talking import hold
 from planrun.app.policies import layers_of
 from planrun.app.settings import ci_context
 from planrun.errors import InvalidInput
+from planrun.llm.patterns import expanded_of
 from planrun.model import events as ev
 from planrun.model.call import TOKENS
 from planrun.model.record import Record
@@ -23,7 +24,7 @@ from planrun.source.load import load_bytes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Literal
+    from typing import Any, Literal
 
     from planrun.app.settings import Settings
     from planrun.llm.faults import Fault
@@ -37,6 +38,7 @@ class Order(Record):
     settings: Settings
     steps: tuple[str, ...] = ()
     target: str = ""  # the file that is to be written; empty: none
+    offline: bool = False  # by planrun's own patterns, and without a model
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -81,6 +83,8 @@ def finish(order: Order, tell: Callable[[str], None]) -> Finished:
     before, steps, expansion = _prepared(order)
     if not steps:
         return Finished(outcome="accepted", before=before, after=before)
+    if order.offline:
+        return _by_pattern(order, before, steps, expansion, tell)
     if why := why_no_model(order.settings, before.llm):
         raise InvalidInput(why)
     return _asked(order, before, steps, expansion, tell)
@@ -107,6 +111,39 @@ def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
         context=ci_context(os.environ),
     )
     return before, steps, Expansion(before, ground)
+
+
+def _by_pattern(
+    order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
+) -> Finished:
+    """Make concrete what planrun can without a model; the other steps stay as they are, and are told."""
+    repository = read_repository(without=[path for path in order.own if path])
+    known = {step.id: step for step in before.steps}
+    for name in steps:
+        step = known[name]
+        about = f"{before.goal} {step.title} {step.description}"
+        draft = expanded_of(name, step.title, about, repository)
+        if draft is None:
+            tell(
+                f'"{name}" stays without an action: no pattern of planrun\'s own fits; a model or you can write it'
+            )
+        elif (found := expansion.take(draft, name)) is not None:
+            faults = tuple(found) if isinstance(found, list) else ()
+            refusals = () if isinstance(found, list) else found.refusals
+            message = f'step "{name}": {faults[0].text}' if faults else ""
+            outcome: Any = "invalid" if faults else "denied"
+            return Finished(outcome=outcome, before=before, faults=faults, refusals=refusals, message=message)
+    if not expansion.pieces:
+        message = "no pattern of planrun's own fits any of its abstract steps"
+        return Finished(outcome="infeasible", before=before, message=message)
+    return Finished(
+        outcome="accepted",
+        before=before,
+        after=load_bytes(expansion.plan.source, before.file, cache=False),
+        asked=tuple(expansion.pieces),
+        pieces=expansion.pieces,
+        analyses=expansion.analyses,
+    )
 
 
 def _asked(
