@@ -23,6 +23,7 @@ class Checked(Record):
 
     file: str
     steps: int | None = None
+    later: tuple[str, ...] = ()  # whose instances are not counted: they are known when these steps run
     problems: tuple[Problem, ...] = ()
     sources: Mapping[str, bytes] = {}
 
@@ -35,7 +36,11 @@ def check(file: str) -> Checked:
         return Checked(file=file, problems=error.problems, sources=error.sources)
     found = check_bytes(data, file)
     return Checked(
-        file=file, steps=found.steps, problems=found.problems, sources={file: data, **found.sources}
+        file=file,
+        steps=found.steps,
+        later=found.later,
+        problems=found.problems,
+        sources={file: data, **found.sources},
     )
 
 

@@ -151,6 +151,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
     figures, telling = metrics(found), said(found)
     return {
         "run": found.run,
+        "goal": plan.goal,
         "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
         "status": status_of(found),
         "exit_code": state.exit_status,
@@ -164,6 +165,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
             "current_step": figures.current_step or None,
             "average_step_duration_s": _rounded(figures.average_step_duration),
             "eta_s": _rounded(figures.eta if found.going else None),
+            "eta_is_known": figures.eta_known if found.going else None,
         },
         "summary": summary,
         "llm": models(state),
@@ -177,6 +179,11 @@ def as_data(found: Inspected) -> dict[str, Any]:
                 "reason": step.reason,
                 "attempts": len(step.attempts),
                 "duration_s": round(facts.duration(step), 4),
+                "resources": [
+                    row
+                    for attempt in step.attempts
+                    for row in (attempt.ended.resources if attempt.ended else ())
+                ],
                 "progress": _telling(telling.get(name)),
                 "because": why(found, step),
             }

@@ -59,13 +59,13 @@ def validate(plans: tuple[str, ...], form: str, *, as_json: bool, strict: bool) 
 
 def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
     """Name what is valid, then tell the problems with their source lines; both are the result, so both go to stdout."""
+    from planrun.model.groups import number_of
+
     for one in checked:
         if one.steps is not None:
-            counted = f"{one.steps} step{'' if one.steps == 1 else 's'}"
             drafts = sum(problem.code == "W305" for problem in one.problems)
-            say(
-                f"{printable(one.file)}: ok, {counted}{f', draft: {drafts} without an action' if drafts else ''}"
-            )
+            more = f", draft: {drafts} without an action" if drafts else ""
+            say(f"{printable(one.file)}: ok, {number_of(one.steps, one.later)}{more}")
     if problems:
         sources = {file: data for one in checked for file, data in one.sources.items()}
         say_text(problems, sources)

@@ -109,10 +109,10 @@ def _told(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str
     ends = ", ".join(f"{number} {verdict}" for verdict, number in figures.verdicts().items())
     times = "1 run" if len(figures.runs) == 1 else f"{len(figures.runs)} runs"
     yield f"{line(figures.name)} ({line(figures.file)}): {times}, {ends}"
-    took = spread(run.busy for run in figures.runs)
+    took = spread(run.busy for run in figures.ended)
     if took:
         yield f"  took {seconds(took.median)} in the median, p95 {seconds(took.p95)}, at most {seconds(took.most)}"
-    sped = spread(run.speedup for run in figures.runs if run.speedup)
+    sped = spread(run.speedup for run in figures.ended if run.speedup)
     if sped:
         yield f"  speed-up by running steps together: {sped.median:.1f} times in the median"
     waited = sum(run.gate for run in figures.runs)

@@ -56,7 +56,9 @@ def _panel(found: Inspected) -> Iterator[str]:
     word = progress.status_of(found).capitalize()
     yield f'Plan v{plan.version}: "{line(plan.title or plan.name)}" [{word}]'
     figures = progress.metrics(found) if found.going else None
-    left = f", about {units.seconds(figures.eta)} to go" if figures and figures.eta else ""
+    left = ""
+    if figures and figures.eta:
+        left = f", {'about' if figures.eta_known else 'at least'} {units.seconds(figures.eta)} to go"
     yield f"{progress.bar(state)}  run {found.run}, {units.seconds(progress.elapsed(found))}{left}"
     if found.reading.condition in ("torn", "altered", "truncated"):
         yield f"the ledger is {found.reading.condition}: {found.reading.detail}"

@@ -122,7 +122,9 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     else:
         yield table(("#", "Step", "Deps", "Risk"), [row[:2] + row[3:] for row in _rows(steps)], right=(0,))
     count = sum(step.kind != "group" for step in plan.steps)
-    yield f"\nTotal: {count} step{'' if count == 1 else 's'}{f', ~{tokens} tokens' if tokens else ''}"
+    from planrun.model.groups import number_of, unknown
+
+    yield f"\nTotal: {number_of(count, unknown(plan.steps))}{f', ~{tokens} tokens' if tokens else ''}"
     yield from _judgements(ahead, [*steps, *ahead.undoing()])
     yield "\n".join(_limits(plan))
     yield from _listed("Risks", _reasons(steps))
@@ -191,17 +193,24 @@ def _reasons(steps: list[Prospect]) -> Iterator[str]:
 
 def _rows(steps: list[Prospect]) -> Iterator[tuple[str, ...]]:
     from planrun.app.describing import edge, risk_cell
+    from planrun.model.groups import waited_for
+    from planrun.model.plan import Edge
     from planrun.reports.clean import line
 
     replaced = _replaced(steps)
-    for number, step in enumerate([one.step for one in steps], 1):
+    waits = waited_for([one.step for one in steps])
+    number = 0
+    for step in [one.step for one in steps]:
+        number += step.kind != "group"
         name = f"{step.id}: {line(step.title)}" if step.title else step.id
         marks = " (finally)" if step.section == "finally" else ""
         marks += _instances(step) if step.kind == "group" else ""
         marks += " (no action yet)" if step.kind == "abstract" else ""
         marks += f" (replaced by {replaced[step.id]})" if step.id in replaced else ""
         tokens = f"~{step.estimated_tokens}" if step.estimated_tokens else "-"
-        yield str(number), name + marks, tokens, ", ".join(map(edge, step.edges)) or "-", risk_cell(step)
+        needs = ", ".join([edge(Edge(on=on, kind=kind)) for on, kind in waits[step.id]])  # type: ignore[arg-type]
+        place = str(number) if step.kind != "group" else ""  # its instances are counted
+        yield place, name + marks, tokens, needs or "-", risk_cell(step)
 
 
 def _instances(step: Step) -> str:

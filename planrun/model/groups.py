@@ -100,6 +100,29 @@ def unrolled(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def number_of(count: int, later: Sequence[str]) -> str:
+    """Return a number of steps for people: each instance counts and no group; `later`: whose are not known yet."""
+    more = f" and the instances of {', '.join(later[:3])}" if later else ""
+    more += f" and {len(later) - 3} more" if len(later) > 3 else ""
+    return f"{count} step{'' if count == 1 else 's'}{more}"
+
+
+def unknown(steps: Iterable[Step]) -> list[str]:
+    """Return the groups whose members are known when they are opened."""
+    return [step.id for step in steps if isinstance(step.action, Group) and not step.action.members]
+
+
+def waited_for(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:
+    """Return what each step waits for as pairs of id and kind: a member what its group waits for, not the group."""
+    if not any(step.group for step in steps):
+        return {step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps}
+    members = {step.id: step.action.members for step in steps if isinstance(step.action, Group)}
+    return {
+        name: [pair for pair in pairs if pair[0] not in members.get(name, ())]
+        for name, pairs in unrolled(steps).items()
+    }
+
+
 def drawn(steps: Sequence[Step]) -> list[tuple[str, str, str]]:
     """Return the edges as they are drawn, as (from, to, kind): before a group come its members."""
     if not any(step.group for step in steps):

@@ -170,7 +170,7 @@ class Console:
         self._say("".join([f"{self._icon('partial')} {told}\n" for told in facts.notes(state)]))
         if not self.look.quiet:
             run = state.started.run if state.started else ""
-            steps = f"{left} step{'' if left == 1 else 's'}"
+            steps = _number_of(left, state)
             title = line(plan.title or plan.name)
             if title.startswith(_HEADINGS):
                 title = f" {title}"
@@ -372,3 +372,12 @@ class Console:
 
 def _counted(state: RunState) -> list[str]:
     return [step.step.id for step in state.counted()]
+
+
+def _number_of(left: int, state: RunState) -> str:
+    """Return how many steps are left, as far as their instances are known."""
+    if not any(step.step.kind == "group" for step in state.steps.values()):
+        return f"{left} step{'' if left == 1 else 's'}"
+    from planrun.model.groups import number_of, unknown  # few plans have any
+
+    return number_of(left, unknown([step.step for step in state.steps.values() if not step.ended]))

@@ -13,7 +13,7 @@ from planrun.reports.verdicts import forgiven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
 
     from planrun.model.progress import StepState
@@ -54,7 +54,8 @@ def write_markdown(
     _rows(state, page, lambda step: f"- {step_line(step, labels)}\n{_criteria(step)}{_tests(step)}")
     if page.add(_TABLE):
         spans = {name: code(name) for name in state.steps}
-        _rows(state, page, lambda step: _table_row(step, spans))
+        waits = _waits(state)
+        _rows(state, page, lambda step: _table_row(step, spans, waits[step.step.id]))
     _produced(state, page)
     if facts.is_revised(state):
         from planrun.reports.versions import page_section as versions_section  # few plans are
@@ -242,10 +243,20 @@ def _rows(state: RunState, page: _Page, row: Callable[[StepState], str]) -> None
             return
 
 
-def _table_row(step: StepState, spans: dict[str, str]) -> str:
-    needs = ", ".join([spans[edge.on] for edge in step.step.edges[:20]]) if step.step.edges else ""
-    if len(step.step.edges) > 20:
-        needs += f" and {len(step.step.edges) - 20} more"
+def _waits(state: RunState) -> Mapping[str, Sequence[str]]:
+    """Return what each step waits for: a member of a group what the group waits for."""
+    if not any(step.step.group for step in state.steps.values()):
+        return {name: [edge.on for edge in step.step.edges] for name, step in state.steps.items()}
+    from planrun.model.groups import waited_for  # few plans have any
+
+    pairs = waited_for([step.step for step in state.steps.values()])
+    return {name: list(dict.fromkeys([on for on, _ in found])) for name, found in pairs.items()}
+
+
+def _table_row(step: StepState, spans: dict[str, str], waits: Sequence[str]) -> str:
+    needs = ", ".join([spans[on] for on in waits[:20]])
+    if len(waits) > 20:
+        needs += f" and {len(waits) - 20} more"
     tries = len(step.tries)
     spent = units.seconds(facts.duration(step)) if tries else ""
     return f"| {spans[step.step.id]} | {_status(step)} | {tries} | {spent} | {needs} | {risk_of(step)} |\n"

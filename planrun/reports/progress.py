@@ -32,6 +32,7 @@ class Progress(Record):
     current_step: str  # of the running steps the one that started first; empty: none runs
     current_title: str
     eta: float | None
+    eta_known: bool  # False: it is at least so long, since steps are left whose durations are not known
     average_step_duration: float | None  # over the steps that ran
     elapsed_time: float
 
@@ -70,6 +71,7 @@ def progress(state: RunState, now: float, foresight: Foresight | None = None) ->
         current_step=current,
         current_title=state.steps[current].step.label if current else "",
         eta=tally.eta(now),
+        eta_known=tally.eta_known,
         average_step_duration=tally.average(),
         elapsed_time=max(0.0, (epoch(state.ended.at) if state.ended else now) - start),
     )
@@ -158,6 +160,12 @@ class Tally:
             return self._foresee(self._foresight.forecast, active, now, mean)
         rest = max(0.0, self._known) + self._unknown * mean + sum(active.values())
         return max(rest / min(self._jobs, self.total - self.done), max(active.values(), default=0.0))
+
+    @property
+    def eta_known(self) -> bool:
+        """Whether there is an expectation for each step that is left, from earlier runs or from itself."""
+        told = {name for name, (share, _) in self.said.items() if share >= TELLING}
+        return not self._unknown and all(name in self._expected or name in told for name in self.running)
 
     def _listen(self, now: float) -> None:
         """Look once in AGE seconds how far the running steps say that they are."""

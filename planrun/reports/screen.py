@@ -83,7 +83,8 @@ def status_line(tally: Tally, now: float, began: float) -> str:
     eta = tally.eta(now)
     # A step that takes longer than expected makes it 0, and what is known of steps of a few milliseconds next to
     # 0: neither says anything.
-    ends = f"  ETA {seconds(eta)}" if eta and eta >= KNOWN else ""
+    least = "" if tally.eta_known else "at least "
+    ends = f"  ETA {least}{seconds(eta)}" if eta and eta >= KNOWN else ""
     names = sorted(tally.running, key=tally.running.__getitem__)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     shown = ", ".join([tally.called(name) for name in names[:3]])

@@ -73,11 +73,13 @@ def _entry(plan: Plan, noted: list[Problem]) -> dict[str, Any]:
 class Findings(Record):
     """What a check found: every problem, warnings too, in file order.
 
-    `steps` is the number of steps of a valid plan, and None for another; `sources`: what was read of plans it uses.
+    `steps` is the number of steps of a valid plan, and None for another; `later`: steps whose instances, which are not
+    counted, are known when they run; `sources`: what was read of plans it uses.
     """
 
     problems: tuple[Problem, ...] = ()
     steps: int | None = None
+    later: tuple[str, ...] = ()
     sources: Mapping[str, bytes] = {}
 
 
@@ -93,7 +95,7 @@ def check_bytes(data: bytes, file: str) -> Findings:
     sources = shelf.sources()
     if checked is None or any(problem.severity == "error" for problem in problems):
         return Findings(problems=tuple(problems), sources=sources)
-    return Findings(problems=tuple(problems), steps=checked.count, sources=sources)
+    return Findings(problems=tuple(problems), steps=checked.known, later=checked.later, sources=sources)
 
 
 def _name(file: str) -> str:

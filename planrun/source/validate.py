@@ -57,8 +57,22 @@ class Checked:
 
     @property
     def count(self) -> int:
-        """How many steps run, as far as that is known."""
+        """How many steps run at most, as far as that is known; instances that are not known count as one step."""
         return _count(self.outline)
+
+    @property
+    def known(self) -> int:
+        """How many steps are known to run: those that reports count, each instance and no group."""
+        return self.count - len(self.later)
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The steps whose instances are known when they run."""
+        found = [draft.id for draft in self.outline.drafts if draft.id in self.groups and not draft.instances]
+        for draft in self.outline.drafts:
+            if draft.used is not None and draft.used.checked is not None:
+                found += [f"{draft.id}/{name}" for name in draft.used.checked.later]
+        return tuple(found)
 
 
 def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool = True) -> Checked:

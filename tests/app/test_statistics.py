@@ -133,7 +133,7 @@ def test_the_speed_up_is_work_over_time(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_counts_once(tmp_path: Path) -> None:
-    """Its verdict is the last one, and a step counts as it ended at last."""
+    """Its verdict is the last one, and a step that failed before a resume repaired it counts as failed."""
     from planrun.app.resuming import Wish, go_on
     from planrun.app.settings import Settings
 
@@ -142,7 +142,10 @@ def test_a_resumed_run_counts_once(tmp_path: Path) -> None:
     go_on("last", Settings(quiet=True), Wish(say=print, workspace=str(tmp_path)))
     (found,) = figures(tmp_path)
     assert found["runs"]["verdicts"] == {"completed": 1}
-    assert [(step["failed"], step["retries"]) for step in found["steps"]] == [(0, 0), (0, 0)]
+    assert [(step["failed"], step["repaired"], step["failure_rate"]) for step in found["steps"]] == [
+        (1, 1, 1.0),
+        (0, 0, 0.0),
+    ]
 
 
 def test_a_broken_ledger_is_named_and_not_counted(tmp_path: Path) -> None:
@@ -211,10 +214,10 @@ def test_the_history_from_ledgers_is_that_of_the_runs(
 
 
 def test_the_middle_and_the_end_of_durations() -> None:
-    """Median and p95 are values that were there."""
+    """The median of an even number is the mean of the two in the middle; p95 is a value that was there."""
     found = spread([float(number) for number in range(1, 101)])
     assert found is not None
-    assert (found.count, found.median, found.p95, found.most) == (100, 50.0, 95.0, 100.0)
+    assert (found.count, found.median, found.p95, found.most) == (100, 50.5, 95.0, 100.0)
     assert spread([]) is None
 
 

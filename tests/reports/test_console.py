@@ -197,7 +197,7 @@ def test_the_status_line(tmp_path: Path) -> None:
     told.end()
     watching.on_event(told.events[-1], told.state)
     assert out.getvalue() == (
-        "\r\x1b[K✓ a (4.0s)\n[######..............] 1/3  2.2s  ETA 2.9s  b"
+        "\r\x1b[K✓ a (4.0s)\n[######..............] 1/3  2.2s  ETA at least 2.9s  b"
         "\r\x1b[K✓ b (4.0s)\n✓ c (4.0s)\n✓ completed in 12.0s: 3 steps: 3 successful\n"
     )
 

@@ -34,6 +34,7 @@ def test_in_the_middle(tmp_path: Path) -> None:
         "current_step": "b",
         "current_title": "Do b",
         "eta": (6.0 + 10.0 + 10.0) / 2,
+        "eta_known": False,
         "average_step_duration": 10.0,
         "elapsed_time": 14.0,
     }

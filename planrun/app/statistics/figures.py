@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Spread(Record):
-    """Durations at a glance; seconds. The middle of an even number is the lower one, as p95 is one that was there."""
+    """Durations at a glance; seconds. The median of an even number is the mean of the two in the middle."""
 
     count: int
     median: float
@@ -34,7 +34,7 @@ def spread(values: Iterable[float]) -> Spread | None:
     last = len(ordered) - 1
     return Spread(
         count=len(ordered),
-        median=ordered[last // 2],
+        median=(ordered[last // 2] + ordered[(last + 1) // 2]) / 2,
         p95=ordered[min(last, -(-95 * len(ordered) // 100) - 1)],
         most=ordered[-1],
     )
@@ -45,7 +45,9 @@ class StepFigures:
 
     def __init__(self) -> None:
         self.seconds = array("d")  # of the runs in which it ran to an end
-        self.failed = self.flaky = self.cached = self.retries = self.left_out = self.on_path = 0
+        self.failed = self.flaky = self.repaired = self.cached = self.retries = self.left_out = (
+            self.on_path
+        ) = 0
         self.path = self.gates = self.usd = 0.0
         self.tokens = 0
 
@@ -55,8 +57,9 @@ class StepFigures:
             self.seconds.append(step.seconds)
         elif step.status in ("skipped", "blocked", "cancelled"):
             self.left_out += 1
-        self.failed += step.status == "failed"
+        self.failed += step.status == "failed" or step.failures > 0
         self.flaky += step.flaky
+        self.repaired += step.failures > 0 and step.status == "completed"
         self.cached += step.reason == "cached"
         self.retries += step.retries
         self.gates += step.gate
@@ -65,7 +68,7 @@ class StepFigures:
 
     @property
     def ended(self) -> int:
-        """In how many runs it completed or failed."""
+        """In how many runs it completed or failed at least once."""
         return max(len(self.seconds) + self.cached, self.failed)
 
 
@@ -120,6 +123,11 @@ class PlanFigures:
         ordered = sorted(done, key=lambda run: run.busy)
         return ordered[(len(ordered) - 1) // 2] if ordered else None
 
+    @property
+    def ended(self) -> list[RunFigures]:
+        """The runs that ended by themselves: the length of others says when somebody stopped them."""
+        return [run for run in self.runs if run.verdict in ("completed", "partial", "failed")]
+
     def verdicts(self) -> dict[str, int]:
         """How many runs ended how; `unfinished` have no end."""
         found: dict[str, int] = {}
@@ -168,8 +176,8 @@ def as_data(figures: PlanFigures, found: Example | None) -> dict[str, Any]:
             "verdicts": figures.verdicts(),
             "first": figures.runs[-1].started,
             "last": figures.runs[0].started,
-            "duration_s": _spread(run.busy for run in figures.runs),
-            "speedup": _spread(run.speedup for run in figures.runs if run.speedup),
+            "duration_s": _spread(run.busy for run in figures.ended),
+            "speedup": _spread(run.speedup for run in figures.ended if run.speedup),
             "gates_s": round(sum(run.gate for run in figures.runs), 3),
         },
         "steps": [_step(name, step, figures) for name, step in figures.steps.items()],
@@ -198,6 +206,7 @@ def _step(name: str, step: StepFigures, figures: PlanFigures) -> dict[str, Any]:
         "failure_rate": round(step.failed / ended, 4) if ended else None,
         "flaky": step.flaky,
         "flaky_rate": round(step.flaky / ended, 4) if ended else None,
+        "repaired": step.repaired,
         "retries": step.retries,
         "cached": step.cached,
         "left_out": step.left_out,

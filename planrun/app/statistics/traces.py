@@ -17,12 +17,14 @@ class StepTrace:
     """One step of a run; moments are stamps, durations seconds.
 
     `seconds`: of its attempts since it last became pending; `retries`: the attempts after the first one of these.
-    `gate`: how long it waited for somebody. `ran`: whether it came to an end of its own.
+    `failures`: how often it had failed when a resume or retry ran it again. `gate`: how long it waited for somebody.
+    `ran`: whether it came to an end of its own.
     """
 
     __slots__ = (
         "attempts",
         "ended",
+        "failures",
         "gate",
         "opened",
         "reason",
@@ -34,7 +36,7 @@ class StepTrace:
     )
 
     def __init__(self) -> None:
-        self.attempts = 0
+        self.attempts = self.failures = 0
         self.seconds = self.gate = self.usd = 0.0
         self.tokens = 0
         self.started = self.ended = self.opened = ""
@@ -42,7 +44,8 @@ class StepTrace:
         self.reason = ""
 
     def reset(self) -> None:
-        """Make it pending again, as a resume does; what it cost stays."""
+        """Make it pending again, as a resume does; what it cost and that it failed stays."""
+        self.failures += self.status == "failed"
         self.attempts, self.seconds, self.started, self.ended = 0, 0.0, "", ""
         self.status, self.reason = "pending", ""
 
