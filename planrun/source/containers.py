@@ -100,7 +100,8 @@ def check_containers(outline: Outline, formulas: Formulas) -> None:
         elif node.get("shared") is not None:
             _check_shared(outline, draft, node, of_instances)
         elif node.kind == MAPPING and node.get("image") is None:
-            outline.report("E293", f'the container of step "{draft.id}" has no image', node, "add `image`")
+            message = f'"image" is missing in "container" of step "{draft.id}"'
+            outline.report("E102", message, node, "or name a container under `containers` by `shared`")
 
 
 def _check_shared(outline: Outline, draft: Draft, node: Node, of_instances: set[int]) -> None:
