@@ -97,7 +97,7 @@ def check_containers(outline: Outline, formulas: Formulas) -> None:
             )
             message = f'step "{draft.id}" cannot run in a container: {what}'
             outline.report("E293", message, draft.node.key("container"), "it goes with `run` and `exec`")
-        elif node.get("shared") is not None:
+        if node.get("shared") is not None:
             _check_shared(outline, draft, node, of_instances)
         elif node.kind == MAPPING and node.get("image") is None:
             message = f'"image" is missing in "container" of step "{draft.id}"'

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import ConfigDict
+
 from planrun.source.schema.words import Env, FullText, Id, Ids, Line, Text, TextList, Written, key
 
 
 class Container(Written):
     """The container that a step runs in."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["image"]}, {"required": ["shared"]}]}
+    )
 
     image: Text | None = key("The image; empty: no container.", "python:3.12-slim")
     shared: Id | None = key("The name of a container under `containers`, instead of all other keys.", "build")
