@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from planrun.cli.completing import complete_params
+from planrun.cli.completing import complete_params, complete_plans
 from planrun.cli.failure import complain, printable
 from planrun.cli.printing import say
 from planrun.records.rundir import HOME
@@ -72,7 +72,7 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
 
 
 @click.command(short_help="Write down what was reviewed, for `execute --locked`.")
-@click.argument("plan", type=click.Path(readable=False))
+@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option(
     "--param",
     "-p",

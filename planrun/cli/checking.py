@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planrun.cli.completing import complete_plans
 from planrun.cli.failure import printable
 from planrun.cli.findings import say_form, say_text
 from planrun.cli.printing import say, say_bytes
@@ -20,7 +21,14 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
 @click.command(short_help="Report every problem, with its line and column.")
-@click.argument("plans", metavar="PLAN...", nargs=-1, required=True, type=click.Path(readable=False))
+@click.argument(
+    "plans",
+    metavar="PLAN...",
+    nargs=-1,
+    required=True,
+    type=click.Path(readable=False),
+    shell_complete=complete_plans,
+)
 @click.option(
     "--format",
     "form",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 from click.shell_completion import CompletionItem
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan
 
+_MOST_NAMES = 500
+"""Of one folder: whoever presses TAB does not wait for a larger one."""
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -115,9 +119,28 @@ def _waiting(ctx: click.Context) -> dict[str, str] | None:
         return {}
 
 
+def complete_plans(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the YAML files of a folder and of the folders in it; where there are none, what the shell knows."""
+    folder = os.path.dirname(typed)
+    deeper = [
+        os.path.join(folder, name) for name in _names(folder) if os.path.isdir(os.path.join(folder, name))
+    ]
+    files = [os.path.join(place, name) for place in (folder, *deeper) for name in _names(place)]
+    plans = [(file, "") for file in files if file.endswith((".yml", ".yaml"))]
+    return _items(typed, plans) or [CompletionItem(typed, type="file")]
+
+
+def _names(folder: str) -> list[str]:
+    """Return the first names in a folder that are not hidden, sorted; none where it cannot be read."""
+    try:
+        return [name for name in sorted(os.listdir(folder or ".")) if not name.startswith(".")][:_MOST_NAMES]
+    except OSError:
+        return []
+
+
 def complete_plans_or_runs(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return files and runs: for verbs that take either."""
-    return [*complete_runs(ctx, param, typed), CompletionItem(typed, type="file")]
+    """Return plans and runs: for verbs that take either."""
+    return [*complete_runs(ctx, param, typed), *complete_plans(ctx, param, typed)]
 
 
 def _items(typed: str, offers: Iterable[tuple[str, str]]) -> list[CompletionItem]:

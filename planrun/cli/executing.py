@@ -7,7 +7,7 @@ from inspect import cleandoc
 import click
 
 from planrun.cli.arguments import EXECUTE, RESUME, RETRY
-from planrun.cli.completing import complete_runs, complete_steps
+from planrun.cli.completing import complete_plans, complete_runs, complete_steps
 from planrun.cli.overview import EXIT_CODES
 from planrun.cli.tabled import tabled
 
@@ -32,7 +32,7 @@ def _running(
 
 execute = _running(
     "execute",
-    [click.Argument(["plan"], type=click.Path(readable=False))],
+    [click.Argument(["plan"], type=click.Path(readable=False), shell_complete=complete_plans)],
     EXECUTE,
     """Run PLAN.
 

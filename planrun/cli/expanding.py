@@ -8,6 +8,7 @@ import sys
 import click
 
 from planrun.cli.arguments import APPROVING, MODEL_OPTIONS, Option, parse
+from planrun.cli.completing import complete_plans
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_bytes, say_json
 from planrun.cli.tabled import tabled
@@ -123,7 +124,7 @@ def _expand(words: list[str]) -> int:
 
 expand = tabled(
     "expand",
-    [click.Argument(["plan"], type=click.Path(readable=False))],
+    [click.Argument(["plan"], type=click.Path(readable=False), shell_complete=complete_plans)],
     EXPAND,
     _HELP,
     _expand,

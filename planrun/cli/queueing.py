@@ -7,6 +7,7 @@ import sys
 import click
 
 from planrun.cli.arguments import EXECUTE, Option, parse
+from planrun.cli.completing import complete_plans
 from planrun.cli.failure import printable
 from planrun.cli.printing import say, say_json
 from planrun.cli.tabled import tabled
@@ -126,7 +127,7 @@ def _number(flag: str, word: str) -> int:
 queue.add_command(
     tabled(
         "add",
-        [click.Argument(["plan"], type=click.Path(readable=False))],
+        [click.Argument(["plan"], type=click.Path(readable=False), shell_complete=complete_plans)],
         _ADD,
         """Queue PLAN, with options of `execute`.
 

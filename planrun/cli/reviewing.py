@@ -6,6 +6,7 @@ import os
 
 import click
 
+from planrun.cli.completing import complete_plans
 from planrun.cli.failure import located
 from planrun.cli.printing import say
 from planrun.errors import InvalidInput
@@ -20,7 +21,7 @@ LEVELS = ("none", "read-only", "low", "medium", "high")
 
 
 @click.command(short_help="What a change of a plan comes to, for a pull request.")
-@click.argument("plan", type=click.Path(readable=False))
+@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option(
     "--base", default="", metavar="COMMIT", help="The commit to compare with; without it all is new."
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planrun.cli.completing import complete_plans
 from planrun.cli.failure import printable
 from planrun.cli.judging import judged, outlook
 from planrun.cli.printing import say, say_json
@@ -23,7 +24,7 @@ FORMATS = ("text", "json", "markdown")
 
 
 @click.command(short_help="Table of the steps; graph, levels and order.")
-@click.argument("plan", type=click.Path(readable=False))
+@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option("--graph", type=click.Choice(DRAWINGS), help="Draw who waits for whom instead of the table.")
 @click.option("--levels", is_flag=True, help="List the steps by level: each waits for the one above only.")
 @click.option("--order", is_flag=True, help="List the steps, one a line, each after what it waits for.")

@@ -87,18 +87,33 @@ def test_bash_completes_verbs_options_steps_and_runs(tmp_path: Path, shell: dict
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="this machine has no bash")
-def test_bash_leaves_file_names_to_itself(tmp_path: Path, shell: dict[str, str]) -> None:
-    """Where a plan is wanted, bash is told to complete files."""
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("", "plain,plan.yml\nplain,ci/deploy.yaml\n"),
+        ("ci/", "plain,ci/deploy.yaml\n"),
+        ("notes", "file,notes\n"),
+        ("missing/x", "file,missing/x\n"),
+    ],
+)
+def test_bash_is_offered_plans_and_not_every_file(
+    tmp_path: Path, shell: dict[str, str], typed: str, offered: str
+) -> None:
+    """YAML files of the folder and of those in it; where none fits, bash is told to complete files."""
+    (tmp_path / "ci").mkdir()
+    (tmp_path / "ci" / "deploy.yaml").touch()
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / ".hidden.yml").touch()
     env = {
         **shell,
-        "COMP_WORDS": "planrun\nvalidate\npl",
+        "COMP_WORDS": f"planrun\nvalidate\n{typed}",
         "COMP_CWORD": "2",
         "_PLANRUN_COMPLETE": "bash_complete",
     }
     done = subprocess.run(
         ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "file,pl\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, offered, "")
 
 
 @pytest.mark.parametrize(("name", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
