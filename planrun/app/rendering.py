@@ -123,13 +123,24 @@ class _Text:
         steps = self._template.root.get("steps")
         if not checks or steps is None or not steps.value:
             return
-        margin = " " * (steps.value[0].col - 3)
-        rows = [f"{margin}- id: {REQUIREMENTS}", f"{margin}  validate:"]
-        rows += [f"{margin}    - {kind}: {flow_text(list(names))}" for kind, names in checks]
-        first = self._at(self._template.root.keys["steps"].line + 1)
-        yield first, first, "\n".join([*rows, "", ""])
+        listed = self._at(steps.line, steps.col)
+        if self._text[listed] == "[":
+            looks = ", ".join([f"{{{kind}: {flow_text(list(names))}}}" for kind, names in checks])
+            yield listed + 1, listed + 1, f"{{id: {REQUIREMENTS}, validate: [{looks}]}}, "
+        else:
+            margin = " " * (steps.value[0].col - 3)
+            rows = [f"{margin}- id: {REQUIREMENTS}", f"{margin}  validate:"]
+            rows += [f"{margin}    - {kind}: {flow_text(list(names))}" for kind, names in checks]
+            first = self._at(self._template.root.keys["steps"].line + 1)
+            yield first, first, "\n".join([*rows, "", ""])
         for step in steps.value:
-            if needs_edge(step) and "id" in step.value:
+            if not needs_edge(step) or "id" not in step.value:
+                continue
+            if self._text[self._at(step.line, step.col)] == "{":
+                name = step.value["id"]
+                after = self._at(name.line, name.col) + len(name.value) + (0 if name.plain else 2)
+                yield after, after, f", depends_on: {flow_text([REQUIREMENTS])}"
+            else:
                 after = self._at(step.value["id"].line + 1)
                 yield after, after, f"{' ' * (step.col - 1)}depends_on: {flow_text([REQUIREMENTS])}\n"
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 
 from planrun.cli.failure import located
 from planrun.cli.printing import say
+from planrun.reports.ci import coloured
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +23,22 @@ def say_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> None:
 
     if os.environ.get("GITHUB_ACTIONS") == "true":
         say(render_github(located(problems)).rstrip("\n"))
-    say(render_text(problems, sources).rstrip("\n"))
+    text = render_text(problems, sources).rstrip("\n")
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    say(_painted(text) if coloured(os.environ, terminal=terminal) else text)
+
+
+_HEADINGS = re.compile(r"^(\S.*?:\d+:\d+: )(error|warning|advice)(\[\w+\])", re.MULTILINE)
+_CARETS = re.compile(r"^( +\| +)(\^+)$", re.MULTILINE)
+_COLOURS = {"error": "31", "warning": "33", "advice": "36"}
+
+
+def _painted(text: str) -> str:
+    """Return findings with the severity and the carets in colour; nothing else of them can hold an escape."""
+    text = _HEADINGS.sub(
+        lambda found: f"{found[1]}\x1b[1;{_COLOURS[found[2]]}m{found[2]}{found[3]}\x1b[0m", text
+    )
+    return _CARETS.sub("\\1\x1b[32m\\2\x1b[0m", text)
 
 
 def say_form(form: str, problems: Sequence[Problem], titles: Mapping[str, str]) -> None:

@@ -150,3 +150,21 @@ def test_a_warning_is_told_and_fails_nothing(say: Callable[..., Said], tmp_path:
     assert "odd.yml:4:20: warning[W301]: " in said.out
     suite = ET.fromstring(say("validate", "odd.yml", "--format", "junit").out.encode())
     assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
+
+
+@pytest.mark.parametrize("verb", ["validate", "lint"])
+def test_colours_follow_the_environment(verb: str, tmp_path: Path) -> None:
+    """FORCE_COLOR paints severity and carets of the text form alone; without it, and with NO_COLOR, nothing is painted."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps:\n  - {id: a, rnu: x}\n")
+
+    def told(form: str, **variables: str) -> str:
+        argv = [sys.executable, "-m", "planrun", verb, "--format", form, "plan.yml"]
+        env = {**{name: value for name, value in os.environ.items() if "COLOR" not in name}, **variables}
+        return subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False).stdout
+
+    plain = told("text")
+    painted = told("text", FORCE_COLOR="1")
+    assert "\x1b[1;31merror[E104]\x1b[0m" in painted
+    assert "\x1b[32m^^^\x1b[0m" in painted
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plain
+    assert "\x1b" not in plain + told("text", FORCE_COLOR="1", NO_COLOR="1") + told("json", FORCE_COLOR="1")
