@@ -65,7 +65,7 @@ def test_a_shipped_template_becomes_a_valid_plan(name: str) -> None:
     assert template.description
     assert all("description" in fragment for fragment in template.vars.values())
     plan = render(template, name, values_of(template, SAMPLES[name]))
-    assert plan.warnings == ()
+    assert {each.code for each in plan.warnings} <= {"W305"}  # what a model or a person is to write
     assert "vars." not in plan.text
     assert "template:" not in plan.text
     loaded = load_bytes(plan.text.encode(), f"{name}.yml", cache=False)
@@ -202,7 +202,6 @@ def test_a_mistake_in_a_template_stands_at_its_own_line() -> None:
     "text",
     [
         '{"version": 1, "template": {}, "steps": [{"id": "x", "run": "true"}]}',
-        "version: 1\ntemplate: {requires: [sh]}\nsteps: [{id: x, run: 'true'}]\n",
         f"{HEAD}steps:\n  - id: x\n    run: env\n    env: {{A: &a '${{{{ vars.v }}}}', B: *a}}\n",
         "version: 1\ntemplate: {\n}\nsteps:\n  - {id: x, run: 'true'}\n",
     ],

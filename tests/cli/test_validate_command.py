@@ -154,7 +154,7 @@ def test_a_warning_is_told_and_fails_nothing(say: Callable[..., Said], tmp_path:
 
 @pytest.mark.parametrize("verb", ["validate", "lint"])
 def test_colours_follow_the_environment(verb: str, tmp_path: Path) -> None:
-    """FORCE_COLOR paints severity and carets of the text form alone; without it, and with NO_COLOR, nothing is painted."""
+    """FORCE_COLOR paints severity and carets of the text form alone; NO_COLOR turns that off."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps:\n  - {id: a, rnu: x}\n")
 
     def told(form: str, **variables: str) -> str:
