@@ -14,6 +14,7 @@ from planrun.model.record import Record
 from planrun.records import finding
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import HOME, LEDGER
+from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +119,34 @@ def _beside_its_writer(rundir: str, head: str = "") -> tuple[Reading, bool]:
         # It may have ended since it was read, and then it wrote its end before it let go of the workspace.
         return read_ledger(path, head), False
     return reading.but(condition="unfinished", detail="the run has no end", line=0), True
+
+
+def changed_logs(rundir: str, reading: Reading) -> list[str]:
+    """Return what is wrong with the logs of ended attempts: each that is gone, or not what was recorded at its end."""
+    logs: dict[tuple[str, int], str] = {}
+    ends: dict[str, ev.AttemptEnded] = {}
+    for event in reading.events:
+        if isinstance(event, ev.AttemptStarted) and event.log:
+            logs[event.step, event.n] = event.log
+        elif isinstance(event, ev.AttemptEnded) and (event.step, event.n) in logs:
+            ends[logs[event.step, event.n]] = event
+    return [
+        f"{log} {why}" for log, end in ends.items() if end.log_bytes and (why := _changed(rundir, log, end))
+    ]
+
+
+def _changed(rundir: str, log: str, end: ev.AttemptEnded) -> str:
+    path = os.path.join(rundir, log)
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != end.log_bytes:
+                return f"has {size:,} bytes, and the ledger says {end.log_bytes:,}"
+            if end.log_sha256 and sha256(file.read()).hexdigest() != end.log_sha256:
+                return "is not what was recorded when its attempt ended"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return ""
 
 
 def inspect(run: str) -> Inspected:

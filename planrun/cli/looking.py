@@ -181,7 +181,8 @@ def verify(run: str, head: str | None, *, as_json: bool) -> int:
     """Check that the ledger of RUN is whole and unchanged: every line holds the hash of the one before.
 
     Who can write to the folder can also write a whole new ledger; only the head, kept elsewhere, tells that.
-    Exit code 0: intact and finished. 10: unfinished. 11: torn. 12: truncated. 13: altered.
+    Logs are compared with the size and hash that the ledger has of them.
+    Exit code 0: intact and finished. 10: unfinished. 11: torn. 12: truncated. 13: altered, or a log was.
 
     \b
     Examples:
@@ -190,16 +191,17 @@ def verify(run: str, head: str | None, *, as_json: bool) -> int:
     """
     import os
 
-    from planrun.app.inspecting import read
+    from planrun.app.inspecting import changed_logs, read
 
     wanted = "" if head is None else _head(head)
     rundir, reading = read(run, wanted)
     name = os.path.basename(rundir)
+    logs = changed_logs(rundir, reading)
     if as_json:
-        say_json({"run": name, **_reading_data(reading)})
+        say_json({"run": name, **_reading_data(reading), "logs_changed": logs})
     else:
-        say(f"{name}: {_verdict(reading)}")
-    return VERIFIED[reading.condition]
+        say("\n".join([f"{name}: {_verdict(reading)}", *[f"  {printable(log)}" for log in logs]]))
+    return VERIFIED["altered"] if logs else VERIFIED[reading.condition]
 
 
 def _head(text: str) -> str:

@@ -20,6 +20,9 @@ from planrun.executors.tree import ProcessTree, Scans
 from planrun.executors.watch import ChildSignalWatch, PidfdWatch
 from planrun.model.job import Outcome
 from planrun.model.record import Record
+from planrun.sha256 import sha256
+
+HASHED = 1 << 24  # bytes of a log, which take some 40 ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -353,7 +356,11 @@ class LocalExecutor:
             errors = (
                 attempt.log.last_errors() if attempt.wait_status else None
             )  # of one that succeeded nobody asks
-            self._end(attempt.job, outcome(attempt, self._settle(attempt.log), errors))
+            size = self._settle(attempt.log)
+            found = outcome(attempt, size, errors)
+            if size:
+                found = found.but(log_sha256=_digest(attempt.job.log, size))
+            self._end(attempt.job, found)
 
     def _settle(self, log: Output) -> int:
         """End the use of a log and return its size; what cannot be kept of it is `lost`, and the rest goes on."""
@@ -365,6 +372,17 @@ class LocalExecutor:
 
     def _lose(self, error: RecordsLost) -> None:
         self.lost = self.lost or error
+
+
+def _digest(path: str, size: int) -> str:
+    """Return the SHA-256 of a log; "" for one that is too large to be read between two steps, or gone."""
+    if size > HASHED:
+        return ""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return str(sha256(file.read(size)).hexdigest())
+    except OSError:
+        return ""
 
 
 def _outputs(folder: str, masks: Masks | None) -> Outputs:

@@ -82,6 +82,7 @@ class AttemptEnded(Record):
     exit_code: int | None = None
     duration: float = 0.0
     log_bytes: int = 0
+    log_sha256: str = ""
     error: dict[str, str] | None = None  # class, rule, message
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()

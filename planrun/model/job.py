@@ -64,6 +64,7 @@ class Outcome(Record):
     duration: float = 0.0  # seconds
     message: str = ""  # one line, for people
     log_bytes: int = 0
+    log_sha256: str = ""  # of its log; empty: it printed nothing, or more than is hashed
     notes: tuple[str, ...] = ()  # e.g. "1 background process ended"
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()  # of a validate step: name, ok, message
@@ -128,6 +129,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
     for name in (
         "exit_code",
         "log_bytes",
+        "log_sha256",
         "outputs",
         "checks",
         "tools",

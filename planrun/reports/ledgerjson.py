@@ -240,6 +240,10 @@ def _cache(state: StepState) -> str:
 def _attempt(attempt: AttemptState) -> str:
     started, ended = attempt.started, attempt.ended
     log = quote(started.log) if started.log else "null"
+    printed = '"log_bytes":0,"log_sha256":null'
+    if ended is not None and ended.log_bytes:
+        digest = quote(ended.log_sha256) if ended.log_sha256 else "null"
+        printed = f'"log_bytes":{ended.log_bytes},"log_sha256":{digest}'
     if ended is None:
         body = '"reason":"","exit_code":null'
         times = '"ended_at":null,"duration_s":null'
@@ -255,5 +259,5 @@ def _attempt(attempt: AttemptState) -> str:
         facts = _NO_FACTS if not has else dumps({name: getattr(ended, name) for name in names})[1:-1]
     return (
         f'{{"n":{attempt.n},"status":"{attempt.status}",{body},"started_at":"{started.at}",{times},'
-        f'"log":{log},"error":{error},"usage":{usage},{facts}}}'
+        f'"log":{log},{printed},"error":{error},"usage":{usage},{facts}}}'
     )

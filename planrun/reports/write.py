@@ -120,10 +120,18 @@ def place(path: str, write: Callable[[BinaryIO], None]) -> None:
         # Exclusive, so that a link planted under this name is never written through.
         with open(part, "xb", buffering=65536) as out:
             write(out)
+            out.flush()
+            _sync(out.fileno())
         os.rename(part, path)
     except OSError as error:
         _remove_quietly(part)
         raise RecordsLost(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _sync(fd: int) -> None:
+    """Have a report survive a power cut, except where durability is switched off, as for the ledger."""
+    if "PLANRUN_NO_SYNC" not in os.environ:
+        os.fsync(fd)
 
 
 def _remove(path: str) -> None:

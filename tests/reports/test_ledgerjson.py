@@ -138,6 +138,8 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "ended_at": "2026-01-31T09:00:45.500Z",
         "duration_s": 30.0,
         "log": "logs/fetch/1.log",
+        "log_bytes": 8,
+        "log_sha256": None,
         "error": {"class": "transient", "rule": "reason:timeout", "message": "ran longer than 30.0s"},
         "usage": NONE,
         "checks": [],

@@ -23,6 +23,7 @@ _SAME = (
     "reason",
     "exit_code",
     "log_bytes",
+    "log_sha256",
     "outputs",
     "checks",
     "notes",
