@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.app.describing import action, duration, retry_text, step_data
 from planrun.app.running import vault_of
+from planrun.app.troubles import advice
 from planrun.errors import InvalidInput
 from planrun.model.lifecycle import judge
 from planrun.model.plan import Group
@@ -111,6 +112,7 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
         "reason": state.reason,
         "message": state.message,
         "because": [*reasons(found.state, state, going=found.going), *_about_cache(state)],
+        "advice": list(advice(found.state, step, going=found.going)),
         "edges": [_edge(found.state, edge) for edge in step.edges],
         "condition": _condition(found.state, state),
         "decision": gates.decision(state)

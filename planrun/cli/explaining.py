@@ -63,6 +63,9 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     else:
         yield "\nIt runs when"
     yield from [f"  {_one_line(reason)}" for reason in found["because"]]
+    if found.get("advice"):
+        yield "\nWhat to do"
+        yield from [f"  {_one_line(each)}" for each in found["advice"]]
     if found["run"] and found["edges"]:
         yield "\nIt waits until"
         yield from [
