@@ -65,3 +65,51 @@ def test_advice_is_left_out_by_its_code(say: Callable[..., Said]) -> None:
     said = say("lint", "plan.yml", "--ignore", "L471")
     assert said.code == 2
     assert 'there is no advice "L471"' in said.err
+
+
+def _codes(said: Said) -> dict[str, str]:
+    """The codes of what was found, each with its step."""
+    return {each["code"]: each["message"] for each in json.loads(said.out)["problems"]}
+
+
+@pytest.mark.shows("N-69", "X-08")
+def test_each_of_the_best_practices_has_a_rule(
+    say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Validate, approve what is risky, monitor, handle failures, roll back, log, timeouts; and names of steps."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nsteps:\n"
+        "  - {id: publish, run: npm publish}\n"
+        "  - {id: long, run: make benchmark, timeout: 45m}\n"
+        "  - {id: fetch, run: curl -fsSLO https://example.com/data.csv}\n"
+        "  - {id: hidden, run: make docs || true}\n"
+        "  - {id: quiet, run: make site > /dev/null 2>&1}\n"
+        "  - {run: make clean, verify: 'true'}\n"
+    )
+    found = _codes(say("lint", "plan.yml", "--json"))
+    wanted = {
+        *("L423", "L406"),  # validate: what was done is verified, by something that can fail
+        *("L401", "L402"),  # approve what is risky, and say how it is undone
+        "L424",  # monitor, and time limits that say when it hangs; L416 needs records of earlier runs
+        *("L403", "L417"),  # handle failures
+        "L418",  # keep logs
+        "L405",  # a name for each step
+    }
+    assert wanted <= set(found)
+
+
+@pytest.mark.shows("X-08")
+def test_a_verification_that_is_missing_or_unsafe_is_found(
+    say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that changes more than the step does; and none at all, until a `validate` step waits for the other."""
+    monkeypatch.chdir(tmp_path)
+    plan = "version: 1\npolicy: {auto_approve: medium}\nsteps:\n"
+    publish = "  - {id: publish, run: npm publish, idempotent: false, reversible: false}\n"
+    (tmp_path / "plan.yml").write_text(plan + publish + "  - {id: b, run: ls, verify: rm -rf build}\n")
+    assert set(_codes(say("lint", "plan.yml", "--json"))) == {"L423", "L407"}
+    (tmp_path / "plan.yml").write_text(
+        f"{plan}{publish}  - {{id: c, depends_on: [publish], validate: [{{commands_on_path: [ls]}}]}}\n"
+    )
+    assert _codes(say("lint", "plan.yml", "--json")) == {}

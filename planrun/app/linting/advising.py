@@ -6,7 +6,14 @@ import os
 
 from planrun.app.durations import weights
 from planrun.app.linting.catalogue import ADVICE
-from planrun.app.linting.danger import asked_in_finally, not_undone, unasked, unknown_repetition
+from planrun.app.linting.danger import (
+    asked_in_finally,
+    not_undone,
+    unasked,
+    unknown_repetition,
+    unmonitored,
+    unverified,
+)
 from planrun.app.linting.remains import (
     background,
     constant_conditions,
@@ -70,6 +77,8 @@ RULES: tuple[Rule, ...] = (
     close_timeouts,
     hidden_failures,
     thrown_away,
+    unverified,
+    unmonitored,
 )
 
 

@@ -24,5 +24,7 @@ ADVICE: dict[str, str] = {
     "L418": "output that is thrown away",
     "L421": "an approval or a question in finally",
     "L422": "a step with a lasting effect that does not state whether it may run twice",
+    "L423": "a step with a lasting effect that nothing verifies",
+    "L424": "a long step that reports no progress",
     "L425": "a large plan without a bound",
 }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.source.problems import Problem
 
+LONG = 1800.0  # seconds that a step may run before anybody wants to know how far it is
 _DONE = {
     "destroys": "destroys something",
     "publishes": "publishes something",
@@ -123,6 +124,42 @@ def unknown_repetition(subject: Subject) -> Iterator[Problem]:
                 f'step "{step.id}" {_DONE[effect]}; after a kill `planrun resume` runs it again',
                 step,
                 hint="state `idempotent: false` to fail instead, or `idempotent: true`",
+            )
+
+
+def unverified(subject: Subject) -> Iterator[Problem]:
+    """L423: a command that publishes or destroys, in a step that nothing verifies: it may have failed unseen."""
+    checked = {
+        edge.on
+        for other in subject.steps()
+        if other.kind == "validate" or other.proofs
+        for edge in other.edges
+    }
+    for step in subject.steps():
+        if step.section != "steps" or step.proofs or step.expect or step.id in checked:
+            continue
+        effect = _danger(subject, step)
+        if effect in ("destroys", "publishes"):
+            yield subject.advice(
+                "L423",
+                f'step "{step.id}" {_DONE[effect]}, and nothing verifies that it worked',
+                step,
+                hint="give it `verify` or `expect`, or a `validate` step after it",
+            )
+
+
+def unmonitored(subject: Subject) -> Iterator[Problem]:
+    """L424: a step that may run for half an hour and more, and that shows neither progress nor that it hangs."""
+    for step in subject.actions:
+        script = subject.script(step)
+        is_long = step.timeout >= LONG and subject.says(step, "timeout") and not step.service
+        if is_long and step.idle_timeout is None and "PLANRUN_PROGRESS" not in script:
+            yield subject.advice(
+                "L424",
+                f'step "{step.id}" may run for {step.timeout / 60:.0f} minutes and reports no progress',
+                step,
+                "timeout",
+                "`idle_timeout` ends it when it prints nothing; `$PLANRUN_PROGRESS` shows how far it is",
             )
 
 
