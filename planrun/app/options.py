@@ -124,6 +124,8 @@ def _type(schema: dict[str, Any]) -> str:
 
 def _words(action: Decide, text: str) -> Sequence[str]:
     """Part a text at its commas, unless it is an option as it stands."""
+    if _option(action.options, text):  # exactly as it is, blanks included
+        return [text]
     whole = text.strip()
     if "," not in whole or _option(action.options, whole):
         return [whole]

@@ -307,7 +307,9 @@ class Console:
             names = ", ".join(self._problems[MAX_PROBLEMS:])
             self._say(self.look.sections.problem(parting.file_of(state), 0, f"and {more} more failed", names))
         spent = units.seconds(facts.elapsed(state))
-        self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}\n")
+        # Nothing else names the run where the console is quiet.
+        run = f", run {line(state.started.run)}" if self.look.quiet and state.started else ""
+        self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}{run}\n")
         objection = facts.objection(state)
         if objection:  # nobody may take what ends with exit code 1 for a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")

@@ -159,19 +159,26 @@ def _check_decide(outline: Outline, gate: Gate) -> None:
             continue
         place = option.get("value") or label
         for seen, key, text, node in (
-            (labels, label.value, f'the label "{label.value}"', label),
-            (values, _key(value), f"the value {show(value)}", place),
+            (labels, _unspaced(label.value), f'the label "{label.value}"', label),
+            (values, _key(_unspaced(value)), f"the value {show(value)}", place),
         ):
             first = seen.setdefault(key, node)
             if first is not node:
                 related = ((first.line, first.col, "the first one is here"),)
-                message = f'two options of step "{gate.id}" have {text}'
+                same = first.value == node.value
+                how = "have" if same else "differ in blanks only:"
+                message = f'two options of step "{gate.id}" {how} {text}'
                 outline.report("E250", message, node, related=related)
                 break
     default = gate.node.get("default")
     refused = gate.refusal(outline, default) if default is not None and outline.sound else None
     if refused and default is not None:
         outline.report("E251", f'the default of step "{gate.id}" {refused[0]}', default, refused[1])
+
+
+def _unspaced(value: Any) -> Any:
+    """Return a text without what people do not see: blanks around it, and how many stand between words."""
+    return " ".join(value.split()) if isinstance(value, str) else value
 
 
 def _check_literals(outline: Outline, gate: Gate) -> None:

@@ -100,11 +100,11 @@ class Cut:
         self.scene = Scene(folder, folder / "shared", CUT, FAULTS[fault])
         self._trace = ""
         strace = (*_STRACE, "-e", f"trace={','.join(known(TRACED))}")
-        words = ("execute", "plan.yml", "--jobs", _JOBS)
+        words: tuple[str, ...] = ("execute", "plan.yml", "--jobs", _JOBS)
         if kind == RESUME:
             self.scene.planrun(*words, kill=Kill(seen=ONCE))
             self._tear()
-            words = ("resume", "last", "--adopt", "--jobs", _JOBS)
+            words = ("resume", "last", "--jobs", _JOBS)
         self._before = held(self.scene.workspace)
         if kind == SECOND:  # killed before anything of it is sure to be on the disk
             self.scene.planrun(*words, trace=(*strace, "-e", "inject=fsync:signal=KILL:when=1"))
@@ -212,7 +212,9 @@ def _resumed(workspace: Path) -> str:
     from planrun.app.settings import Settings
 
     try:
-        result = go_on("last", Settings(quiet=True, jobs=2), Wish(say=str, workspace=str(workspace)))
+        result = go_on(
+            "last", Settings(adopt=True, quiet=True, jobs=2), Wish(say=str, workspace=str(workspace))
+        )
     except PlanrunError as error:
         return str(error)
     return f"exit code {result.exit_code}" if result and result.exit_code else ""
