@@ -80,11 +80,19 @@ def _coverage(actions: Actions, step: DraftStep, node: Node, names: PlaceNames) 
         for number, value in enumerate(values, 1):
             env[f"{key.upper()}_{number}"] = template(value.removeprefix("./"), names)
             words.append(f'{option} "${key.upper()}_{number}"')
-    step.keys["env"] = {**step.keys.get("env", {}), **env}
-    if not any(_TOKEN in level for level in (actions.job.env, actions.workflow.env)):
-        step.keys["secrets"] = [_TOKEN]
-        actions.workflow.plan.secret(_TOKEN)
-        actions.workflow.plan.optional.add(_TOKEN)
+    variables = Variables()
+    is_set = any(_TOKEN in level for level in (actions.job.exported, actions.job.env, actions.workflow.env))
+    if text_of(inputs.get("token")):
+        variables.read({_TOKEN: inputs["token"]}, names)
+    elif not is_set:
+        variables.secrets.append(_TOKEN)
+    step.keys["env"] = {**step.keys.get("env", {}), **env, **variables.env}
+    step.prelude = variables.lines
+    step.keys["secrets"] = variables.secrets
+    for secret in variables.secrets:
+        if secret not in actions.workflow.plan.secrets:
+            actions.workflow.plan.optional.add(secret)
+        actions.workflow.plan.secret(secret)
     step.keys["run"] = " ".join(words)
     step.keys["risk"] = "high"
     step.keys["on_failure"] = "continue"

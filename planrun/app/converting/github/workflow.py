@@ -124,7 +124,8 @@ def _head(workflow: Workflow) -> None:
         "timeout": "6h",
     }  # 6 h where nothing is said there, too
     message = (
-        "variables that look like credentials are not inherited, nor what starts shells; see `inherit_env`"
+        "variables that look like credentials are not inherited, nor what starts shells; see `inherit_env`; "
+        "the runner's own (CI, GITHUB_ACTIONS) are not set"
     )
     found.differs("environment", message, root)
     plan.keys["limits"] = {"max_parallel": 1}  # what has folders of its own there would disturb each other
