@@ -45,8 +45,8 @@ steps:
   - id: lint
     title: Something that may fail
     depends_on: [tools]
-    run: test -f README.md
-    on_failure: continue               # tolerated: the run ends `partial`, the rest goes on
+    run: ls
+    on_failure: continue               # tolerated: a failure ends the run as `partial`
 
   - id: greet
     depends_on: [look]                 # waits for look only; lint runs beside it

@@ -39,6 +39,20 @@ def test_init_writes_a_plan_that_validates_and_executes(planrun: Command, name: 
     assert planrun("validate", "--", name).stdout == f"{name}: ok, 6 steps\n"
     done = planrun("execute", "--quiet", "--", name)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert "\u2713 completed in " in done.stderr
+    assert planrun("lint", "--strict", "--", name).returncode == 0
+
+
+@pytest.mark.parametrize("repository", [False, True])
+def test_the_first_plan_of_init_is_green(planrun: Command, *, repository: bool) -> None:
+    """In an empty folder and in a new repository every step completes or is skipped, and nothing shows a failure."""
+    if repository:
+        subprocess.run(["git", "init", "-q", "."], cwd=planrun.folder, check=True)
+    assert planrun("init").returncode == 0
+    done = planrun("execute", "plan.yml")
+    assert done.returncode == 0
+    assert "\u2717" not in done.stderr
+    assert "\u2713 completed in " in done.stderr
 
 
 def test_no_value_of_the_example_is_code(planrun: Command) -> None:
