@@ -311,6 +311,11 @@ class Console:
         run = f", run {line(state.started.run)}" if self.look.quiet and state.started else ""
         self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}{run}\n")
         objection = facts.objection(state)
+        if state.undoing:
+            from planrun.reports.undoing import failed  # few runs undo anything
+
+            if names := failed(state):
+                self._say(f"{self._icon('failed')} rollback_failed: not undone: {names}\n")
         if objection:  # nobody may take what ends with exit code 1 for a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")
         withheld = state.started.options.get("env_left_out") if state.started else ()

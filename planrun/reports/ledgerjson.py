@@ -36,7 +36,7 @@ _LET_RUN = f'{{"answer":"allow","rule":"{LET_RUN}"}}'
 def write_ledger(state: RunState, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
     head = _whole(dumps(_run(state)))
-    out.write((head[:-1] + f',"rollback":{_rollback(state)},"steps":[').encode())
+    out.write((head[:-1] + f',{_rollback(state)},"steps":[').encode())
     separator = "\n"
     natures = _Natures()
     plannings = _plannings(state)
@@ -47,14 +47,16 @@ def write_ledger(state: RunState, out: BinaryIO) -> None:
 
 
 def _rollback(state: RunState) -> str:
-    """What was undone, or was to be; the entries are those of steps."""
+    """What was undone, or was to be, and whether that failed; the entries are those of steps."""
     if not state.undoing and not any([step.step.rollback for step in state.steps.values()]):  # noqa: C419 - half the time
-        return '{"status":"none","steps":[]}'
+        return '"rollback":{"status":"none","steps":[]},"rollback_failed":false'
     from planrun.model.undoing import status  # few plans undo anything
 
     natures = _Natures()
     rows = ",".join([_whole(_step(step, natures, {})) for step in state.undoing.values()])
-    return f'{{"status":"{status(state)}","steps":[{rows}]}}'
+    became = status(state)
+    failed = "true" if became == "failed" else "false"
+    return f'"rollback":{{"status":"{became}","steps":[{rows}]}},"rollback_failed":{failed}'
 
 
 def _whole(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.undoing import owed_cleanup, owes, owes_rollback, undoable
+from planrun.model.undoing import owed_cleanup, owes, owes_rollback, status, undoable
 from planrun.reports import facts
 
 TYPE_CHECKING = False
@@ -20,6 +20,8 @@ def told(state: RunState) -> Iterator[str]:
             yield f"{step}: undone ({facts.details(found)})"
         elif found.ended:
             yield f"{step}: not undone: {facts.sentence(found)}"
+    if status(state) == "failed":
+        yield "rollback_failed: not everything was undone"
     yield from owed(state)
 
 
@@ -46,14 +48,18 @@ def debt(state: RunState) -> str:
     return f"{what}planrun finalize {run} {'does it' if parts else 'gives it an end'}"
 
 
+def failed(state: RunState) -> str:
+    """Name the steps that could not be undone; "" where there are none."""
+    found = state.undoing.values()
+    return facts.names([each.step.undoes for each in found if each.ended and each.status != "completed"])
+
+
 def summary(state: RunState) -> str:
     """Return in a few words what was undone, for one value among others."""
     undone = [found.step.undoes for found in state.undoing.values() if found.status == "completed"]
-    failed = [
-        found.step.undoes for found in state.undoing.values() if found.ended and found.status != "completed"
-    ]
+    left = failed(state)
     parts = [
         f"undone: {facts.names(undone)}" if undone else "",
-        f"not undone: {facts.names(failed)}" if failed else "",
+        f"rollback_failed: not undone: {left}" if left else "",
     ]
     return "; ".join([*filter(None, parts), *owed(state)])

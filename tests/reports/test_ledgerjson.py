@@ -103,6 +103,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "llm": None,
         "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},
         "rollback": {"status": "none", "steps": []},
+        "rollback_failed": False,
     }
     attempt = steps["fetch"].pop("attempts")[0]
     assert steps["fetch"] == {
