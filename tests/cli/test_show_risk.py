@@ -64,7 +64,7 @@ def test_show_has_the_class_of_each_step_and_what_they_come_to(say: Say, plan: s
         for row in said.out.splitlines()
         if row[:1] == "|"
     ]
-    assert {row[1].partition(":")[0]: row[4] for row in cells[2:]} == {
+    assert {row[1].partition(":")[0]: row[-1] for row in cells[2:]} == {
         "look": "read-only",
         "make": "low",
         "tidy": "medium",
