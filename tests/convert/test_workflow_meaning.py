@@ -420,6 +420,20 @@ def test_results_of_all_needed_jobs(there: Workspace, script: str, said: list[st
     assert there.said == said
 
 
+def test_the_result_of_a_job_of_tolerated_steps(there: Workspace) -> None:
+    """A job none of whose steps counts is a success."""
+    said = there.play("""\
+        jobs:
+          a: {runs-on: ubuntu-latest, steps: [{run: "false", continue-on-error: true}]}
+          b:
+            needs: a
+            if: always()
+            runs-on: ubuntu-latest
+            steps: [{run: 'echo "${{ needs.a.result }}" >> said'}]
+        """)
+    assert said == ["success"]
+
+
 def test_labels_of_a_pull_request_are_a_parameter(there: Workspace) -> None:
     """A list that is empty where nothing is given."""
     text = """\

@@ -129,7 +129,9 @@ class JobConversion:
         try:
             if not refusal and call_workflow(self.workflow, self.job, own, names):
                 self.found.differs(
-                    "workflow-call", "the jobs of a called workflow are steps of the same plan", uses
+                    "workflow-call",
+                    "the jobs of a called workflow are steps of the same plan, and see its `env`, too",
+                    uses,
                 )
                 return
         except UntranslatableError as why:

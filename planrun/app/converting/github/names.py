@@ -426,7 +426,7 @@ def job_ended(job: Job, word: str) -> Spelled:
         return Spelled(text=failed, kind="boolean", level=OR) if failed else FALSE
     if word == "success":
         if not done:
-            return negated(Spelled(text=failed, kind="boolean", level=OR))
+            return negated(Spelled(text=failed, kind="boolean", level=OR)) if failed else TRUE
         return Spelled(text=done, kind="boolean", level=AND)
     if word == "skipped":
         return Spelled(text=f"{first} in ['skipped', 'blocked']", kind="boolean", level=JOIN - 1)
