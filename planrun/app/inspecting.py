@@ -106,6 +106,11 @@ def read(run: str, head: str = "") -> tuple[str, Reading]:
     return rundir, _beside_its_writer(rundir, head)[0]
 
 
+def read_beside(run: str) -> tuple[Reading, bool]:
+    """Return the ledger of a run and whether a process works on it; raises InvalidInput."""
+    return _beside_its_writer(find(run))
+
+
 def _beside_its_writer(rundir: str, head: str = "") -> tuple[Reading, bool]:
     """Return a run's ledger and whether a process works on the run; raises InvalidInput.
 

@@ -6,8 +6,9 @@ import os
 import shutil
 import time
 
-from planrun.app.inspecting import known_runs, look
+from planrun.app.inspecting import known_runs, look, read_beside
 from planrun.errors import InvalidInput, InvalidPlan
+from planrun.model.events import RollbackStarted, RunEnded, RunEnding
 from planrun.model.record import Record
 from planrun.model.undoing import owes
 from planrun.records import queuefile
@@ -73,17 +74,20 @@ def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Prune
 def _reason(name: str, older_than: float) -> str:
     """Return why a run stays, "" for one that may go."""
     try:
-        found = look(name)
-    except (InvalidInput, InvalidPlan):
+        reading, going = read_beside(name)
+        ended = reading.events[-1] if reading.events else None
+        if going:
+            return "a process works on it"
+        if reading.condition != "intact" or not isinstance(ended, RunEnded):
+            return "it has no end: planrun resume goes on with it"
+        if older_than and time.time() - epoch(ended.at) < older_than:
+            return "it is not old enough"
+        # Only a run that was ended early or undone can owe something; its plan, which takes longest, is read to tell.
+        cut = any(isinstance(event, RunEnding | RollbackStarted) for event in reading.events)
+        if cut and owes(look(name, cache=True).state):
+            return f"it owes something: planrun finalize {name}"
+    except (InvalidInput, InvalidPlan, ValueError):
         return "its records cannot be read"
-    if found.going:
-        return "a process works on it"
-    if found.reading.condition != "intact" or found.state.ended is None:
-        return "it has no end: planrun resume goes on with it"
-    if owes(found.state):
-        return f"it owes something: planrun finalize {name}"
-    if older_than and time.time() - epoch(found.state.ended.at) < older_than:
-        return "it is not old enough"
     return ""
 
 
