@@ -23,6 +23,7 @@ class Checked(Record):
 
     file: str
     steps: int | None = None
+    policy: bool = False  # it is a policy file, valid with 0 steps
     later: tuple[str, ...] = ()  # whose instances are not counted: they are known when these steps run
     problems: tuple[Problem, ...] = ()
     sources: Mapping[str, bytes] = {}
@@ -44,6 +45,22 @@ def check(file: str) -> Checked:
     )
 
 
-def check_all(files: Iterable[str]) -> list[Checked]:
-    """Check several files, each named once, in the order given."""
-    return [check(file) for file in dict.fromkeys(files)]
+def check_policy(file: str) -> Checked:
+    """Read and check one policy file, as `--policy` of `execute` reads it."""
+    from planrun.source.policyfile import policy_in  # plans are checked more often
+
+    warnings: list[Problem] = []
+    try:
+        data = read_source(file)
+        policy_in(data, file, warnings)
+    except InvalidPlan as error:
+        return Checked(file=file, policy=True, problems=error.problems, sources=error.sources)
+    return Checked(file=file, steps=0, policy=True, problems=tuple(warnings), sources={file: data})
+
+
+def check_all(files: Iterable[str], policies: Iterable[str] = ()) -> list[Checked]:
+    """Check several plans and policy files, each named once, in the order given."""
+    return [
+        *[check(file) for file in dict.fromkeys(files)],
+        *[check_policy(file) for file in dict.fromkeys(policies)],
+    ]

@@ -25,9 +25,16 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
     "plans",
     metavar="PLAN...",
     nargs=-1,
-    required=True,
     type=click.Path(readable=False),
     shell_complete=complete_plans,
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Path(readable=False),
+    metavar="FILE",
+    help="Check this policy file, too; repeatable. PLANs may be left out then.",
 )
 @click.option(
     "--format",
@@ -39,8 +46,10 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="The same as --format json.")
 @click.option("--strict", is_flag=True, help="End with exit code 2 for warnings, too.")
-def validate(plans: tuple[str, ...], form: str, *, as_json: bool, strict: bool) -> int:
-    """Check plans without running or writing anything, and report every problem in one go.
+def validate(
+    plans: tuple[str, ...], policies: tuple[str, ...], form: str, *, as_json: bool, strict: bool
+) -> int:
+    """Check plans and policy files without running or writing anything, and report every problem in one go.
 
     Exit code 0: all plans are valid. 2: at least one is not (--strict: or has a warning).
 
@@ -48,12 +57,15 @@ def validate(plans: tuple[str, ...], form: str, *, as_json: bool, strict: bool) 
     Examples:
       planrun validate plan.yml
       planrun validate plans/*.yml
+      planrun validate --policy ci/policy.yml
       planrun validate plan.yml --format sarif > planrun.sarif
       planrun validate plan.yml --format junit > validate.xml
     """
     from planrun.app.checking import check_all
 
-    checked = check_all(plans)
+    if not plans and not policies:
+        raise click.UsageError("Missing argument 'PLAN...'.")
+    checked = check_all(plans, policies)
     problems = [problem for one in checked for problem in one.problems]
     form = "json" if as_json else form
     if form == "text":
@@ -70,7 +82,9 @@ def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None
     from planrun.model.groups import number_of
 
     for one in checked:
-        if one.steps is not None:
+        if one.steps is not None and one.policy:
+            say(f"{printable(one.file)}: ok, a policy")
+        elif one.steps is not None:
             drafts = sum(problem.code == "W305" for problem in one.problems)
             more = f", draft: {drafts} without an action" if drafts else ""
             say(f"{printable(one.file)}: ok, {number_of(one.steps, one.later)}{more}")

@@ -168,3 +168,16 @@ def test_colours_follow_the_environment(verb: str, tmp_path: Path) -> None:
     assert "\x1b[32m^^^\x1b[0m" in painted
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plain
     assert "\x1b" not in plain + told("text", FORCE_COLOR="1", NO_COLOR="1") + told("json", FORCE_COLOR="1")
+
+
+def test_a_policy_file_is_checked(say: Callable[..., Said], tmp_path: Path) -> None:
+    """A policy file needs no plan beside it, and each problem has its line and column."""
+    (tmp_path / "good.yml").write_text("auto_approve: low\nrules: [{deny: {effect: destroys}}]\n")
+    assert say("validate", "--policy", "good.yml") == (0, "good.yml: ok, a policy\n", "")
+    (tmp_path / "bad.yml").write_text("auto_aprove: low\nrules: [{deny: {effect: destroy}}]\n")
+    said = say("validate", "--policy", "good.yml", "--policy", "bad.yml")
+    assert said.code == 2
+    assert "good.yml: ok, a policy\n" in said.out
+    assert "bad.yml:1:1: error[E104]" in said.out
+    assert say("validate", "--policy", "missing.yml").code == 2
+    assert say("validate").code == 2
