@@ -73,7 +73,7 @@ def _starts_planrun(argv: Any) -> bool:
     words = [os.fsdecode(word) for word in ([argv] if isinstance(argv, str | bytes) else argv)]
     if not words:
         return False
-    as_module = any(one == "-m" and two.startswith("planrun") for one, two in pairwise(words))
+    as_module = any(one == "-m" and two == "planrun" for one, two in pairwise(words))
     return (
         os.path.basename(words[0]) == "planrun"
         or as_module
@@ -81,8 +81,10 @@ def _starts_planrun(argv: Any) -> bool:
     )
 
 
-STARTING = re.compile(r"(?:^|[\s;&|(/'\"])planrun(?:\s+[a-z-]|$)|import planrun|from planrun|\.sh$")
-"""What a script or a line of Python holds that starts planrun; a script of the project is taken to do so."""
+STARTING = re.compile(
+    r"(?:^|[\s;&|(/'\"])planrun(?:\s+[a-z-]|$)|import planrun\b(?!\.)|planrun\.cli\b|/(?:story|walk)\.sh$"
+)
+"""What a script or a line of Python holds that starts planrun; two scripts of the documentation do."""
 STARTS = Starts()
 
 

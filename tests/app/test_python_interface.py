@@ -23,7 +23,6 @@ steps:
 """
 
 
-@pytest.mark.shows("D-27", "D-24", "D-25", "D-26", "D-23")
 def test_load_execute_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan is loaded, run with typed parameters, and its ledger gives the same state back."""
     monkeypatch.setenv("PLANRUN_CACHE_DIR", str(tmp_path / "cache"))

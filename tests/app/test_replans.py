@@ -36,7 +36,6 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return Shop(tmp_path, monkeypatch)
 
 
-@pytest.mark.shows("GP-45", "GP-48", "GP-55", "GM-38")
 def test_a_fatal_failure_is_planned_anew(shop: Shop) -> None:
     """New steps take the next numbers, run in the place of the others, and the run is partial with exit code 0."""
     result = shop.run(MENDED)
@@ -48,7 +47,6 @@ def test_a_fatal_failure_is_planned_anew(shop: Shop) -> None:
     assert shop.model.closed
 
 
-@pytest.mark.shows("GP-46", "GP-50")
 def test_the_new_version_is_the_old_one_and_more(shop: Shop) -> None:
     """Not one byte of what was reviewed changes, and the digest is another one."""
     result = shop.run(MENDED)
@@ -103,7 +101,6 @@ def test_what_the_model_is_told(shop: Shop) -> None:
         (draft(step("7", " ", replaces=["3"])), "steps[0].run", "required"),
     ],
 )
-@pytest.mark.shows("GP-49")
 def test_a_wrong_draft_is_told_what_is_wrong(shop: Shop, wrong: Any, path: str, rule: str) -> None:
     """The second question names the place and the rule; the answer that is mended is taken."""
     result = shop.run(wrong, MENDED)
@@ -184,7 +181,6 @@ def test_above_a_ceiling_nothing_runs(shop: Shop) -> None:
     assert shop.ran == ["1", "2", "3", "6"]
 
 
-@pytest.mark.shows("V-56")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -222,7 +218,6 @@ def test_when_any_failure_is_planned_anew(
     assert Shop(tmp_path, monkeypatch, text).run(MENDED).exit_code == 0
 
 
-@pytest.mark.shows("GP-52", "GM-39")
 def test_three_plannings_are_the_most(shop: Shop) -> None:
     """The fourth failure of a replacement is a failure."""
     fails = "echo Permission denied; exit 77"

@@ -66,7 +66,6 @@ def trace(**steps: tuple[float, float]) -> Trace:
     return found
 
 
-@pytest.mark.shows("V-76")
 def test_runs_are_counted_by_plan_and_step(tmp_path: Path) -> None:
     """Runs by verdict, and for each step how often it ran, failed, was flaky, was repeated or left out."""
     execute(tmp_path)
@@ -120,7 +119,6 @@ def test_members_of_a_group_wait_as_it_does() -> None:
     assert [each.step for each in critical(run, waits)] == ["a", "test[x=2]", "last"]
 
 
-@pytest.mark.shows("N-71")
 def test_the_speed_up_is_work_over_time(tmp_path: Path) -> None:
     """What all steps took together over what the run took; waiting between two processes does not count."""
     execute(tmp_path, "version: 1\nsteps: [{id: a, run: sleep 0.5}, {id: b, run: sleep 0.5}]\n")

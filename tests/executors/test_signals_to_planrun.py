@@ -80,7 +80,6 @@ def wait_for_lines(path: Path, count: int) -> list[int]:
     return [int(line) for line in path.read_text("ascii").split()]
 
 
-@pytest.mark.shows("V-05")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_the_first_signal_cancels_every_step(
     driver: Callable[[str], subprocess.Popen[str]], tmp_path: Path, name: str

@@ -92,7 +92,6 @@ def test_steps_are_made_concrete_again(words: tuple[str, ...], tmp_path: Path) -
     assert written[0] == written[1] == written[2]
 
 
-@pytest.mark.shows("V-69")
 def test_a_run_is_exported_with_its_plan_use_and_progress(tmp_path: Path) -> None:
     """`report --format json` holds the plan, what models used of which limits, and how many steps came to what."""
     record("mended at once", tmp_path / "recorded")

@@ -41,7 +41,6 @@ def owner(run: int) -> str:
     return f"run {run}, process {os.getpid()} on here, since noon"
 
 
-@pytest.mark.shows("V-53")
 def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
     """The lock is held by a live process only: its death frees it, and nothing stale stays behind."""
     folder = home(str(tmp_path))

@@ -31,7 +31,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.shows("GP-57")
 def test_what_becomes_of_files_is_recorded(tmp_path: Path) -> None:
     """Files stand in the record with what became of them, by content, whatever their times say."""
     for name in ("kept", "edited", "gone"):
@@ -95,7 +94,6 @@ def test_nobody_leaves_the_workspace(tmp_path: Path) -> None:
     assert seen["link"].link
 
 
-@pytest.mark.shows("X-03")
 @pytest.mark.parametrize(
     "among", ["foreach: [1, 2, 3]", 'foreach: "${{ steps.l.outputs.l }}"', "matrix: {a: [1, 2, 3]}"]
 )
