@@ -92,6 +92,30 @@ def test_findings_name_the_file_in_which_they_are(there: Workspace) -> None:
     assert (ended.code, "workflows call each other too deeply" in ended.err) == (2, True), ended.err
 
 
+def test_copies_for_other_systems_are_left_out(there: Workspace) -> None:
+    """Of a workflow that is called for several systems the copies for Linux stay."""
+    write(
+        there.folder,
+        {
+            ".github/workflows/main.yml": """\
+                jobs:
+                  a:
+                    strategy: {matrix: {os: [ubuntu-latest, windows-latest, macos-14]}}
+                    uses: ./.github/workflows/t.yml
+                    with: {os: "${{ matrix.os }}"}
+                """,
+            ".github/workflows/t.yml": """\
+                on: {workflow_call: {inputs: {os: {type: string}}}}
+                jobs: {t: {runs-on: "${{ inputs.os }}", steps: [{run: 'echo "${{ inputs.os }}" >> said'}]}}
+                """,
+        },
+    )
+    ended = there.planrun("convert", ".github/workflows/main.yml", "-o", "plan.yml")
+    assert (ended.code, "differs[other-machines]" in ended.err) == (0, True), ended.err
+    assert there.execute().code == 0
+    assert there.said == ["ubuntu-latest"]
+
+
 ACTION = {
     ".github/actions/greet/action.yml": """\
         inputs: {who: {default: world}, loud: {required: false}}

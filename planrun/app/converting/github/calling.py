@@ -6,7 +6,9 @@ from planrun.app.converting.draft import slug
 from planrun.app.converting.findings import UntranslatableError
 from planrun.app.converting.github.chain import link
 from planrun.app.converting.github.facts import Job, Workflow
+from planrun.app.converting.github.known import texts_of
 from planrun.app.converting.github.local import MAX_DEPTH, local_path, read_local
+from planrun.app.converting.github.matrix import OTHER_MACHINE, machine_text
 from planrun.app.converting.github.names import PlaceNames, given_value
 from planrun.app.converting.github.texts import cut, secret_of
 from planrun.app.converting.reading import text_of
@@ -44,8 +46,15 @@ def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceName
     called = []
     for row in copies:
         job.row = row
-        called.append(_Called(workflow, job, names).workflow(root, path, row))
+        child = _Called(workflow, job, names).workflow(root, path, row)
+        if row is None or not _is_elsewhere(child):
+            called.append(child)
+            continue
+        message = f"the plan is for one machine: a copy of {path} for another system is left out"
+        workflow.found.differs("other-machines", message, job.node.key("strategy"))
     job.row = None
+    if not called:
+        raise UntranslatableError("runs-on", f"every instance of {job.name} is for another system than Linux")
     entry = _entry(workflow, job, own)
     for child in called:
         _convert(child, entry, job)
@@ -54,6 +63,12 @@ def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceName
     if len(called) == 1:
         job.matrix = None  # with one instance its outputs are certain
     return True
+
+
+def _is_elsewhere(child: Workflow) -> bool:
+    """Say whether all jobs of a called workflow are for another system, by the inputs that are given."""
+    options = [texts_of(machine_text(each.node.get("runs-on")), child.known) for each in child.jobs.values()]
+    return bool(options) and all(each and all(map(OTHER_MACHINE.match, each)) for each in options)
 
 
 class _Called:
