@@ -34,6 +34,7 @@ class Settings(Record):
     json: bool = False
     color: Literal["auto", "always", "never"] = "auto"
     logs: Literal["auto", "all", "failed", "none"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     quiet: bool = False
     cache: bool = True  # compiled plans and earlier results of steps are used
     cache_store: str = ""  # a folder of results that others use, too
@@ -72,6 +73,16 @@ class Settings(Record):
             "tag": self.tag,
         }
         return {name: list(values) for name, values in chosen.items() if values}
+
+
+def settings_of(values: dict[str, Any]) -> Settings:
+    """Return the settings of a command line; a level of logging is short for what other options say."""
+    level = values.get("log_level", "info")
+    if level in ("warning", "error"):
+        values["quiet"] = True
+    elif level == "debug" and values.get("logs", "auto") == "auto":
+        values["logs"] = "all"
+    return Settings(**values)
 
 
 # Where CI systems say what they are working on; the first variable that is set counts.

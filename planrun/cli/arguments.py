@@ -139,6 +139,13 @@ RUNNING = (
         choices=("auto", "always", "never"),
         help="Colours; auto follows NO_COLOR, FORCE_COLOR and the terminal.",
     ),
+    Option(
+        flags=("--log-level",),
+        name="log_level",
+        kind="choice",
+        choices=("debug", "info", "warning", "error"),
+        help="debug: the output of all steps. warning: as --quiet. error: as --quiet, without warnings. Default: info",
+    ),
     Option(flags=("--quiet", "-q"), name="quiet", kind="flag", help="Print only what failed, and the end."),
     Option(flags=("--json",), name="json", kind="flag", help="Print the run's ledger.json on stdout."),
 )

@@ -19,11 +19,11 @@ def _run(words: list[str]) -> int:
     run, values = parse(words, FINALIZE, "RUN id (or `last`)")
     from planrun.app.finalizing import exit_code
     from planrun.app.finalizing import finalize as catch_up
-    from planrun.app.settings import Settings
+    from planrun.app.settings import settings_of
     from planrun.cli.running import finish, ignore_pauses
 
     ignore_pauses()
-    settings = Settings(**values)
+    settings = settings_of(values)
     result = catch_up(run, settings)
     if result is None:
         sys.stderr.write("planrun: nothing is owed\n")

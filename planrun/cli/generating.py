@@ -134,9 +134,9 @@ _HELP = f"""Write a plan for a goal, for review.
 def _generate(words: list[str]) -> int:
     operands, values = parse_all(words, GENERATE)
     own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
-    from planrun.app.settings import Settings
+    from planrun.app.settings import settings_of
 
-    settings = Settings(**values, expand=bool(own["expand"]))
+    settings = settings_of({**values, "expand": bool(own["expand"])})
     target = own["output"] or FILE
     if own["expand"] and (own["offline"] or not own["execute"]):
         raise InvalidInput("--expand is for --execute, and asks a model: it does not go with --offline")

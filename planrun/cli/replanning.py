@@ -70,9 +70,9 @@ def _run(words: list[str]) -> int:
 
 def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: str) -> int:
     from planrun.app.proposing import propose
-    from planrun.app.settings import Settings
+    from planrun.app.settings import settings_of
 
-    settings = Settings(**values)
+    settings = settings_of(values)
 
     def ready(file: str, version: int) -> None:
         _refuse_existing(output or _beside(file, version))

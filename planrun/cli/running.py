@@ -41,9 +41,9 @@ def ignore_pauses() -> None:
 def _execute(words: list[str]) -> int:
     file, values = parse(words, EXECUTE, "PLAN file")
     from planrun.app.running import vault_of
-    from planrun.app.settings import Settings
+    from planrun.app.settings import settings_of
 
-    settings = Settings(**values)
+    settings = settings_of(values)
     plan, warnings = _load(file, settings)
     if "PLANRUN_QUEUED" in os.environ:
         from planrun.app.queueing.queued import as_queued  # only what a queue starts
@@ -61,7 +61,8 @@ def _execute(words: list[str]) -> int:
 def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault | None) -> int:
     from planrun.app.running import execute
 
-    _warn(plan, warnings, vault)
+    if settings.log_level != "error":
+        _warn(plan, warnings, vault)
     params: dict[str, Any] = {}
     if plan.params or settings.params:
         from planrun.source.params import parse_params
@@ -131,16 +132,17 @@ def _go_on(
     replan: tuple[str, ...] | None = None,
 ) -> int:
     from planrun.app.resuming import Wish, go_on
-    from planrun.app.settings import Settings
+    from planrun.app.settings import settings_of
     from planrun.cli.failure import printable
 
-    settings = Settings(**values)
+    settings = settings_of(values)
     plan = None
     if file:
         from planrun.app.running import vault_of
 
         plan, warnings = _load(file, settings)
-        _warn(plan, warnings, vault_of(plan))
+        if settings.log_level != "error":
+            _warn(plan, warnings, vault_of(plan))
     wish = Wish(
         say=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"),
         plan=plan,
