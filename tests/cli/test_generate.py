@@ -87,10 +87,10 @@ def test_a_goal_becomes_a_plan_that_can_be_reviewed(ask: Callable[..., Said], re
     text = (repository / "plan.yml").read_text()
     assert f"# model: {MODEL}, request req_" in text
     assert "# analysis: Build it, then test it.\n" in text
-    assert "# look at: risk high: wipe (destroys)\n" in text
+    assert "# look at: risk high: wipe (destroys, unknown)\n" in text
     assert "# written without a script: think\n" in text
     assert "  # review: writes out/ risk: low\n  - id: build\n" in text
-    assert "  # risk: high (destroys): `rm -rf /var/lib/x`" in text
+    assert "  # risk: high (destroys, unknown): `rm -rf /var/lib/x`" in text
     assert "  # waits for an approval: auto_approve is medium\n" in text
     assert "|   # | Step " in said.out
     assert "Total: 4 steps, ~2000 tokens" in said.out
