@@ -155,10 +155,7 @@ class LocalExecutor:
             placed = self._placed[job.step] = Placed(job, self._owner.listing if self._owner else "")
         except PlacingFailed as error:
             raise SpawnFailed(str(error)) from None
-        try:
-            return time.monotonic(), self._launcher.spawn(job.but(argv=placed.argv), log.opening, mark)
-        except SpawnFailed as error:
-            raise SpawnFailed(placed.original(str(error)), passing=error.passing) from None
+        return time.monotonic(), self._launcher.spawn(job.but(argv=placed.argv), log.opening, mark)
 
     def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return the jobs that ended and how; blocks until there is one.
@@ -303,6 +300,7 @@ class LocalExecutor:
         """Keep an outcome for the next wait(), and take away what was put in place for its attempt."""
         placed = self._placed.pop(job.step, None)
         if placed:
+            outcome = placed.explained(outcome, job.log)
             placed.remove()
             if placed.notes:
                 outcome = outcome.but(notes=(*placed.notes, *outcome.notes))

@@ -10,6 +10,7 @@ import errno
 import os
 
 from planrun.executors.unlisted import unlist
+from planrun.model.copynames import DIGITS, PREFIX, original
 from planrun.sha256 import sha256
 from planrun.source.scripts import NotRegular, hash_of, read_script
 
@@ -17,16 +18,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planrun.model.job import Job, Script
+    from planrun.model.job import Job, Outcome, Script
 
     # Where in argv something is put in place of what: index, start, end, text.
     Edit = tuple[int, int, int, str]
 
-PREFIX = ".planrun-"
-_CHANCE = 8  # bytes
+_CHANCE = DIGITS // 2  # bytes
 _LONGEST = 200  # characters of a name that are kept where its folder does not matter
 # A folder that takes no file: the script then runs from another one.
 _CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG))
+_QUOTES = "\"'`\u2019\u201d\u00bb"
+_END = 4096  # bytes of a log in which errors are looked for
+_NOT_EXECUTABLE = 126  # the exit code of shells, env and timeout
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@:+=,-%")
 _UNLISTED: set[str] = set()  # folders that were looked at
 
@@ -79,9 +82,29 @@ class Placed:
                 continue
         self._created.clear()
 
-    def original(self, text: str) -> str:
-        """Return a text in which the names of copies are those of their originals again."""
-        return text.replace(self._prefix, "")
+    def explained(self, outcome: Outcome, log: str) -> Outcome:
+        """Return the outcome of the attempt, whose message names the scripts that could not be executed."""
+        message = original(outcome.message)
+        refused = [script.name for script in self._scripts if not os.access(script.file, os.X_OK)]
+        if outcome.exit_code == _NOT_EXECUTABLE and refused:
+            refused = self._in_errors(refused, _end_of(log))
+            if refused:
+                message += f": not executable: {', '.join(refused)}"
+        elif not message.startswith("not executable: "):
+            refused = []
+        if refused:
+            message += f"; run chmod +x {' '.join(map(_quoted, refused))}"
+        return outcome.but(message=message) if message != outcome.message else outcome
+
+    def _in_errors(self, names: list[str], text: str) -> list[str]:
+        """Return the scripts of which a line says `COPY: reason`; scripts begin their own errors with `COPY: line`."""
+        kept = []
+        for name in names:
+            copy = self._prefix + os.path.basename(name)
+            ends = [line.rpartition(copy)[2].lstrip(_QUOTES) for line in text.splitlines() if copy in line]
+            if any(end.startswith(": ") and ":" not in end[1:] for end in ends):
+                kept.append(name)
+        return kept
 
     def _place(self, script: Script, argv: tuple[str, ...]) -> list[Edit]:
         data = _verified(script)
@@ -167,6 +190,19 @@ class Placed:
                 os.write(fd, os.fsencode(f"{path}\0{script.source}\0"))
             finally:
                 os.close(fd)
+
+
+def _end_of(log: str) -> str:
+    try:
+        with open(log, "rb", opener=_open_log) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _END))
+            return file.read(_END).decode("utf-8", "replace")
+    except OSError:  # nothing was written
+        return ""
+
+
+def _open_log(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _verified(script: Script) -> bytes:

@@ -8,6 +8,8 @@ matches a folder matches everything in it.
 
 from __future__ import annotations
 
+from planrun.model.copynames import PREFIX
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 MAX_CHARS = 1000  # of one pattern
 MAX_WAYS = 256  # that the braces of one pattern may mean
 _NEVER = frozenset((".planrun", ".git"))  # records and version control are nobody's data
-_COPY = ".planrun-"  # how copies of reviewed scripts begin, which lie beside the scripts while these run
 _SETS = ("in", "out")
 _ANY: Token = ("any",)
 _STAR: Token = ("star",)
@@ -32,7 +33,7 @@ class BadGlob(ValueError):
 
 def is_hidden(name: str) -> bool:
     """Say whether no pattern matches a file or folder of this name, since it is planrun's or git's own."""
-    return name in _NEVER or name.startswith(_COPY)
+    return name in _NEVER or name.startswith(PREFIX)
 
 
 def is_literal(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from planrun.model.copynames import original
 from planrun.reports.clean import plain
 
 CASE_BYTES = 64 * 1024  # head and tail of one step, in a JUnit case and on a console
@@ -47,7 +48,7 @@ def _read(path: str, whole: str, head: int, tail: int) -> str:
         if not stat.S_ISREG(status.st_mode):
             return ""
         if status.st_size <= head + tail:
-            return plain(_at(fd, 0, head + tail).decode("utf-8", "replace"))
+            return _text(_at(fd, 0, head + tail))
         first, missing, last = _cut(fd, status.st_size, head, tail)
         gap = "\n" if first and not first.endswith("\n") else ""
         return f"{first}{gap}{left_out(missing, whole)}\n{last}"
@@ -69,7 +70,11 @@ def _cut(fd: int, size: int, head: int, tail: int) -> tuple[str, int, str]:
     start = last.find(b"\n", 0, tail // 4) + 1
     last = last[start:] if start else last
     missing = size - len(first) - len(last)
-    return plain(first.decode("utf-8", "replace")), missing, plain(last.decode("utf-8", "replace"))
+    return _text(first), missing, _text(last)
+
+
+def _text(data: bytes) -> str:
+    return plain(original(data.decode("utf-8", "replace")))
 
 
 def _at(fd: int, offset: int, count: int) -> bytes:

@@ -392,6 +392,8 @@ def last_errors(path: str, stderr: tuple[int, ...]) -> str:
 
 def _tail(path: str, begin: int = 0, end: int = -1) -> str:
     """Return the last bytes of a log, or of what stands in it from `begin` to `end`, as text; empty for none."""
+    from planrun.model.copynames import original  # only failures need it
+
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -399,7 +401,7 @@ def _tail(path: str, begin: int = 0, end: int = -1) -> str:
     try:
         end = os.fstat(fd).st_size if end < 0 else end
         begin = max(begin, end - TAIL_BYTES)
-        return os.pread(fd, end - begin, begin).decode("utf-8", "replace")
+        return original(os.pread(fd, end - begin, begin).decode("utf-8", "replace"))
     except OSError:  # the step put something else in its place
         return ""
     finally:
