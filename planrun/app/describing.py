@@ -270,6 +270,7 @@ def step_data(step: Step) -> dict[str, Any]:
         "reversible": is_reversible(step),
         "timeout_s": step.timeout,
         "idle_timeout_s": step.idle_timeout,
+        "verify_timeout_s": step.verify_timeout,
         "retries": step.retries.max,
         "outputs": step.outputs,
         "secrets": list(step.secrets),

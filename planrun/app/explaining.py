@@ -264,6 +264,8 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
         "retries": retry_text(step.retries) or "none",
         "on_failure": step.on_failure,
     }
+    if step.verify:
+        values["verify_timeout"] = duration(step.verify_timeout or step.timeout)
     data, file = plan.files.get(step.file, plan.source), plan.file_of(step)
     root, _ = parse(data, file)
     draft = Outline(root, file, data).by_id.get(_written(plan, step)) if root else None

@@ -263,6 +263,7 @@ class Step(Record):
     expect: tuple[Check, ...] = ()  # that must hold when its action has completed
     # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
     verify: tuple[Run | Exec, ...] = ()
+    verify_timeout: float | None = None  # seconds for each of these; None: as long as an attempt
     service: Serving | None = None
     container: Container | None = None
     needs_dir: bool = False  # it refers to `step.dir`

@@ -285,7 +285,7 @@ class Compiler:
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""
         found: dict[str, Any] = {}
-        for key in ("timeout", "idle_timeout", "retries", "shell", "on_failure", "workdir"):
+        for key in ("timeout", "idle_timeout", "verify_timeout", "retries", "shell", "on_failure", "workdir"):
             node = keys.get(key) or defaults.get(key)
             if node is not None:
                 found[key] = getattr(self, key)(node)
@@ -295,7 +295,7 @@ class Compiler:
         """Seconds of a duration."""
         return as_duration(node.value)
 
-    idle_timeout = timeout
+    idle_timeout = verify_timeout = timeout
 
     def on_failure(self, node: Node) -> str:
         """The word as it is."""

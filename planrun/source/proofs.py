@@ -28,6 +28,11 @@ def check_proofs(outline: Outline) -> None:
             message = f'"criteria" of step "{draft.id}" without a proof'
             hint = "add `expect` or `verify`: a step completes only with evidence for its criteria"
             outline.report("E254", message, draft.keys["criteria"], hint)
+        if "verify_timeout" in draft.keys and "verify" not in draft.keys:
+            message = f'"verify_timeout" of step "{draft.id}" without `verify`'
+            outline.report(
+                "E208", message, draft.keys["verify_timeout"], "it bounds each command under `verify`"
+            )
         for key in PROOFS:
             if key in draft.keys and not any(action in draft.keys for action in _ACTS):
                 message = f'"{key}" of step "{draft.id}" has nothing to prove'

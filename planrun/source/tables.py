@@ -82,6 +82,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "Defaults": {
         "timeout": (("duration",), None, None),
         "idle_timeout": (("duration",), None, None),
+        "verify_timeout": (("duration",), None, None),
         "retries": (("integer", 0, 1000), None, "RetryPolicy"),
         "errors": (None, None, "Errors"),
         "shell": (("text",), ((("text",), None, None), 1), None),
@@ -329,6 +330,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "reversible": (("bool",), None, None),
         "expect": (None, ((None, None, "Check"), 1), None),
         "verify": (("full",), ((("full",), ((("text",), None, None), 1), None), 1), None),
+        "verify_timeout": (("duration",), None, None),
         "sandbox": (("line",), None, "Sandbox"),
     },
     "Template": {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _FILES = frozenset(("inputs", "produces", "writes", "cache", "reports"))
 _ACTIONS = frozenset(ACTIONS)
-_PROOFS = frozenset(("expect", "verify", "criteria"))
+_PROOFS = frozenset(("expect", "verify", "verify_timeout", "criteria"))
 LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
 
 

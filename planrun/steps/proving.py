@@ -53,7 +53,11 @@ class Proofs:
         self._scopes[step.id] = scope
         return Prepared(
             fingerprint=prepared.fingerprint + self._part(step, found),
-            job=prepared.job.but(following=following(prepared.job, found, service=step.service is not None)),
+            job=prepared.job.but(
+                following=following(
+                    prepared.job, found, step.verify_timeout, service=step.service is not None
+                )
+            ),
         )
 
     def part(self, step: Step, state: RunState, scope: dict[str, Any]) -> str:
@@ -146,12 +150,16 @@ def _told(action: Run | Exec, job: Job) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
-def following(main: Job, proofs: Sequence[Proof], *, service: bool = False) -> tuple[Job, ...]:
+def following(
+    main: Job, proofs: Sequence[Proof], timeout: float | None = None, *, service: bool = False
+) -> tuple[Job, ...]:
     """Return the jobs that verify a step, in order; each has a log of its own beside that of the action.
 
-    Of a service it is the one that tells that it is ready, under a name of its own: it runs while the service does.
+    `timeout`: seconds for each of them; None: as many as for the action. Of a service it is the one that
+    shows that it is ready, under a name of its own: it runs while the service does.
     """
     jobs = []
+    bound = main.timeout if timeout is None or service else timeout
     # By this its processes are told from those of the service.
     mark = {"PLANRUN_STEP": f"{main.step}{PROBE}"} if service else {}
     for number, (recipe, copying) in enumerate(proofs, 1):
@@ -164,6 +172,7 @@ def following(main: Job, proofs: Sequence[Proof], *, service: bool = False) -> t
             call={},
             following=(),
             inside=(),
+            timeout=bound,
             **own,
         )
         if main.container and service:

@@ -107,6 +107,7 @@ OF_PLAN: dict[str, tuple[Any, Any]] = {
 DEFAULTS: dict[str, tuple[Any, Any]] = {
     "timeout": ("1m", "2m"),
     "idle_timeout": (None, "2m"),
+    "verify_timeout": (None, "2m"),
     "retries": (0, 1),
     "shell": ("bash", "sh"),
     "on_failure": ("block", "abort"),

@@ -52,12 +52,15 @@ def test_there_is_a_pair_for_every_key() -> None:
     """The tables of these tests have each key of a step, of `defaults` and of a plan that can be used, no key less."""
     # `args` stand beside a tool alone: see tests/tools/test_steps_of_tools.py.
     # `matrix`, `foreach` and `uses` become steps of their own: see below.
-    assert live("Step", "id", "args", "uses", "with", "matrix", "foreach", "ready") <= set(OF_STEP) | set(
-        ACTIONS
-    )
-    assert live("Defaults") <= set(DEFAULTS)
+    # `criteria` and `verify_timeout` stand beside a proof alone: see below.
+    apart = ("id", "args", "uses", "with", "matrix", "foreach", "ready", "criteria", "verify_timeout")
+    assert live("Step", *apart) <= set(OF_STEP) | set(ACTIONS)
+    # `errors` decides what `retries: {on: auto}` repeats: see below.
+    assert live("Defaults", "errors") <= set(DEFAULTS)
     # A file with `template` is no plan that could be compared.
-    assert live("Plan", "$schema", "version", "steps", "finally", "defaults", "template") <= set(OF_PLAN)
+    # Changes of `containers` are told of the steps that share them.
+    apart = ("$schema", "version", "steps", "finally", "defaults", "template", "containers")
+    assert live("Plan", *apart) <= set(OF_PLAN)
 
 
 @pytest.mark.parametrize("key", sorted(live("Step") & set(OF_STEP)))
@@ -88,6 +91,22 @@ def test_every_key_of_a_plan_is_told(key: str) -> None:
     old, new = (with_key(key, value, BASE) for value in OF_PLAN[key])
     # A decision at the top is a step of its own.
     assert keys_of(old, new) == ({"decide"} if key == "decisions" else {key})
+
+
+def test_a_time_limit_of_verification_is_told_and_criteria_are_prose() -> None:
+    """What stands beside `verify` alone: its time limit is a change of the step; criteria are words for people."""
+    step = {"run": "echo subject", "verify": "ls"}
+    old, new = with_step(**step, verify_timeout="1m"), with_step(**step, verify_timeout="2m")
+    assert keys_of(old, new) == {"verify_timeout"}
+    old, new = with_step(**step, criteria=["A"]), with_step(**step, criteria=["B"])
+    assert keys_of(old, new) == {"criteria"}
+
+
+def test_what_is_done_about_unknown_errors_is_told_as_retries() -> None:
+    """`errors: {unknown: retry}` changes what `retries: {on: auto}` of the same defaults repeats."""
+    auto = {"retries": {"on": "auto"}}
+    old, new = ({**BASE, "defaults": {**auto, "errors": {"unknown": word}}} for word in ("fail", "retry"))
+    assert keys_of(old, new) == {"retries"}
 
 
 def test_turning_undoing_off_is_told_of_the_steps_that_say_how() -> None:

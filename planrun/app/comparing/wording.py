@@ -256,6 +256,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "retries": _retries,
     "timeout": duration,
     "idle_timeout": duration,
+    "verify_timeout": duration,
     "env": _named,
     "env_file": _texts,
     "secrets": sorted,

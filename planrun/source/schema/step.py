@@ -239,6 +239,7 @@ class Step(Written):
     verify: FullText | Annotated[list[FullText | Argv], Field(min_length=1)] | None = key(
         "Commands that must pass after that, one after the other.", ["pytest -q"]
     )
+    verify_timeout: Duration | None = key("How long each command under `verify` may take.", "2m")
     sandbox: Line | Sandbox | None = later("What it may touch.", "workspace-write")
 
 
@@ -247,6 +248,7 @@ class Defaults(Written):
 
     timeout: Duration | None = key("How long an attempt may take.", "10m")
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
+    verify_timeout: Duration | None = key("How long each command under `verify` may take.", "2m")
     retries: Retries | None = key("How many extra attempts there are, or when and how.", 1)
     errors: Errors | None = key("What is done about classes of errors.", {"unknown": "retry"})
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
