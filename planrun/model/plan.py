@@ -52,10 +52,19 @@ class Check(Record):
     """One check of a `validate` step: `kind` is the key in the plan, `value` what stood under it.
 
     files_exist, writable, commands_on_path, env_set: tuple of Text; json_schema: mapping with
-    `file` (Text) and `schema` (a mapping, or Text naming a file); that: an expression tree.
+    `file` (Text) and `schema` (a mapping, or Text naming a file); that: an expression tree;
+    dependencies_completed: tuple of ids of steps.
     """
 
-    kind: Literal["files_exist", "writable", "commands_on_path", "env_set", "json_schema", "that"]
+    kind: Literal[
+        "files_exist",
+        "writable",
+        "commands_on_path",
+        "env_set",
+        "json_schema",
+        "that",
+        "dependencies_completed",
+    ]
     value: Any
     source: str  # as written, for the result
 

@@ -176,6 +176,7 @@ _CHECKED: dict[str, Callable[[Any], Any]] = {
     "writable": _texts,
     "commands_on_path": _texts,
     "env_set": _texts,
+    "dependencies_completed": sorted,
     "json_schema": _named,
     "that": _tree,
 }

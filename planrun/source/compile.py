@@ -280,7 +280,7 @@ class Compiler:
             return {}
         from planrun.source.proofs import proof_fields  # most plans have none
 
-        return proof_fields(self, keys)
+        return proof_fields(self, keys, name)
 
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""
@@ -338,7 +338,7 @@ class Compiler:
             fields["kind"] = "validate"
             from planrun.source.checks import checks_of  # most plans have none
 
-            fields["action"] = Validate(checks=checks_of(self, keys["validate"]))
+            fields["action"] = Validate(checks=checks_of(self, keys["validate"], fields["id"]))
         elif "ask" in keys or "decide" in keys:
             fields["kind"] = "ask" if "ask" in keys else "decide"
             fields["action"] = self.gates[fields["id"]].record(self.formulas)

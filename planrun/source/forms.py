@@ -257,6 +257,12 @@ def _word(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     return "E105", f"must be {_or(words)}, got {shown(text)}", _word_hint(text, words)
 
 
+def _true(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
+    if node.plain and node.value == "true":
+        return None
+    return "E105", f"must be true or a list of ids, got {shown(node.value)}", ""
+
+
 _CRON = r"@[a-z]+\Z|[-*/,0-9A-Za-z]+( +[-*/,0-9A-Za-z]+){4,5}\Z"
 
 
@@ -333,6 +339,7 @@ FORMS: dict[str, Callable[[Node, tuple[Any, ...]], Finding | None]] = {
     "integer": _integer,
     "number": _number,
     "word": _word,
+    "true": _true,
     "duration": _duration,
     "delay": _delay,
     "condition": _condition,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planrun.source.node import SCALAR, Node
 from planrun.source.outline import Draft, Outline
-from planrun.source.places import WITH_FORMULAS, of_plan, of_step
+from planrun.source.places import ALL_COMPLETED, COMPLETED, WITH_FORMULAS, of_plan, of_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,12 +83,28 @@ class Formulas:
         return found if isinstance(found, tuple) else None
 
     def _read(self, node: Node, kind: str, owner: Draft | None) -> None:
-        if kind in BARE or OPEN in node.value:
+        if kind in (COMPLETED, ALL_COMPLETED) and owner is not None:
+            self._read_completed(node, kind, owner)
+        elif kind in BARE or OPEN in node.value:
             value = self._parse(node, kind)
             if isinstance(value, tuple):
                 self.listed.append(Formula(node, kind, owner, value))
                 if kind == "condition" and owner is not None:
                     owner.condition = value
+
+    def _read_completed(self, node: Node, kind: str, owner: Draft) -> None:
+        """Add `dependencies_completed` as the formula that it stands for; its reference is looked at like any other.
+
+        Reports `true` in a step that depends on nothing: such a check could not fail.
+        """
+        if kind == COMPLETED:
+            at = (0, len(node.value))
+            path, const = ("path", *at, ("steps", node.value, "status")), ("const", *at, "completed")
+            self.listed.append(Formula(node, "that", owner, ("compare", *at, "==", path, const)))
+        elif not owner.links:
+            message = f'step "{owner.id}" depends on no step'
+            hint = "add `depends_on`, or list the steps that must have completed"
+            self.outline.report("E208", message, node, hint)
 
     def _parse(self, node: Node, kind: str) -> Text | None:
         """Return what a node became; what of a broken template can be understood, so that all is told at once."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     Places = Iterator[tuple[Node, str]]
 
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
+COMPLETED = "dependencies_completed"
+ALL_COMPLETED = "all_completed"  # its form without a list
 
 
 def of_plan(root: Node) -> Places:
@@ -147,6 +149,9 @@ def _of_check(item: Node, kind: str) -> Places:
         elif name == "json_schema":
             named = (value for key, value in members(node) if key in ("file", "schema"))
             yield from ((value, "text") for value in named if value.kind == SCALAR)
+        elif name == COMPLETED:
+            listed = node.kind == SEQUENCE
+            yield from ((value, COMPLETED if listed else ALL_COMPLETED) for value in entries(node))
         elif name in LIST_CHECKS:
             yield from ((value, "text") for value in entries(node))
 

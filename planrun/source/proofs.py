@@ -40,11 +40,11 @@ def check_proofs(outline: Outline) -> None:
                 outline.report("E208", message, draft.keys[key], hint)
 
 
-def proof_fields(compiler: Compiler, keys: dict[str, Node]) -> dict[str, Any]:
+def proof_fields(compiler: Compiler, keys: dict[str, Node], step: str) -> dict[str, Any]:
     """Return the fields `expect` and `verify` of a step, as far as it has them."""
     found: dict[str, Any] = {}
     if "expect" in keys:
-        found["expect"] = checks_of(compiler, keys["expect"])
+        found["expect"] = checks_of(compiler, keys["expect"], step)
     if "verify" in keys:
         found["verify"] = tuple([_action(compiler, node) for node in commands(keys["verify"])])
     return found

@@ -62,6 +62,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "env_set": (("text",), ((("text",), None, None), 1), None),
         "json_schema": (None, None, "JsonSchemaCheck"),
         "that": (("condition",), None, None),
+        "dependencies_completed": (("true",), ((("id",), None, None), 1), None),
     },
     "Container": {
         "image": (("text",), None, None),

@@ -142,6 +142,13 @@ def _that(value: Any, where: CheckScope) -> str:
     return "it is false" if result is False else "it is not a boolean"
 
 
+def _dependencies_completed(value: Any, where: CheckScope) -> str:
+    steps = where.values["steps"]
+    found = [(name, steps[name]["status"]) for name in value]
+    others = [f"{name} is {status}" for name, status in found if status != "completed"]
+    return f"not completed: {', '.join(others)}" if others else ""
+
+
 _CHECKS = {
     "files_exist": _files_exist,
     "writable": _writable,
@@ -149,4 +156,5 @@ _CHECKS = {
     "env_set": _env_set,
     "json_schema": _json_schema,
     "that": _that,
+    "dependencies_completed": _dependencies_completed,
 }

@@ -42,6 +42,7 @@ from planrun.source.schema.words import (
     Written,
     key,
     later,
+    written,
 )
 
 ACTIONS = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
@@ -138,6 +139,9 @@ class Check(Written):
         {"file": "build/result.json", "schema": "schemas/result.schema.json"},
     )
     that: Condition | None = key("An expression that must be true.", "params.target != 'prod'")
+    dependencies_completed: (
+        Annotated[Literal[True], written("true", const=True)] | Annotated[Ids, Field(min_length=1)] | None
+    ) = key("These steps must have completed. true: all in `depends_on`.", ["lint", "test"])
 
 
 Checks = Annotated[list[Check], Field(min_length=1)]
