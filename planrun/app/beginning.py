@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-SCHEMAS = ("plan", "ledger", "approval", "recording")
+SCHEMAS = ("plan", "policy", "ledger", "approval", "recording")
 SCHEMA_FILE = "plan.schema.json"  # beside the plan, so that editors find it without a network
 
 EXAMPLE = """\

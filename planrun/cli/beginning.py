@@ -28,12 +28,15 @@ def init(file: str) -> int:
     return 0
 
 
-@click.command(short_help="Print the JSON Schema of plans, of ledger.json, of approvals or of recordings.")
-@click.argument("name", default="plan", type=click.Choice(["plan", "ledger", "approval", "recording"]))
+@click.command(short_help="Print the JSON Schema of plans, policies, ledger.json, approvals or recordings.")
+@click.argument(
+    "name", default="plan", type=click.Choice(["plan", "policy", "ledger", "approval", "recording"])
+)
 def schema(name: str) -> int:
     """Print a JSON Schema.
 
-    `plan` is what editors check plan files with, `ledger` is of ledger.json, `approval` and `recording` of such files.
+    Editors check plan files with `plan` and policy files with `policy`. `ledger` is of ledger.json, `approval` and
+    `recording` of such files.
 
     \b
     Examples:
@@ -41,7 +44,7 @@ def schema(name: str) -> int:
       planrun schema ledger | jq .required
 
     \b
-    In a plan, the first line names the schema for editors:
+    In a plan or a policy file, the first line names the schema for editors:
       # yaml-language-server: $schema=plan.schema.json
     """
     from planrun.app.beginning import schema_bytes

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planrun.source.schema.plan import Plan
+from planrun.source.schema.rules import Policy
 from planrun.source.schema.step import ACTIONS, COMPANIONS
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 SCHEMA_ID = "urn:planrun:schema:plan:1"
+POLICY_ID = "urn:planrun:schema:policy:1"
+_DRAFT = "http://json-schema.org/draft-07/schema#"
 _PREFIX = "#/$defs/"
 # What takes several types of scalar stands once in the file, by the name of its form.
 _Forms = dict[str, dict[str, Any]]
@@ -15,26 +21,55 @@ _Forms = dict[str, dict[str, Any]]
 
 def written_schema() -> dict[str, Any]:
     """Return what pydantic says about a plan, without nulls and made-up titles, but with our `x-` marks."""
-    raw = Plan.model_json_schema(by_alias=True)
-    definitions = {name: _plain(schema) for name, schema in raw.pop("$defs").items()}
-    return {**_plain(raw), "$defs": definitions}
+    return _written(Plan)
 
 
 def json_schema() -> dict[str, Any]:
     """Return the draft-07 schema of a plan file."""
-    raw = written_schema()
-    forms: _Forms = {}
-    definitions = {name: _lowered(schema, forms) for name, schema in raw.pop("$defs").items()}
-    lowered = _lowered(raw, forms)
+    lowered, definitions = _converted(written_schema())
     definitions["Step"]["dependencies"] = _dependencies()
-    definitions |= {form: _alternatives(schema) for form, schema in sorted(forms.items())}
     return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$schema": _DRAFT,
         "$id": SCHEMA_ID,
         "title": "planrun plan",
         **lowered,
         "definitions": definitions,
     }
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the draft-07 schema of a policy file: the mapping itself, or under the only key `policy`."""
+    lowered, definitions = _converted(_written(Policy))
+    policy = {"$ref": "#/definitions/Policy"}
+    return {
+        "$schema": _DRAFT,
+        "$id": POLICY_ID,
+        "title": "planrun policy",
+        "description": "A policy file, as `planrun execute --policy FILE` reads it.",
+        "if": {"type": "object", "required": ["policy"]},
+        "then": {
+            "type": "object",
+            "properties": {"policy": {"description": "The policy, as in a plan.", "allOf": [policy]}},
+            "additionalProperties": False,
+        },
+        "else": policy,
+        "definitions": {**definitions, "Policy": lowered},
+    }
+
+
+def _written(model: type[BaseModel]) -> dict[str, Any]:
+    raw = model.model_json_schema(by_alias=True)
+    definitions = {name: _plain(schema) for name, schema in raw.pop("$defs").items()}
+    return {**_plain(raw), "$defs": definitions}
+
+
+def _converted(written: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a schema in draft-07 without its definitions, and the definitions."""
+    forms: _Forms = {}
+    definitions = {name: _lowered(schema, forms) for name, schema in written.pop("$defs").items()}
+    lowered = _lowered(written, forms)
+    definitions |= {form: _alternatives(schema) for form, schema in sorted(forms.items())}
+    return lowered, definitions
 
 
 def _dependencies() -> dict[str, Any]:
