@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import EvaluationError
+from planrun.model.events import StepRestored
 from planrun.model.record import Record
 from planrun.reports.reuse import NO_RESULT
 from planrun.sha256 import sha256
@@ -81,8 +82,7 @@ class StepCache:
     def find(self, step: Step, state: RunState) -> dict[str, Any] | None:
         """Put an earlier result of a step into place; returns the fields of StepRestored, None when there is none."""
         try:
-            known = self._steps.filing.look(step, self._steps.scope(state, step))
-            parts = key_parts(self._steps, step, state, known)
+            known, parts = self._parts(step, state)
         except EvaluationError:  # whoever prepares the step will say so
             return None
         key = key_of(parts)
@@ -91,6 +91,8 @@ class StepCache:
             try:
                 entry, why = self._look_up(step, key, state, parts)
                 if entry is not None:
+                    for store in self._stores:
+                        store.used(key)
                     files = self._placed(entry, known)
                     self._remember(state, step, parts)
                     return {"key": key, "source": entry.run, "outputs": entry.outputs, "files": files}
@@ -103,6 +105,36 @@ class StepCache:
         self._remember(state, step, parts)
         self._due[step.id] = Due(key=key, why=why)
         return None
+
+    def _parts(self, step: Step, state: RunState) -> tuple[Before, Parts]:
+        """Return the files of a step and what it depends on; raises EvaluationError."""
+        known = self._steps.filing.look(step, self._steps.scope(state, step))
+        return known, key_parts(self._steps, step, state, known)
+
+    def peek(self, step: Step, state: RunState, *, complete: bool) -> tuple[str, StepRestored | None, str]:
+        """Return a step's key, its result where there is one, else why not; changes neither files nor store.
+
+        `complete`: whether what it takes from other steps is in `state`; without that only the rest is compared, and
+        "" means that nothing of it differs. Raises EvaluationError.
+        """
+        known, parts = self._parts(step, state)
+        key = key_of(parts)
+        if not complete:
+            last = self._recalled(state, step)
+            return key, None, NO_RESULT if last is None else difference(_own(last), _own(parts))
+        try:
+            entry, why = self._look_up(step, key, state, parts)
+            if entry is None:
+                return key, None, why
+            missing, rows = self._rows(entry, known)
+        except Damaged as damage:
+            return key, None, f"in the store {damage}"
+        if not all(any(store.has(each.sha256, each.bytes) for store in self._stores) for each in missing):
+            return key, None, "its files are not in the store any more"
+        found = StepRestored(
+            at=entry.at, step=step.id, key=key, source=entry.run, outputs=entry.outputs, files=rows
+        )
+        return key, found, ""
 
     def _refusal(self, step: Step, state: RunState) -> str:
         if not self._used:
@@ -120,11 +152,10 @@ class StepCache:
                 continue
             if entry is not None:
                 self._check(step, entry)
-                store.used(key)
                 return entry, ""
         if damage:
             raise damage
-        last = self._stores[0].recall(self._name(state, step)) if self._stores else None
+        last = self._recalled(state, step)
         return None, NO_RESULT if last is None else difference(last, parts) or GONE
 
     def _check(self, step: Step, entry: Entry) -> None:
@@ -138,13 +169,18 @@ class StepCache:
 
     def _placed(self, entry: Entry, known: Before) -> tuple[dict[str, Any], ...]:
         """Have every file of an entry be where it was; returns the rows for the record."""
+        missing, rows = self._rows(entry, known)
+        if missing:
+            workspace = self._steps.place.workspace
+            place(missing, self._stores, workspace, os.path.join(workspace, ".planrun", "restoring"))
+        return rows
+
+    def _rows(self, entry: Entry, known: Before) -> tuple[list[Kept], tuple[dict[str, Any], ...]]:
+        """Return the files of an entry that have to be put back, and the rows of all of them; raises Damaged."""
         for each in entry.files:
             if not is_sound(each.path) or not known.takes(each.path, failed=False):
                 raise Damaged("the entry names a file that the step does not make")
         missing = [each for each in entry.files if not _is_there(known.made.get(each.path), each)]
-        if missing:
-            workspace = self._steps.place.workspace
-            place(missing, self._stores, workspace, os.path.join(workspace, ".planrun", "restoring"))
         gone = {each.path for each in missing}
         rows = [
             {
@@ -155,7 +191,11 @@ class StepCache:
             }
             for each in entry.files
         ]
-        return listing(rows)
+        return missing, listing(rows)
+
+    def _recalled(self, state: RunState, step: Step) -> Parts | None:
+        """Return what a step depended on the last time; None where that is not known."""
+        return self._stores[0].recall(self._name(state, step)) if self._stores else None
 
     def _name(self, state: RunState, step: Step) -> str:
         named = f"{state.plan.name}\0{step.id}"
@@ -239,6 +279,11 @@ class StepCache:
             if plain.digest() != masked.digest():
                 return path
         return ""
+
+
+def _own(parts: Sequence[tuple[str, str]]) -> Parts:
+    """Return the parts of a key that are not about what other steps made."""
+    return [(name, value) for name, value in parts if not name.startswith(("value ", "files "))]
 
 
 def _is_there(seen: Seen | None, kept: Kept) -> bool:

@@ -94,6 +94,7 @@ def _described(plan: Plan, step: Step) -> dict[str, Any]:
         "settings": [vars(origin) for origin in origins(plan, step)],
         "waited_for_by": followers(plan, step),
         "decision": None,
+        "cache": None,
         "gate": None,
         "attempts": [],
         "ran_again": [],

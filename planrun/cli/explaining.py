@@ -19,13 +19,29 @@ if TYPE_CHECKING:
 @click.argument("plan_or_run", metavar="PLAN|RUN", shell_complete=complete_plans_or_runs)
 @click.argument("step", shell_complete=complete_steps)
 @judged
+@click.option(
+    "--cache-store",
+    envvar="PLANRUN_CACHE_STORE",
+    metavar="DIR",
+    default="",
+    help="Look for results here, too.",
+)
+@click.option(
+    "--report-dir",
+    envvar="PLANRUN_REPORT_DIR",
+    metavar="DIR",
+    default="planrun-out",
+    help="The folder of reports, which no step reads. Default: planrun-out",
+)
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def explain(plan_or_run: str, step: str, *, as_json: bool, **under: Any) -> int:
+def explain(
+    plan_or_run: str, step: str, *, as_json: bool, cache_store: str, report_dir: str, **under: Any
+) -> int:
     """Explain STEP: what it waits for and what became of that, its condition, its limits and where they come from.
 
-    With a plan: under what conditions it would run, what class of risk each command has, and which rule would allow
-    it, ask for it or deny it. With a run: why it ran, failed or did not run, and who let it; what was in force is on
-    record then, and --policy, --auto-approve and --param say nothing.
+    With a plan: under what conditions it would run, what class of risk each command has, which rule would allow
+    it, ask for it or deny it, and whether the cache has its result. With a run: why it ran, failed or did not run,
+    and who let it; what was in force is on record then, and --policy, --auto-approve and --param say nothing.
 
     \b
     Examples:
@@ -41,6 +57,12 @@ def explain(plan_or_run: str, step: str, *, as_json: bool, **under: Any) -> int:
         plan = load(plan_or_run, cache=False)
         chosen = explaining.find_step(plan, step)
         found = explaining.explain_planned(plan, chosen, outlook(plan, **under))
+        if chosen.cache:
+            from planrun.app.cachepreview import preview  # few steps have a cache
+            from planrun.app.settings import Settings
+
+            settings = Settings(params=under["params"], cache_store=cache_store, report_dir=report_dir)
+            found["cache"] = preview(plan, chosen, settings).as_data()
     else:
         run = inspect(plan_or_run)
         found = explaining.explain_recorded(run, explaining.find_step(run.state.plan, step))
@@ -73,6 +95,7 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
         ]
     yield from _condition(found["condition"])
     yield from _risk(found)
+    yield from _cache(found["cache"])
     yield from _gate(found)
     yield "\nSettings"
     yield from [_setting(setting) for setting in found["settings"]]
@@ -153,6 +176,21 @@ def _foreseen(decision: dict[str, Any]) -> Iterator[str]:
     yield f"  So it is {_ANSWERS[decision['answer']]} ({decision['rule']})"
     if decision["missing"]:
         yield f"  It needs {_one_line(decision['missing'])}"
+
+
+def _cache(found: dict[str, Any] | None) -> Iterator[str]:
+    """Whether a step has a result in the cache, and why not."""
+    if found is None:
+        return
+    why = _one_line(found["why"] or "")
+    if found["hit"] is None:
+        yield "\nCache: not known before it runs" + (f": {why}" if why and not found["depends_on"] else "")
+        if found["depends_on"]:
+            yield f"  its key depends on the results of {found['depends_on']}, which are not known now"
+            yield f"  of the other parts: {why or 'nothing differs from the last time'}"
+        return
+    yield f"\nCache: hit, the result of run {found['run']}" if found["hit"] else f"\nCache: miss, {why}"
+    yield f"  key: {found['key']}"
 
 
 def _gate(found: dict[str, Any]) -> Iterator[str]:
