@@ -95,7 +95,13 @@ class StepCache:
                         store.used(key)
                     files = self._placed(entry, known)
                     self._remember(state, step, parts)
-                    return {"key": key, "source": entry.run, "outputs": entry.outputs, "files": files}
+                    return {
+                        "key": key,
+                        "source": entry.run,
+                        "outputs": entry.outputs,
+                        "files": files,
+                        **self._reports(step, state, entry),
+                    }
             except Damaged as damage:
                 why = f"in the store {damage}"
                 for store in self._stores:
@@ -196,6 +202,14 @@ class StepCache:
     def _recalled(self, state: RunState, step: Step) -> Parts | None:
         """Return what a step depended on the last time; None where that is not known."""
         return self._stores[0].recall(self._name(state, step)) if self._stores else None
+
+    def _reports(self, step: Step, state: RunState, entry: Entry) -> dict[str, Any]:
+        """Return the test cases in the files of an entry, as a field of StepRestored."""
+        if not step.reports:
+            return {}
+        paths = {each.path for each in entry.files}
+        found = self._steps.reported().restored(step, self._steps.scope(state, step), paths)
+        return {"reports": found} if found else {}
 
     def _name(self, state: RunState, step: Step) -> str:
         named = f"{state.plan.name}\0{step.id}"

@@ -108,6 +108,10 @@ class Frontier:
         """Say what the edges of a step, all of them settled, make of it."""
         return weigh([self._judgement(edge) for edge in step.edges])
 
+    def waits_for(self, name: str, count: int) -> bool:
+        """Say whether so many edges of a step are not settled yet."""
+        return self._waits[name] == count
+
     def culprits(self, step: Step) -> str:
         """Name what an unsatisfied step was waiting for, and how that ended."""
         named = []

@@ -5,6 +5,7 @@ Loaded with the first step that is one.
 
 from __future__ import annotations
 
+from planrun.engine.restoring import restored
 from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.job import as_fields
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from planrun.engine.scheduler import Scheduler
     from planrun.model.job import Job, Outcome
     from planrun.model.plan import Step
+    from planrun.model.progress import StepState
 
     Why = Literal["", "stopped", "not_ready", "paused"]
 
@@ -49,6 +51,10 @@ class Services:
         self._live: dict[str, Living] = {}
         self._probed: dict[str, str] = {}  # the service of each probe that runs
         self._kept: dict[str, list[str]] = {}  # steps that wait for a service to come back
+        self._spared: set[str] = (
+            set()
+        )  # services that were ready to start when nothing was known to need them
+        self._later: list[str] = []  # those of them that are looked at again when a step has ended
         self._plan = run.state.plan
         self._queue = run._queue
 
@@ -71,11 +77,18 @@ class Services:
     def withholds(self, step: Step) -> bool:
         """Say whether a step that could start must not: what it needs has ended since, or nothing needs it any more."""
         run, found = self._run, self._run.state.steps[step.id]
-        if step.service is not None and self._is_left_over(step):
-            run._queue.release(step.id)
-            run._move(step.id, "completed", "stopped", "nothing is left that needs it")
-            return True
-        if found.status == "pending" and run.state.resumed and self._misses(step):
+        if step.service is not None:
+            is_spared = found.status == "pending" and self._is_spared(step)
+            if self._is_left_over(step):
+                run._queue.release(step.id)
+                run._move(step.id, "completed", "stopped", "nothing is left that needs it")
+                return True
+            if is_spared:
+                run._queue.release(step.id)
+                self._later.append(step.id)
+                self._spared.add(step.id)
+                return True
+        if found.status == "pending" and (run.state.resumed or self._spared) and self._misses(step):
             run._queue.release(step.id)
             return True
         ended = any([edge.kind == "open" and run.state.steps[edge.on].ended for edge in step.edges])  # noqa: C419 - half the time
@@ -107,14 +120,55 @@ class Services:
     def recall(self, name: str) -> None:
         """Have what waited for a service to come back looked at again."""
         self._run._frontier.loose.extend(self._kept.pop(name, ()))
+        if self._later:
+            self._run._frontier.loose.extend(self._later)
+            self._later.clear()
 
     def _is_left_over(self, step: Step) -> bool:
-        """Whether all that needed a service ended in an earlier process of the run."""
+        """Whether all that needs a service ended: in an earlier process of the run, or by earlier results."""
         states = self._run.state.steps
         users = self._users(step)
-        return all(states[name].ended for name in users) and any(
+        rest = [states[name] for name in users if not states[name].ended]
+        if not users or any(
+            each.step.service is None or each.opened or not self._users(each.step) for each in rest
+        ):
+            return False
+        return step.id in self._spared or any(
             states[name].status in ("completed", "failed") for name in users
         )
+
+    def _is_spared(self, step: Step) -> bool:
+        """Whether no step that needs a service has to run so far: all of them are cached.
+
+        Those that wait for nothing but services take their earlier results here, before it starts.
+        """
+        run, states = self._run, self._run.state.steps
+        users = self._users(step)
+        if run.rooms.cache is None or not all(self._is_no_reason(states[name]) for name in users):
+            return False
+        waiting = [name for name in users if not states[name].ended and states[name].step.service is None]
+        for name in waiting:  # those that depend on another come after it
+            user = states[name].step
+            unready = [edge for edge in user.edges if edge.kind == "open" and not self._is_up(edge.on)]
+            if not run._frontier.waits_for(name, len(unready)) or not run._is_due(user):
+                continue
+            if not restored(run, user):
+                return False
+        return bool(users)
+
+    def _is_no_reason(self, found: StepState) -> bool:
+        """Whether a step that needs a service need not have it started: it ended, or may take an earlier result.
+
+        Of a service that needs another those count that need it.
+        """
+        step = found.step
+        if found.ended or (step.service is not None and self._users(step)):
+            return True
+        return step.cache is not None and found.status == "pending" and not found.tries
+
+    def _is_up(self, name: str) -> bool:
+        found = self._run.state.steps[name]
+        return found.ended or found.opened is not None
 
     # The life of one.
 

@@ -147,6 +147,7 @@ class StepRestored(Record):
     outputs: dict[str, Any] = {}  # noqa: RUF012
     files: tuple[dict[str, Any], ...] = ()  # what it produced: path, sha256, bytes
     fingerprint: str = ""
+    reports: dict[str, Any] = {}  # noqa: RUF012 - of test cases in these files, as of an attempt
 
 
 class RollbackStarted(Record):

@@ -62,9 +62,13 @@ def merged(state: RunState, rundir: str, dialect: Dialect) -> list[Suite]:
 
 
 def reported(step: StepState) -> dict[str, Any]:
-    """Return what the last attempt of a step says of its test cases; empty where it reported none."""
+    """Return what the last attempt of a step, or the earlier result that was used again, says of its test cases.
+
+    Empty where it reported none.
+    """
     last = facts.last(step)
-    found = last.ended.reports.get("junit") if last and last.ended else None
+    ended = step.restored if step.reason == "cached" else last.ended if last else None
+    found = ended.reports.get("junit") if ended else None
     return found or {}
 
 

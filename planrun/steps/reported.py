@@ -18,7 +18,7 @@ from planrun.steps.testcases import BadReport, called, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.model.job import Job, Outcome
@@ -90,7 +90,7 @@ class Reported:
         wanted = self._begun.pop(step.id, ())
         if outcome.status == "cancelled":
             return outcome
-        merging = _Merging(self._place, job)
+        merging = _Merging(self._place, job.cwd)
         for each in wanted:
             try:
                 merging.take(each, self._look(each.root, each.patterns))
@@ -111,6 +111,27 @@ class Reported:
             notes += merging.problems
         return outcome.but(notes=(*outcome.notes, *notes[:MAX_NAMED])) if notes else outcome
 
+    def restored(self, step: Step, scope: dict[str, Any], paths: Container[str]) -> dict[str, Any]:
+        """Return what the reports say that were restored with the files of an earlier result; `paths`: these files.
+
+        Raises EvaluationError.
+        """
+        assert step.reports is not None
+        workdir = "" if step.workdir is None else rendered(step.workdir, scope)
+        merging = _Merging(self._place, os.path.join(self._place.workspace, workdir))
+        for template in step.reports.junit:
+            text, nothing = rendered(template, scope), dict[str, tuple[int, ...]]()
+            wanted = patterns_of([text])
+            found = self._look(self._place.workspace, wanted)
+            if found := {path: state for path, state in found.items() if path in paths}:
+                merging.take(
+                    Wanted(text=text, root=self._place.workspace, patterns=wanted, before=nothing), found
+                )
+        if not merging.suites:
+            return {}
+        name = f"{step.folder or step.id}/restored{ENDING}"
+        return {"junit": merging.kept(os.path.join(self._place.rundir, "logs", name))}
+
 
 def _shows(masks: Masks, suite: dict[str, Any]) -> bool:
     """Say whether there is anything to mask in a suite: one look at all texts costs a fraction of one at each."""
@@ -130,9 +151,9 @@ def _texts(value: Any) -> Iterator[str]:
 class _Merging:
     """The reports of one attempt on their way into one file: suites, counts, and what is to be said of them."""
 
-    def __init__(self, place: Place, job: Job) -> None:
+    def __init__(self, place: Place, cwd: str) -> None:
         self._place = place
-        self._cwd = os.path.relpath(job.cwd, place.workspace)
+        self._cwd = os.path.relpath(cwd, place.workspace)
         self._places: dict[str, str] = {}
         self._left = ALL_BYTES
         self._seen: set[str] = set()
