@@ -85,6 +85,7 @@ def command(inputs: Inputs, origin: Origin) -> list[str]:
     plan = inputs.text("plan")
     if not plan:
         raise UnusableInputError("input plan is empty: it names the plan to run")
+    inputs.flag("llm")  # read when planrun is installed, where nothing can be refused
     mode = inputs.text("mode") or "execute"
     if mode not in MODES:
         raise UnusableInputError(f"input mode must be {' or '.join(MODES)}, not {mode!r}")

@@ -329,6 +329,7 @@ def _landlock() -> int:
 
 
 def _model(environ: Mapping[str, str]) -> Iterator[Check]:
+    from planrun.app.planning.models import NO_LIBRARY
     from planrun.llm.credentials import AddressError, endpoint_of
 
     name = "model credentials"
@@ -344,9 +345,8 @@ def _model(environ: Mapping[str, str]) -> Iterator[Check]:
     try:
         library = f"anthropic {metadata.version('anthropic')}"
     except metadata.PackageNotFoundError:
-        yield Check(
-            name=name, status="problem", found="anthropic is not installed", todo="pip install anthropic"
-        )
+        found, _, todo = NO_LIBRARY.partition(": ")
+        yield Check(name=name, status="problem", found=found, todo=todo)
         return
     model = environ.get("PLANRUN_LLM_MODEL", "")
     named = f"model {model}" if model else "no model named (--llm-model, or llm.model in the plan)"

@@ -101,6 +101,7 @@ def test_args_expand_nothing() -> None:
     [
         ({"plan": " "}, "input plan is empty"),
         ({"strict": "yes"}, "input strict must be true or false, not 'yes'"),
+        ({"llm": "yes"}, "input llm must be true or false, not 'yes'"),
         ({"args": "'open"}, "input args: No closing quotation"),
         ({"mode": "look"}, "input mode must be execute or review, not 'look'"),
     ],

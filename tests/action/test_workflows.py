@@ -96,3 +96,46 @@ def test_every_input_of_the_plan_step_is_declared() -> None:
         name = variable.removeprefix("PLANRUN_INPUT_").lower().replace("_", "-")
         assert value == f"${{{{ inputs.{name} }}}}"
         assert name in declared
+
+
+def locked(name: str) -> dict[str, str]:
+    """Return the packages of a lock with their versions."""
+    return dict(re.findall(r"^([\w.-]+)==([^ ]+)", (ROOT / ".ci" / name).read_text("utf-8"), re.MULTILINE))
+
+
+def test_the_action_installs_no_model_library_unasked() -> None:
+    """The small lock is the large one without anthropic and what only anthropic needs, in the same versions."""
+    small, large = locked("requirements-action.txt"), locked("requirements-action-llm.txt")
+    assert "anthropic" in large
+    assert small.items() < large.items()
+    assert {"anthropic", "anyio", "httpx2", "jiter", "truststore"} <= large.keys() - small.keys()
+
+
+@pytest.mark.parametrize(
+    ("llm", "lock"),
+    [
+        ("", "requirements-action.txt"),
+        ("false", "requirements-action.txt"),
+        ("true", "requirements-action-llm.txt"),
+        ("TRUE", "requirements-action-llm.txt"),
+    ],
+)
+def test_the_input_llm_decides_which_lock_is_installed(tmp_path: Path, llm: str, lock: str) -> None:
+    """The step of action.yml, run by bash with a Python that notes its arguments: hashes and wheels only."""
+    python = tmp_path / "python"
+    noting = f'#!/bin/sh\necho "$@" >> {tmp_path}/said\n[ "$2" != venv ] || mkdir -p "$3/bin"\n'
+    python.write_text(noting + f'[ "$2" != venv ] || cp {python} "$3/bin/python"\n', "utf-8")
+    python.chmod(0o755)
+    (step,) = [step for step in steps(ACTION) if step.get("name") == "Install planrun"]
+    script = tmp_path / "script.sh"
+    script.write_text(step["run"], "utf-8")
+    subprocess.run(
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", script],
+        env={"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LLM": llm}
+        | {"RUNNER_TEMP": str(tmp_path), "GITHUB_ACTION_PATH": str(ROOT)},
+        check=True,
+    )
+    installed = (tmp_path / "said").read_text("utf-8").splitlines()[1].split()
+    assert installed[-1] == f"{ROOT}/.ci/{lock}"
+    assert {"--require-hashes", "--only-binary"} <= set(installed)
+    assert Path(installed[-1]).exists()

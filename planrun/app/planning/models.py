@@ -46,6 +46,9 @@ _OWN_FIELDS = frozenset(
         "mcp_servers",
     )
 )
+NO_LIBRARY = (
+    "anthropic is not installed: pip install anthropic; in the GitHub Action set the input `llm: true`"
+)
 UNTOLD = Taping()
 """Nothing is known of a run, or there is none."""
 
@@ -57,9 +60,19 @@ def llm_of(settings: Settings, llm: Llm | None) -> Llm:
 
 
 def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str] = os.environ) -> str:
-    """Return in one line why no model can be asked; empty when one can. A recording needs no credentials."""
+    """Return in one line why no model can be asked; empty when one can.
+
+    A recording needs neither credentials nor the library that calls models.
+    """
     unnamed = _unnamed(settings, llm_of(settings, llm))
-    return unnamed or ("" if settings.llm_replay else _endpoint(settings, environ).lacking)
+    if unnamed or settings.llm_replay:
+        return unnamed
+    if lacking := _endpoint(settings, environ).lacking:
+        return lacking
+    from importlib.machinery import PathFinder
+
+    # Only looked for: the library takes seconds to load, which is the business of the process that calls.
+    return "" if PathFinder.find_spec("anthropic") else NO_LIBRARY
 
 
 def open_model(

@@ -159,7 +159,7 @@ def serve() -> None:
     try:
         _answer_all(listener)
     except ImportError as error:
-        told = f"the anthropic package cannot be loaded: {error.msg}"
+        told = f"the anthropic package cannot be loaded: {error.msg}; install it anew: pip install anthropic"
         listener.calls.get().cut("unavailable", told)
     sys.exit(0)
 
