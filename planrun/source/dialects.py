@@ -87,7 +87,7 @@ STEP: dict[str, str] = {
     "timeoutinminutes": "write `timeout: 10m`",
     "timeoutseconds": "write `timeout: 30s`",
     "timeoutms": "write `timeout: 500ms`",
-    "schedule": "write it at the top level",
+    "schedule": "write it at the top level, as the order of all steps; planrun has no scheduler",
     "interruptible": "every step ends when the run is cancelled",
     "criticality": "risk",
     "undo": "rollback",

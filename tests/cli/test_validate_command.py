@@ -181,3 +181,15 @@ def test_a_policy_file_is_checked(say: Callable[..., Said], tmp_path: Path) -> N
     assert "bad.yml:1:1: error[E104]" in said.out
     assert say("validate", "--policy", "missing.yml").code == 2
     assert say("validate").code == 2
+
+
+@pytest.mark.shows("GP-22")
+def test_a_schedule_of_a_step_is_no_timer(say: Callable[..., Said], tmp_path: Path) -> None:
+    """The hint names the place of the key, and that planrun has no scheduler."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nsteps:\n  - {id: a, run: 'true', schedule: '0 3 * * *'}\n"
+    )
+    said = say("validate", "plan.yml")
+    assert said.code == 2
+    assert 'plan.yml:3:26: error[E104]: unknown key "schedule" in step "a"; ' in said.out
+    assert "write it at the top level, as the order of all steps; planrun has no scheduler\n" in said.out

@@ -137,7 +137,9 @@ class Reader:
 
     def _environment(self) -> dict[str, str]:
         path = [
-            entry for entry in os.environ["PATH"].split(os.pathsep) if not Path(entry, "planrun").exists()
+            entry
+            for entry in os.environ["PATH"].split(os.pathsep)
+            if not os.path.exists(os.path.join(entry, "planrun"))
         ]
         return {
             "PATH": os.pathsep.join(path),

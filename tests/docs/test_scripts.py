@@ -37,6 +37,8 @@ def start(
     programs = checkout / "programs"
     programs.mkdir()
     for folder in os.environ["PATH"].split(os.pathsep):
+        if not os.access(folder, os.R_OK | os.X_OK):  # a folder of somebody else, or none
+            continue
         for program in Path(folder).glob("*"):
             if program.name not in without and not (programs / program.name).is_symlink():
                 (programs / program.name).symlink_to(program)
