@@ -201,6 +201,9 @@ class _Player:
     def gathered(self, _group: Step, _state: RunState) -> dict[str, Any]:
         return {}
 
+    def plan_outputs(self, _state: RunState) -> tuple[dict[str, Any], str]:
+        return {}, ""
+
 
 def makespan(work: Work, schedule: Schedule, recorded: Mapping[str, float]) -> float:
     """Return the seconds that a run takes; `recorded`: what is known of earlier ones."""

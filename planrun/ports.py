@@ -60,6 +60,9 @@ if TYPE_CHECKING:
         def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
             """Read the outputs of a completed attempt, or the last words of a failed one."""
 
+        def plan_outputs(self, state: RunState) -> tuple[dict[str, Any], str]:
+            """Return the outputs of the plan by name, and why others could not be evaluated; "" when all could."""
+
     class Locks(Protocol):
         """Locks that count on this host, for all runs of this user; they are given back when the process dies."""
 

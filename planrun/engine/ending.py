@@ -12,6 +12,8 @@ from planrun.model.job import as_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from planrun.engine.scheduler import Scheduler
     from planrun.errors import RecordsLost
     from planrun.model.job import Outcome
@@ -70,6 +72,14 @@ def end(run: Scheduler) -> int:
         give_up(run, run.lost)
     state = run.state
     verdict = state.verdict()
+    more: dict[str, Any] = {}
+    if state.plan.outputs and run.lost is None and verdict in ("completed", "partial"):
+        outputs, message = run.rooms.steps.plan_outputs(state)
+        if outputs:
+            more["outputs"] = outputs
+        # Outputs of steps that the caller left out are absent on purpose.
+        if message and run.options.selected is None:
+            more["message"], verdict = message, "failed"
     code = EXIT_RECORDS
     if run.lost is None:
         wishes = run.options
@@ -83,6 +93,7 @@ def end(run: Scheduler) -> int:
             duration=round(run._clock.monotonic() - run._began, 3),
             summary=state.summary(),
             events=run.rooms.journal.records + 1,
+            **more,
         )
     )
     run._sync()

@@ -302,7 +302,10 @@ class RunEnding(Record):
 
 
 class RunEnded(Record):
-    """Last event: the verdict, and how many events the ledger holds with this one."""
+    """Last event: the verdict, the plan's outputs, and how many events the ledger holds with this one.
+
+    `message`: why outputs could not be evaluated; then the verdict is `failed`.
+    """
 
     at: str
     status: str
@@ -311,6 +314,8 @@ class RunEnded(Record):
     duration: float
     summary: dict[str, int]
     events: int
+    outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
+    message: str = ""
 
 
 Event = (

@@ -318,11 +318,26 @@ class Console:
                 self._say(f"{self._icon('failed')} rollback_failed: not undone: {names}\n")
         if objection:  # nobody may take what ends with exit code 1 for a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")
+        if state.plan.outputs:
+            self._outputs(state)
         withheld = state.started.options.get("env_left_out") if state.started else ()
         if withheld and self._has_failed and not self.look.quiet:  # a variable that is missing may be why
             self._say(f"  not passed to steps (inherit_env: safe): {facts.names(withheld)}\n")
             self._has_failed = False
         self._flush()
+
+    def _outputs(self, state: RunState) -> None:
+        """Show the outputs of the plan, and why others could not be evaluated."""
+        from planrun.reports.planoutputs import text_rows  # few plans have any
+
+        message = line(state.ended.message) if state.ended else ""
+        if message:
+            self._say(f"{self._icon('failed')} failed: {message}\n")
+            if self.look.sections:
+                file = parting.file_of(state)
+                self._say(self.look.sections.problem(file, 0, "plan outputs", message))
+        if not self.look.quiet:
+            self._say("".join([f"{row}\n" for row in text_rows(state)]))
 
     def _icon(self, status: str) -> str:
         icon = self._icons[status]

@@ -106,8 +106,10 @@ def notes(state: RunState) -> tuple[str, ...]:
 
 
 def ending(state: RunState) -> str:
-    """What ended the run early: the signal, the deadline or the step; empty when nothing did."""
-    return ended_by(state, state.ending) if state.ending else ""
+    """What ended the run early, or which outputs of the plan could not be evaluated; empty for neither."""
+    if state.ending:
+        return ended_by(state, state.ending)
+    return line(state.ended.message) if state.ended else ""
 
 
 def ended_by(state: RunState, event: RunEnding) -> str:

@@ -28,6 +28,9 @@ def write_summary(state: RunState, rundir: str, path: str, *, head: str = "") ->
         raise RecordsLost(f"cannot write the step summary {path}: {error.strerror}") from None
 
 
+OUTPUTS_BYTES = 512 * 1024  # of the plan's outputs: all outputs of a job together may have 1 MB
+
+
 def append_summary(text: str, path: str) -> None:
     """Append markdown to the step summary at `path`; raises RecordsLost naming the file that cannot be written."""
     try:
@@ -51,7 +54,14 @@ def outputs(state: RunState, reports: Mapping[str, str]) -> dict[str, str]:
         "ledger-path": reports.get("json", ""),
         "report-path": reports.get("markdown", ""),
         "digest": state.plan.digest,
+        "outputs": _of_plan(state),
     }
+
+
+def _of_plan(state: RunState) -> str:
+    """The outputs of the plan as a JSON object; empty for more than the limit."""
+    text = dumps(state.ended.outputs if state.ended else {})
+    return text if len(text) <= OUTPUTS_BYTES else ""
 
 
 def write_outputs(values: Mapping[str, str], path: str) -> None:

@@ -103,6 +103,7 @@ class _Writer:
         self.out.write("".join(rows).encode())
         for step in self.cases:
             self.out.write(self._case(step).encode())
+        self.out.write(self._case_of_outputs().encode())
         if not self.dialect.wrapped:
             self.out.writelines([case.encode() for suite in suites for case in suite.cases])
         tail = "<system-out></system-out>\n<system-err></system-err>\n" if self.dialect.suite_out else ""
@@ -139,6 +140,9 @@ class _Writer:
         numbers = {"tests": len(self.cases), "failures": 0, "errors": 0, "skipped": 0}
         plural = {"failure": "failures", "error": "errors", "skipped": "skipped"}
         flakes = 0
+        if self._outputs_error:
+            numbers["tests"] += 1
+            numbers["failures"] += 1
         for step in self.cases:
             found = self._verdict(step)[0]
             if found:
@@ -175,6 +179,7 @@ class _Writer:
             "planrun.rollback": _of_undoing(state),
             **_of_models(state),
             **_of_versions(state),
+            **_of_outputs(state),
         }
         rows = [
             f'<property name="{name}" value={quoted(value)}/>\n' for name, value in values.items() if value
@@ -195,6 +200,21 @@ class _Writer:
             head += f' file={self._file(step)} line="{step.step.line}"'
         results = self._results(step)
         return f"{head}>\n{results}</testcase>\n" if results else head + "/>\n"
+
+    @property
+    def _outputs_error(self) -> str:
+        """Why outputs of the plan could not be evaluated."""
+        return line(self.state.ended.message) if self.state.ended else ""
+
+    def _case_of_outputs(self) -> str:
+        """A case for outputs of the plan that could not be evaluated: no step failed, and the run did."""
+        reason = self._outputs_error
+        if not reason:
+            return ""
+        tag, kind = TYPES["outputs"]
+        place = f" file={self.file}" if self.dialect.places else ""
+        failed = element(tag, f' type="{kind}" message={quoted(reason)}', reason + "\n")
+        return f'<testcase classname={self.classname} name="plan outputs" time="0.000"{place}>\n{failed}</testcase>\n'
 
     def _results(self, step: StepState) -> str:
         found: list[tuple[str, str]] = []
@@ -278,6 +298,15 @@ def _of_versions(state: RunState) -> dict[str, str]:
     if not facts.is_revised(state) and not state.replaced:
         return {}
     from planrun.reports.versions import properties  # few plans are revised
+
+    return properties(state)
+
+
+def _of_outputs(state: RunState) -> dict[str, str]:
+    """The outputs of the plan, as properties."""
+    if not state.plan.outputs:
+        return {}
+    from planrun.reports.planoutputs import properties  # few plans have any
 
     return properties(state)
 

@@ -121,6 +121,8 @@ def _run(state: RunState) -> dict[str, Any]:
         **_gates(state),
         "usage": _total_usage(state),
         "llm": _models(state),
+        "outputs": ended.outputs if ended else {},
+        "outputs_error": ended.message if ended else "",
         "lifecycle": [{"status": status, "at": at} for status, at in state.moves],
         "summary": state.summary(),
     }

@@ -57,6 +57,7 @@ def write_markdown(
         waits = _waits(state)
         _rows(state, page, lambda step: _table_row(step, spans, waits[step.step.id]))
     _produced(state, page)
+    _outputs(state, page)
     if facts.is_revised(state):
         from planrun.reports.versions import page_section as versions_section  # few plans are
 
@@ -74,6 +75,15 @@ def _produced(state: RunState, page: _Page) -> None:
     if not any(step.step.makes for step in state.steps.values()):
         return
     from planrun.reports.produced import page_section  # few plans name any
+
+    if not page.add(page_section(state)):
+        page.missing += 1
+
+
+def _outputs(state: RunState, page: _Page) -> None:
+    if not state.plan.outputs:
+        return
+    from planrun.reports.planoutputs import page_section  # few plans have any
 
     if not page.add(page_section(state)):
         page.missing += 1

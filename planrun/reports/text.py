@@ -22,6 +22,11 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     labels = facts.labels(state)
     out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.told(state))
     out.write(_summary(state).encode())
+    if state.plan.outputs:
+        from planrun.reports.planoutputs import text_rows as outputs_rows  # few plans have any
+
+        rows = outputs_rows(state)
+        out.write("".join([f"{row}\n" for row in ("", *rows)] if rows else []).encode())
     if facts.is_revised(state):
         from planrun.reports.versions import text_rows  # few plans are
 

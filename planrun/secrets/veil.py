@@ -53,6 +53,7 @@ class Veil:
             ev.ModelRepeated: self._mask_planning,
             ev.ModelAnswered: self._mask_planning,
             ev.PlanningEnded: self._mask_planning,
+            ev.RunEnded: self._mask_ended,
         }
 
     def stream(self) -> MaskedStream:
@@ -182,6 +183,16 @@ class Veil:
         """Mask what a group is made of, and what a step or a group hands on."""
         said = {name: vars(event)[name] for name in _OF_STEP_EVENT if vars(event).get(name)}
         masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in said.items()})
+        return masked
+
+    def _mask_ended(self, event: Any) -> ev.Event:
+        """Mask the outputs of the plan, and why one could not be evaluated."""
+        changes: dict[str, Any] = {}
+        if event.outputs:
+            changes["outputs"] = self._values(event.outputs)
+        if event.message:
+            changes["message"] = self.mask_text(event.message)
+        masked: ev.Event = event.but(**changes) if changes else event
         return masked
 
     def _mask_gate(self, event: Any) -> ev.Event:

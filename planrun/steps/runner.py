@@ -198,6 +198,12 @@ class Steps:
 
         return gathered(group, {**self._fixed, **names_within(state, group.id)})
 
+    def plan_outputs(self, state: RunState) -> tuple[dict[str, Any], str]:
+        """Return the outputs of the plan by name, and why others could not be evaluated; "" when all could."""
+        from planrun.steps.planoutputs import evaluated  # few plans have any
+
+        return evaluated(state.plan, self.scope(state))
+
     @property
     def filing(self) -> Filing:
         """What becomes of the files that steps name."""

@@ -106,6 +106,9 @@ class World:
     def gathered(self, group: Step, _state: RunState) -> dict[str, Any]:
         return self.outputs_of.get(group.id, {})
 
+    def plan_outputs(self, _state: RunState) -> tuple[dict[str, Any], str]:
+        return {}, ""
+
     # Executor
     @property
     def running(self) -> tuple[str, ...]:

@@ -205,7 +205,16 @@ def _heard_by_buildkite(text: str, failures: int) -> Iterator[str]:
 
 def in_outputs(data: bytes) -> Iterator[str]:
     """Yield what GitHub's runner would read out of a file of outputs besides those of the action."""
-    known = {"run-id", "result", "failed-steps", "junit-path", "ledger-path", "report-path", "digest"}
+    known = {
+        "run-id",
+        "result",
+        "failed-steps",
+        "junit-path",
+        "ledger-path",
+        "report-path",
+        "digest",
+        "outputs",
+    }
     word, found = "", []
     for row in re.split(r"\r\n|\n|\r", data.decode()):
         if word:

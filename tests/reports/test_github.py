@@ -49,6 +49,7 @@ def test_outputs(tmp_path: Path) -> None:
         "ledger-path": "out/ledger.json",
         "report-path": "out/report.md",
         "digest": DIGEST,
+        "outputs": "{}",
     }
 
 

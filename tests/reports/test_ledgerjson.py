@@ -101,6 +101,8 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "approvals": [],
         "usage": NONE,
         "llm": None,
+        "outputs": {},
+        "outputs_error": "",
         "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},
         "rollback": {"status": "none", "steps": []},
         "rollback_failed": False,

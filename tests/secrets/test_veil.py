@@ -183,6 +183,8 @@ def test_every_kind_of_event_was_thought_of() -> None:
     # Names of locks are ids.
     structural |= {"lock"}
     structural |= {"finishes"}
+    # Numbers of attempts, offsets in logs, hashes of logs.
+    structural |= {"attempt", "stderr", "log_sha256"}
     fields = {name for kind in ev.EVENTS.values() for name in kind.__annotations__}
     assert fields == structural | masked
 
@@ -246,3 +248,14 @@ def test_errors_and_what_led_to_them_are_masked() -> None:
 def test_texts_without_secrets_stay(text: str) -> None:
     """Masks are not laid twice, and not over nothing."""
     assert VEIL.mask_text(text) == text
+
+
+def test_outputs_of_a_plan_are_masked() -> None:
+    """Values, and the message about one that could not be evaluated; names stay."""
+    ended = ev.RunEnded(
+        at=AT, status="failed", verdict="failed", exit_code=1, duration=0.1, summary={}, events=1,
+        outputs={"a": [f"x {SECRET}"]}, message=f"not JSON: {SECRET}",
+    )  # fmt: skip
+    found = VEIL.mask_event(ended)
+    assert isinstance(found, ev.RunEnded)
+    assert (found.outputs, found.message) == ({"a": ["x ***"]}, "not JSON: ***")

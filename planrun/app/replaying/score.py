@@ -293,6 +293,11 @@ class Player:
         event = self._about(group.id, ev.StepMoved)
         return event.outputs if event else {}
 
+    def plan_outputs(self, _state: RunState) -> tuple[dict[str, Any], str]:
+        """Return the outputs that the plan had, and why others could not be evaluated."""
+        event = self._score.events[-1]
+        return (event.outputs, event.message) if isinstance(event, ev.RunEnded) else ({}, "")
+
     def conclude(self, _step: Step, _job: Job, outcome: Outcome) -> Outcome:
         """What its outputs were is part of what was recorded."""
         return outcome

@@ -217,6 +217,11 @@ class Supposition:
             self.assumed[group.id] = "its outputs come from what is unknown"
             return {}
 
+    def plan_outputs(self, state: RunState) -> tuple[dict[str, Any], str]:
+        """Return the outputs of the plan; those that read something unknown are left out."""
+        outputs, message = self._steps.plan_outputs(state)
+        return outputs, "" if self.assumed or self.unknown else message
+
     def holds(self, step: Step, state: RunState) -> bool:
         """Whether a condition holds; where nobody can know, it is taken for true, and the step is unknown."""
         assert step.condition is not None

@@ -72,7 +72,8 @@ class Plan(Written):
         "Typed values that are given when a run starts.", {"target": {"type": "string", "default": "staging"}}
     )
     outputs: Annotated[dict[str, Text], Keys(NAME_PATTERN)] | None = key(
-        "What another plan that uses this one gets.", {"sha": "${{ steps.version.outputs.sha }}"}
+        "The plan's own outputs: results of a run, and what a plan that uses it gets.",
+        {"sha": "${{ steps.version.outputs.sha }}"},
     )
     env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
