@@ -97,6 +97,11 @@ def _written(value: Any) -> str:
     return json_text(value) if type_of(value) in ("array", "object") else text_of(value)
 
 
+def unsafe_in(text: str) -> str:
+    """Return the first character of a text that a shell may read as code; empty for none."""
+    return "" if _SAFE.issuperset(text) else next(char for char in text if char not in _SAFE)
+
+
 def _word(tree: Tree, scope: Scope) -> str:
     """Return what an interpolation in a script becomes; arrays after `| sh` are one word an item."""
     if tree[0] == "sh":
@@ -104,8 +109,7 @@ def _word(tree: Tree, scope: Scope) -> str:
         words = value if type_of(value) == "array" else (value,)
         return " ".join([quoted(_written(word)) for word in words])
     text = _text(tree, scope)
-    if not _SAFE.issuperset(text):
-        bad = next(char for char in text if char not in _SAFE)
+    if bad := unsafe_in(text):
         raise EvaluationError(
             f"the value contains {bad!a}, which a shell may read as code;"
             " write `| sh` after the expression to quote it, or pass the value in `env:`"

@@ -217,6 +217,10 @@ def _check_formulas(checked: Checked) -> None:
 
         check_types(formulas.listed, references)
     check_quoting(outline, formulas.listed)
+    if any([formula.kind == "script" for formula in formulas.listed]):  # noqa: C419 - half the time
+        from planrun.source.unquoted import check_unquoted  # most plans put no values into scripts
+
+        check_unquoted(outline, formulas.listed, checked.params, checked.groups)
 
 
 def _gates(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> dict[str, Gate]:

@@ -47,7 +47,12 @@ FOUND = {
     "a value that decides": ("run: 'echo x > ${{ params.target }}'", "", "high", True),
     "a value in an argument": ("exec: [ls, '${{ params.target }}']", "", "", True),
     "a constant": ("run: \"echo x > ${{ 'y.txt' }}\"", "", "low", False),
-    "a constant that would be refused": ("run: \"echo ${{ '; rm -rf /' }}\"", "", "read-only", True),
+    "a constant that would be refused": (
+        "run: \"echo ${{ '; rm -rf /' }}\", condition: run.id == 'x'",
+        "",
+        "read-only",
+        True,
+    ),
     "another program": ("run: 'print(1)', shell: python3", "", "high", False),
     "the usual shell with options": ("run: ls, shell: sh -eu", "", "read-only", False),
     "the shell of the defaults": ("run: ls", "defaults: {shell: node}\n", "high", False),
