@@ -196,6 +196,7 @@ class Session:
                 **{
                     name: True for name in ("locked", "expand", "no_rollback") if getattr(self.settings, name)
                 },
+                **({"generation": self.settings.generation} if self.settings.generation else {}),
                 "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,

@@ -45,6 +45,9 @@ class Settings(Record):
     decisions: str = ""  # a file of such answers
     policy: str = ""  # a file; a ceiling that the plan cannot lift
     auto_approve: str = ""  # a level, in place of the plan's
+    generation: Mapping[str, Any] | None = (
+        None  # of `generate --execute`: what the model that wrote the plan used
+    )
     expand: bool = False  # a model makes abstract steps concrete before anything starts
     no_llm: bool = False  # no model is asked, whatever plan and command line say besides
     llm_model: str = ""  # in place of the plan's

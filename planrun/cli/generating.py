@@ -276,8 +276,18 @@ def _run(found: Generated, settings: Settings) -> Result:
     assert found.plan is not None
     steps = tuple([step.but(origin="expanded") for step in found.plan.steps])
     plan = found.plan.but(steps=steps)
-    told = settings.but(quiet=settings.quiet or settings.json, json=False)
+    told = settings.but(quiet=settings.quiet or settings.json, json=False, generation=_generation(found))
     return execute(plan, told, {}, vault=vault_of(plan))
+
+
+def _generation(found: Generated) -> dict[str, Any] | None:
+    """Return what the run records of the calls that wrote its plan; None where none was made."""
+    from planrun.app.planning.generating import total
+
+    if not found.calls:
+        return None
+    usage = {**vars(total(found.calls)), **({"usd": found.cost} if found.cost is not None else {})}
+    return {"model": found.calls[-1].model, "calls": len(found.calls), "usage": usage}
 
 
 def _document(

@@ -149,7 +149,7 @@ def _gates(state: RunState) -> dict[str, Any]:
 
 def _total_usage(state: RunState) -> dict[str, float]:
     totals: dict[str, float] = dict.fromkeys(_USAGE, 0)
-    if state.planning is not None:
+    if state.planning is not None or (state.started is not None and "generation" in state.started.options):
         from planrun.reports.usage import spent  # few runs ask a model
 
         return spent(state)

@@ -23,8 +23,10 @@ KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 
 
 def spent(state: RunState) -> dict[str, float]:
-    """Return what all attempts and all plannings used, by kind."""
+    """Return what the generation of the plan, all attempts and all plannings used, by kind."""
     totals: dict[str, float] = dict.fromkeys(KINDS, 0)
+    if state.started is not None:
+        _add(totals, state.started.options.get("generation", {}).get("usage", {}))
     for step in state.steps.values():
         for attempt in step.attempts:
             if attempt.ended is not None:

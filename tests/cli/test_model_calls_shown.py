@@ -47,6 +47,12 @@ def test_an_unencrypted_address_is_warned_of(planrun: Command) -> None:
     (planrun.folder / "plan.yml").write_text(PLAN.replace("exit 77", "ls"))
     asked = planrun("execute", "plan.yml", env=env)
     assert "warning: http://192.0.2.1:9 is not encrypted" in asked.stderr
+    assert asked.stderr.count("encrypted") == 1
+    (planrun.folder / "open.yml").write_text(
+        "version: 1\ngoal: It works.\nlimits: {deadline: 1s}\nsteps: [{id: a, title: Build it}]\n"
+    )
+    expanded = planrun("execute", "open.yml", "--expand", "--llm-model", "m", env=env)
+    assert expanded.stderr.count("warning: http://192.0.2.1:9 is not encrypted") == 1
     with FakeMessages([draft([{"id": "a", "run": "make"}])]) as api:
         here = planrun("generate", "ship it", env={**api.env, "PLANRUN_LLM_MODEL": "m"})
     assert "encrypted" not in here.stderr

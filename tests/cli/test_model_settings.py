@@ -107,3 +107,25 @@ def test_what_a_step_used_is_on_its_record(planrun: Command) -> None:
     assert used["a"]["output_tokens"] == ledger["usage"]["output_tokens"] > 0
     assert used["2"]["output_tokens"] == 0
     assert entry.body["model"] == "m"
+
+
+@pytest.mark.shows("V-69")
+def test_the_generation_is_part_of_what_the_run_used(planrun: Command) -> None:
+    """After `generate --execute` the ledger, the report as JSON and `status` count the calls that wrote the plan."""
+    import json
+
+    with FakeMessages([draft([{"id": "1", "run": "ls"}])]) as api:
+        env = {**api.env, "PLANRUN_LLM_MODEL": "m"}
+        done = planrun("generate", "look around", "--execute", "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    used = said["usage"]["output_tokens"]
+    assert used > 0
+    for text in (
+        (planrun.folder / "planrun-out" / "ledger.json").read_text(),
+        planrun("report", "last", "--format", "json").stdout,
+    ):
+        assert json.loads(text)["usage"]["output_tokens"] == used
+    for verb in ("verify", "replay"):
+        again = planrun(verb, "last")
+        assert again.returncode == 0, again.stderr

@@ -38,7 +38,7 @@ def limits_on_record(
     model = model_of(plan, settings)
     if not model:
         return {}
-    from planrun.app.planning.models import check_recording
+    from planrun.app.planning.models import check_recording, insecure
     from planrun.app.planning.spending import spending  # parses a file
 
     check_recording(settings)
@@ -47,4 +47,6 @@ def limits_on_record(
     kept = next((known["budget"] for known in reversed(before) if known.get("budget")), None)
     found = spending(plan.limits, settings, kept, is_bound=is_bound)
     found.refuse_unpriced(model)
+    if warning := insecure(settings):
+        found = found.but(notes=(*found.notes, warning))
     return {"budget": found.recorded()}

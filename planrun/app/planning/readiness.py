@@ -41,14 +41,12 @@ def replan_option(
     why = why_no_replan(plan, settings)
     if why:
         return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
-    from planrun.app.planning.models import insecure, llm_of
+    from planrun.app.planning.models import llm_of
 
     most = plan.limits.max_replans
     model = llm_of(settings, llm).model
     times = "once" if most == 1 else f"up to {most} times"
     told = f"{model} may plan anew {times}, {_when(by_class, named)}; what it writes {_how_far(layers)}"
-    if warning := insecure(settings):
-        told += f"; {warning}"
     return {"replan": {"model": model, "most": most, "told": told}}
 
 
