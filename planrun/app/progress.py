@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from planrun.app.explaining import judgement, reasons
+from planrun.app.explaining import judgement, reasons, roots
 from planrun.app.foresight import foresight
+from planrun.app.repeating import refusal
 from planrun.records import history
 from planrun.reports import facts, units
 from planrun.reports.policies import any_gate
@@ -84,6 +85,16 @@ def why(found: Inspected, step: StepState) -> list[str]:
     return []
 
 
+def blocks(state: RunState) -> dict[str, list[str]]:
+    """Return the steps that are blocked because of each failed or cancelled step, in file order."""
+    found: dict[str, list[str]] = {}
+    for name, step in state.steps.items():
+        if step.status == "blocked":
+            for root in roots(state, step.step):
+                found.setdefault(root.step.id, []).append(name)
+    return found
+
+
 def waiting(found: Inspected) -> list[dict[str, Any]]:
     """Return what a run waits for now, as JSON data: each open gate with what is asked and the commands that answer."""
     if not any_gate(found.state):
@@ -148,7 +159,7 @@ def as_data(found: Inspected) -> dict[str, Any]:
     plan = state.plan
     summary = state.summary()
     ended = sum(step.ended for step in state.counted())
-    figures, telling = metrics(found), said(found)
+    figures, telling, blocked = metrics(found), said(found), blocks(state)
     return {
         "run": found.run,
         "goal": plan.goal,
@@ -186,6 +197,8 @@ def as_data(found: Inspected) -> dict[str, Any]:
                 ],
                 "progress": _telling(telling.get(name)),
                 "because": why(found, step),
+                "retryable": step.status == "failed" and not refusal(step),
+                "blocks": blocked.get(name, []),
             }
             for name, step in state.steps.items()
         ],

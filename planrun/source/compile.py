@@ -341,7 +341,9 @@ class Compiler:
             fields["action"] = Validate(checks=checks_of(self, keys["validate"], fields["id"]))
         elif "ask" in keys or "decide" in keys:
             fields["kind"] = "ask" if "ask" in keys else "decide"
-            fields["action"] = self.gates[fields["id"]].record(self.formulas)
+            fields["action"] = self.gates[fields["id"]].record(
+                self.formulas, self.defaults.get("decision_timeout")
+            )
         else:
             fields["kind"] = "abstract"
             fields["action"] = Abstract()

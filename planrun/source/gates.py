@@ -91,14 +91,15 @@ class Gate:
             return "names an option twice", ""
         return None
 
-    def record(self, formulas: Formulas) -> Ask | Decide:
-        """Return the action that the gate is once it was found right."""
+    def record(self, formulas: Formulas, timeout: Node | None) -> Ask | Decide:
+        """Return the action that the gate is once it was found right; `timeout` where it has none of its own."""
         node = self.node.value
+        timeout = node.get("timeout", timeout)
         fields: dict[str, Any] = {"question": formulas.text(node["question"])}
         if "header" in node:
             fields["header"] = node["header"].value
-        if "timeout" in node:
-            fields["timeout"] = as_duration(node["timeout"].value)
+        if timeout is not None:
+            fields["timeout"] = as_duration(timeout.value)
         if "default" in node:
             fields["default"] = (self.answer(node["default"]),)
         if self.kind == "ask":

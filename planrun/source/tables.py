@@ -84,6 +84,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "timeout": (("duration",), None, None),
         "idle_timeout": (("duration",), None, None),
         "verify_timeout": (("duration",), None, None),
+        "decision_timeout": (("duration",), None, None),
         "retries": (("integer", 0, 1000), None, "RetryPolicy"),
         "errors": (None, None, "Errors"),
         "shell": (("text",), ((("text",), None, None), 1), None),

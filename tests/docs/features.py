@@ -84,14 +84,22 @@ def proofs() -> dict[str, list[Proof]]:
 
 def _marked() -> Iterator[tuple[list[str], Proof]]:
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef):
-                ids = sorted({row for decorator in node.decorator_list for row in _rows_of(decorator, path)})
+        tree = ast.parse(path.read_text("utf-8"))
+        of_all = [row for node in tree.body if _is_mark_of_all(node) for row in _rows_of(node, path)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                own = [row for decorator in node.decorator_list for row in _rows_of(decorator, path)]
+                ids = sorted({*of_all, *own})
                 if ids:
                     yield ids, Proof(f"{path.stem}::{node.name}", str(path.relative_to(ROOT)))
 
 
-def _rows_of(decorator: ast.expr, path: Path) -> list[str]:
+def _is_mark_of_all(node: ast.stmt) -> bool:
+    """Return whether a statement marks all tests of its file."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+
+
+def _rows_of(decorator: ast.AST, path: Path) -> list[str]:
     """Return the ids in `pytest.mark.shows(...)`, also of parameters; raises ValueError for a computed one."""
     found = []
     for call in ast.walk(decorator):

@@ -253,6 +253,7 @@ class Defaults(Written):
     timeout: Duration | None = key("How long an attempt may take.", "10m")
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
     verify_timeout: Duration | None = key("How long each command under `verify` may take.", "2m")
+    decision_timeout: Duration | None = key("How long `ask` and `decide` wait for an answer.", "30m")
     retries: Retries | None = key("How many extra attempts there are, or when and how.", 1)
     errors: Errors | None = key("What is done about classes of errors.", {"unknown": "retry"})
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
