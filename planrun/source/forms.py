@@ -173,7 +173,8 @@ def _id(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and text in NULLS:
         return NO_VALUE
     if not _ID.match(text):
-        return "E112", f"is not an id: {shown(text)}", _ID_HINT
+        hint = "write the id out: templates are not filled in here" if "${{" in text else _ID_HINT
+        return "E112", f"is not an id: {shown(text)}", hint
     if node.plain and (text in TRUE or text in FALSE or _fraction(text)):
         return "E112", f"is not an id: {text}", f'quote it: "{text}"'
     return None
