@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.admission import Admission
+    from planrun.app.discarding import Discarded
     from planrun.app.reviewed import Reviewed
     from planrun.app.session import Result
     from planrun.app.settings import Settings
@@ -77,9 +78,13 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
         name = os.path.basename(rundir)
         verb = " ".join(["retry", name, *wish.steps] if wish.steps else ["resume", name])
         session.refuse_copy(state, name, verb)
+        broken = _broken(session, rundir, state)
         course = Course(session, rundir, state, wish)
         session.prepare_reports()
         if course.is_over:
+            if broken:
+                wish.say(broken.told())
+                broken.drop()
             # planrun may have been killed before it had written them
             _, unwritten = session.report(state, rundir, reading.head)
             if unwritten:
@@ -87,6 +92,10 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
             return None
         course.require_secrets()
         event = course.event()
+        if broken:
+            wish.say(broken.told())
+            broken.drop()
+            event = event.but(discarded=broken.event())
         course.tell(event)
         course.keep_plan()
         contents = course.reviewed.contents if course.reviewed else {}
@@ -116,13 +125,25 @@ def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, R
     rundir = find(run, session.workspace)
     session.claim(os.path.basename(rundir))
     recover(os.path.join(rundir, "logs"))
-    reading = repair(os.path.join(rundir, records.LEDGER))
+    reading = repair(os.path.join(rundir, records.LEDGER), discard=session.settings.discard)
     state = state_of(rundir, reading)
     if vault := vault_of(plan or state.plan, session.settings.llm_model):
         session.vault = vault
         state = state_of(rundir, reading, vault.masked)
         forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
     return rundir, reading, state
+
+
+def _broken(session: Session, rundir: str, state: RunState) -> Discarded | None:
+    """Return the end of the ledger that the caller wants dropped; raises InvalidInput when it must not be."""
+    if not session.settings.discard:
+        return None
+    from planrun.app.discarding import discarded  # few ledgers are broken
+
+    broken = discarded(rundir)
+    if broken:
+        broken.require_harmless(state)
+    return broken
 
 
 class Course:

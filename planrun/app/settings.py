@@ -60,6 +60,7 @@ class Settings(Record):
     max_turns: int | None = None
     run: str = ""  # the id that a queue chose for the run
     adopt: bool = False  # go on with a run that began in another folder
+    discard: bool = False  # drop the broken end of a run's ledger
 
     @property
     def gates(self) -> bool:

@@ -293,8 +293,14 @@ ADOPT = Option(
     kind="flag",
     help="Go on with a run that began in another folder: its records were moved or copied here.",
 )
+DISCARD = Option(
+    flags=("--discard",),
+    name="discard",
+    kind="flag",
+    help="Drop the broken end of an altered ledger; its bytes are kept in ledger.discarded.jsonl.",
+)
 AGAIN = (*RUNNING, CACHE, STORE, ADOPT)
-RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN)
+RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN, DISCARD)
 RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN)
 
 

@@ -48,6 +48,8 @@ class RunResumed(Record):
         False  # what comes after `steps` is completed, rollback and `finally`, and nothing else starts
     )
     retry: tuple[str, ...] = ()  # steps that somebody asked for, finished or not
+    # Of the broken end of the ledger that the user dropped: line, bytes, sha256, file.
+    discarded: dict[str, Any] = {}  # noqa: RUF012 - never written
 
 
 class PlanMoved(Record):

@@ -158,22 +158,30 @@ def _check_fields(kind: Any, record: dict[str, Any]) -> None:
             raise ValueError(f'the field "{name}" is missing')
 
 
-def repair(path: str) -> Reading:
+def repair(path: str, *, discard: bool = False) -> Reading:
     """Cut a torn end off, under the workspace lock, and return what is left.
 
+    `discard`: the caller drops the broken end itself, also an altered one.
     Raises InvalidInput when the ledger was altered: such a run is not resumed.
     """
     reading = read_ledger(path)
+    if discard and reading.condition in ("torn", "altered"):
+        return reading
     if reading.condition == "torn":
-        _cut(path, reading.size)
+        cut(path, reading.size)
         return _mended(reading)
     if reading.condition in ("altered", "truncated"):
         where = f"{path}:{reading.line}" if reading.line else path
-        raise InvalidInput(f"the ledger is {reading.condition}: {where}: {reading.detail}")
+        hint = (
+            "; `planrun resume RUN --discard` drops it and what follows"
+            if reading.condition == "altered"
+            else ""
+        )
+        raise InvalidInput(f"the ledger is {reading.condition}: {where}: {reading.detail}{hint}")
     return reading
 
 
-def _cut(path: str, size: int) -> None:
+def cut(path: str, size: int) -> None:
     """Cut a file, so that nothing of what stood there can come back behind what will be written."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
