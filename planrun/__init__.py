@@ -35,7 +35,7 @@ def execute(
     on_event: Callable[[dict[str, Any]], None] | None = None,
     **options: Any,
 ) -> RunState:
-    """Run a plan in a workspace (default: the current folder) and return how it ended; prints only failures.
+    """Run a plan in a workspace (default: the current folder) and return how it ended; prints failures and a summary.
 
     `on_event` is called with each event of the run as plain data, in the form of `--events`; what it raises ends the
     calls and not the run. `options` are fields of planrun.app.settings.Settings, as `jobs=2`. The state's
