@@ -96,7 +96,7 @@ class _Walk:
         elif kind == SCALAR:
             finding = FORMS[spec[0]](node, spec) if spec[0] != "any" else ambiguous(node, self.wanted)
             if finding:
-                self.about(node, finding)
+                self.about(node, _with_list(finding, node, rule))
         elif spec == "any":
             self.anything(node)
         elif kind == SEQUENCE:
@@ -126,7 +126,7 @@ class _Walk:
             if value.kind == SCALAR and spec and spec[0] != "any":
                 finding = FORMS[spec[0]](value, spec)
                 if finding:
-                    self.under(node, key, value, finding)
+                    self.under(node, key, value, _with_list(finding, value, rule))
                 continue
             self.member(node, key, value, rule)
         self.whole(node, name)
@@ -330,6 +330,21 @@ def _example(rule: tuple[Any, Any, Any]) -> str:
     else:
         key = next(iter(REQUIRED.get(spec, OBJECTS[spec])))
     return f", e.g. `{{{key}: ...}}`"
+
+
+def _with_list(finding: Finding, node: Node, rule: tuple[Any, Any, Any]) -> Finding:
+    """Return the finding about a word where a list of other words can stand as well, with such a list."""
+    word, entries = rule[SCALAR], rule[SEQUENCE]
+    entry = entries[0][SCALAR] if isinstance(entries, tuple) else None
+    if finding[0] != "E105" or not entry or entry[0] != "word" or entry[1] == word[1]:
+        return finding
+    words, text = entry[1], node.value
+    if nearest(text, word[1]):
+        return finding
+    near = nearest(text, words)
+    expected = f"{', '.join(word[1])} or a list, e.g. [{near or words[0]}]"
+    hint = f"write `[{near}]`" if near else f"words of the list are {', '.join(words)}"
+    return "E105", f"must be {expected}, got {shown(text)}", hint
 
 
 def _others(step: Node) -> list[Node]:

@@ -91,12 +91,30 @@ def test_each_of_the_best_practices_has_a_rule(
     wanted = {
         *("L423", "L406"),  # validate: what was done is verified, by something that can fail
         *("L401", "L402"),  # approve what is risky, and say how it is undone
-        "L424",  # monitor, and time limits that say when it hangs; L416 needs records of earlier runs
+        "L424",  # monitor, and time limits that say when it hangs; L416 goes by records: see below
         *("L403", "L417"),  # handle failures
         "L418",  # keep logs
         "L405",  # a name for each step
     }
     assert wanted <= set(found)
+
+
+@pytest.mark.shows("N-69")
+def test_a_timeout_close_to_the_usual_time_is_found(
+    say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L416 goes by the durations of earlier runs: no finding before one, nor with a longer timeout."""
+    monkeypatch.chdir(tmp_path)
+    plan = "version: 1\nsteps:\n  - {id: slow, run: sleep 1.2, timeout: %s}\n  - {id: b, run: ls}\n"
+    (tmp_path / "plan.yml").write_text(plan % "1500ms")
+    assert "L416" not in _codes(say("lint", "plan.yml", "--json"))
+    (tmp_path / "plan.yml").write_text(plan % "1m")
+    assert say("execute", "plan.yml").code == 0
+    assert "L416" not in _codes(say("lint", "plan.yml", "--json"))
+    (tmp_path / "plan.yml").write_text(plan % "1500ms")
+    said = say("lint", "plan.yml")
+    assert 'plan.yml:3:32: advice[L416]: step "slow" usually takes 1.' in said.out
+    assert ", and its timeout is 1s500ms\n" in said.out
 
 
 @pytest.mark.shows("X-08")

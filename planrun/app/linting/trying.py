@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from planrun.app.describing import duration
 from planrun.app.linting.subject import IDLE
 from planrun.model.plan import Exec, Run
+from planrun.reports.units import seconds
 from planrun.risk.levels import rank
 from planrun.source.risks import commands_of
 
@@ -95,7 +97,7 @@ def close_timeouts(subject: Subject) -> Iterator[Problem]:
             told = "" if subject.says(step, "timeout") else ", the default"
             yield subject.advice(
                 "L416",
-                f'step "{step.id}" usually takes {usual:.0f} s, and is cut off after {step.timeout:.0f} s{told}',
+                f'step "{step.id}" usually takes {seconds(usual)}, and its timeout is {duration(step.timeout)}{told}',
                 step,
                 "timeout",
             )
