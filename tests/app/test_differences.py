@@ -53,7 +53,17 @@ def test_there_is_a_pair_for_every_key() -> None:
     # `args` stand beside a tool alone: see tests/tools/test_steps_of_tools.py.
     # `matrix`, `foreach` and `uses` become steps of their own: see below.
     # `criteria` and `verify_timeout` stand beside a proof alone: see below.
-    apart = ("id", "args", "uses", "with", "matrix", "foreach", "ready", "criteria", "verify_timeout")
+    apart: tuple[str, ...] = (
+        "id",
+        "args",
+        "uses",
+        "with",
+        "matrix",
+        "foreach",
+        "ready",
+        "criteria",
+        "verify_timeout",
+    )
     assert live("Step", *apart) <= set(OF_STEP) | set(ACTIONS)
     # `errors` decides what `retries: {on: auto}` repeats: see below.
     # `decision_timeout` is one of gates, which are no processes.
