@@ -10,6 +10,7 @@ import click
 from planrun.cli.completing import complete_params, complete_plans
 from planrun.cli.failure import complain, printable
 from planrun.cli.printing import say
+from planrun.errors import InvalidInput
 from planrun.records.rundir import HOME
 
 TYPE_CHECKING = False
@@ -36,9 +37,21 @@ def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any
     from planrun.source.load import load
     from planrun.source.params import parse_params
 
+    if not os.path.lexists(file):
+        _refuse_template(file)
     plan = load(file, cache=False)
     values = parse_params(plan, params)
     return plan, values, review(plan, values, current_folder())
+
+
+def _refuse_template(name: str) -> None:
+    """Raise InvalidInput for the name of a template: what is reviewed, and what runs, is the plan made of it."""
+    from planrun.app.templates import known
+
+    if name in known():
+        raise InvalidInput(
+            f'"{name}" is a template and no plan; first `planrun templates render {name} --var NAME=VALUE -o plan.yml`'
+        )
 
 
 def approve_plan(file: str, given: dict[str, Any]) -> int:
