@@ -253,6 +253,7 @@ class Step(Record):
     recovers: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()  # steps that do not start any more: this one does what they were for
     idempotent: bool = True
+    track_files: bool = False  # what it changes in the tree is recorded, named or not
     env: dict[str, Text] = {}  # noqa: RUF012 - never written
     env_file: tuple[Text, ...] = ()
     secrets: tuple[str, ...] = ()  # names of variables; their values come from planrun's own environment

@@ -46,5 +46,5 @@ def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
     attempt = facts.last(step)
     ended = attempt.ended if attempt else None
     for row in step.restored.files if step.restored else ended.files if ended else ():
-        if row["op"] in (*MADE, "more") and row.get("key") != "writes":
+        if row["op"] in (*MADE, "more") and "key" not in row:
             yield row

@@ -285,7 +285,16 @@ class Compiler:
     def settings(self, keys: dict[str, Node], defaults: dict[str, Node]) -> dict[str, Any]:
         """Return the fields that a step shares with `defaults`, as far as one of the two has them."""
         found: dict[str, Any] = {}
-        for key in ("timeout", "idle_timeout", "verify_timeout", "retries", "shell", "on_failure", "workdir"):
+        for key in (
+            "timeout",
+            "idle_timeout",
+            "verify_timeout",
+            "retries",
+            "shell",
+            "on_failure",
+            "workdir",
+            "track_files",
+        ):
             node = keys.get(key) or defaults.get(key)
             if node is not None:
                 found[key] = getattr(self, key)(node)
@@ -296,6 +305,10 @@ class Compiler:
         return as_duration(node.value)
 
     idle_timeout = verify_timeout = timeout
+
+    def track_files(self, node: Node) -> bool:
+        """Whether what a step changes is recorded."""
+        return as_bool(node)
 
     def on_failure(self, node: Node) -> str:
         """The word as it is."""

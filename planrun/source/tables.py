@@ -91,6 +91,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "on_failure": (("word", ("block", "abort", "continue", "skip", "ask", "replan"), ()), None, None),
         "inherit_env": (("word", ("safe", "all", "none"), ()), None, None),
         "workdir": (("text",), None, None),
+        "track_files": (("bool",), None, None),
         "rollback": (("bool",), None, None),
     },
     "Errors": {
@@ -309,6 +310,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "workdir": (("text",), None, None),
         "shell": (("text",), ((("text",), None, None), 1), None),
         "outputs": (None, None, ("name", (("word", ("string", "integer", "number", "boolean", "array", "object"), ()), None, "Value"), 0)),
+        "track_files": (("bool",), None, None),
         "criteria": (("line",), ((("line",), None, None), 1), None),
         "tags": (None, ((("line",), None, None), 0), None),
         "owner": (("line",), None, None),

@@ -176,7 +176,7 @@ def digest(rows: Iterable[Mapping[str, Any]]) -> str:
     told = [
         f"{row.get('path', '')}\0{row['sha256']}\n"
         for row in rows
-        if row["op"] in (*MADE, "more") and row.get("key") != "writes" and row["sha256"] != nothing
+        if row["op"] in (*MADE, "more") and "key" not in row and row["sha256"] != nothing
     ]
     return str(sha256("".join(told).encode("utf-8", "surrogatepass")).hexdigest())
 

@@ -125,7 +125,7 @@ def made_by(state: RunState, name: str) -> Sequence[Mapping[str, Any]]:
         return found.restored.files
     ended = found.attempts[-1].ended if found.attempts else None
     rows = ended.files if ended and found.status == "completed" else ()
-    return [row for row in rows if row["op"] not in ("read", "deleted") and row.get("key") != "writes"]
+    return [row for row in rows if row["op"] not in ("read", "deleted") and "key" not in row]
 
 
 def difference(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from planrun.steps.filing import Filing
     from planrun.steps.proving import Proofs
     from planrun.steps.reported import Reported
+    from planrun.steps.tracking import Tracking
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 NEVER = float("inf")  # a service goes on as long as others need it
@@ -66,6 +67,7 @@ class Steps:
         self._boxes: Boxes | None = None
         self._proofs: Proofs | None = None  # of steps that have any
         self._reported: Reported | None = None  # as well
+        self._tracking: Tracking | None = None  # None: no step is tracked
 
     def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
         """Return the names that expressions of a step can read."""
@@ -91,7 +93,7 @@ class Steps:
         """Render a step for one attempt; what cannot be rendered is `failed(refused)` and never runs."""
         scope = self.scope(state, step, attempt)
         try:
-            self._get_ready(step, scope)
+            self._get_ready(step, state, scope)
             if isinstance(step.action, Validate):
                 from planrun.steps.validating import validate  # few steps check things themselves
 
@@ -236,6 +238,8 @@ class Steps:
             concluded = self.proofs().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
             concluded = self._filing.settled(step, concluded)
+        if self._tracking and not (job.following and concluded.status == "completed"):
+            concluded = self._tracking.ended(step, concluded)
         if not job.part:
             self._tidy(step, job, concluded)
         return concluded
@@ -271,6 +275,14 @@ class Steps:
             self._reported = Reported(self.place)
         return self._reported
 
+    def tracking(self) -> Tracking:
+        """What steps change in the tree."""
+        if self._tracking is None:
+            from planrun.steps.tracking import Tracking  # few plans ask for it
+
+            self._tracking = Tracking(self.place.workspace, self.place.hidden)
+        return self._tracking
+
     def _tidy(self, step: Step, job: Job, concluded: Outcome) -> None:
         """Leave nothing unmasked behind of what a step wrote as its outputs, and keep what a failed one wrote."""
         if self.place.masks:
@@ -294,7 +306,7 @@ class Steps:
             return outcome
         return outcome.but(tail=_tail(job.log), errors=last_errors(job.log, outcome.stderr))
 
-    def _get_ready(self, step: Step, scope: dict[str, Any]) -> None:
+    def _get_ready(self, step: Step, state: RunState, scope: dict[str, Any]) -> None:
         """See to secrets and files before a step is rendered; raises EvaluationError."""
         if step.secrets:
             self._require(step)
@@ -302,6 +314,8 @@ class Steps:
             self.filing.begin(step, scope)
         if step.reports:
             self.reported().begin(step, scope)
+        if step.track_files and step.kind in ("run", "exec", "tool"):
+            self.tracking().begin(step, state)
 
     def _require(self, step: Step) -> None:
         """Raise EvaluationError for secrets that a step lists and planrun does not have."""

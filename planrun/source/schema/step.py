@@ -197,6 +197,9 @@ class Step(Written):
     workdir: Text | None = key("The folder it runs in.", "packages/core")
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
     outputs: Outputs | None = key("What it promises to write to $PLANRUN_OUTPUT.", {"sha": "string"})
+    track_files: bool | None = key(
+        "true: what it changes in the tree is recorded, also files that it does not name.", example=True
+    )
     criteria: Lines | None = key(
         "What its result must be, in words; `expect` or `verify` beside it proves that.",
         ["The wheel can be installed."],
@@ -262,6 +265,9 @@ class Defaults(Written):
         "What of the caller's environment steps see; safe: nothing that looks like a credential.", "safe"
     )
     workdir: Text | None = key("The folder that steps run in.", "packages/core")
+    track_files: bool | None = key(
+        "true: what steps change in the tree is recorded, also files that they do not name.", example=True
+    )
     rollback: bool | None = key("false: nothing is undone when the plan fails.", example=False)
 
 
