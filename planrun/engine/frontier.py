@@ -71,14 +71,14 @@ class Frontier:
             return True
         return found.ended and (edge.kind in ("failed", "done") or not self._held(edge.on))
 
-    def leave(self, group: str, member: str) -> None:
-        """Forget a member that a group does not have any more; the group is not open yet."""
+    def leave(self, member: Step) -> None:
+        """Forget a member that its group, which is not open yet, does not have any more; the state has forgotten it."""
         self.open -= 1
-        self._members[group] -= 1
+        self._members[member.group] -= 1
         for waiting in (self._on_open, self._on_end, self._on_resolved):
-            for edge in self._state.steps[member].step.edges:
-                if member in waiting.get(edge.on, ()):
-                    waiting[edge.on].remove(member)
+            for edge in member.edges:
+                if member.id in waiting.get(edge.on, ()):
+                    waiting[edge.on].remove(member.id)
 
     def release(self, name: str) -> None:
         """Take note that a step was opened; a group all of whose members have ended already is loose again."""

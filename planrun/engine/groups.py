@@ -37,15 +37,16 @@ def _open(run: Scheduler, group: Step) -> None:
         run._queue.release(group.id)
         run._abort(group)
         return
-    before = {name: run.state.steps[name].ended for name in group.action.members}
+    before = {name: run.state.steps[name] for name in group.action.members}
+    running = [name for name, found in before.items() if not found.ended]
     run._emit(ev.StepOpened(at=run._clock.stamp(), step=group.id, **fields))
     found = run.state.steps[group.id].step
     assert isinstance(found.action, Group)
     if group.action.template is not None:
         members = found.action.members
-        for name in [name for name, ended in before.items() if not ended and name not in members]:
+        for name in [name for name in running if name not in members]:
             run._queue.settle(name)  # of an earlier list, in a run that goes on
-            run._frontier.leave(group.id, name)
+            run._frontier.leave(before[name].step)
         fresh = [name for name in members if name not in before]
         joining = [run.state.steps[name].step for name in fresh]
         run._frontier.join(group.id, joining)

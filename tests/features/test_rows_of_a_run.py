@@ -198,7 +198,7 @@ def test_the_console_tells_start_steps_and_end(night: Night) -> None:
     assert [row for row in rows if re.match(r"[✓✗⊘■]", row)][-1].startswith("✗ failed in ")
     assert any(row.startswith("✓ 1: Look around") for row in rows)
     names = sorted(path.name for path in (night.folder / "planrun-out").iterdir())
-    assert names == ["junit.xml", "ledger.json", "report.md"]
+    assert names == [".gitignore", "junit.xml", "ledger.json", "report.md"]
     assert 'Plan v1: "night" [Failed]' in (night.folder / "planrun-out" / "report.md").read_text()
 
 

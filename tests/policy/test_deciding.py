@@ -251,7 +251,7 @@ def test_words_make_a_checkpoint(fields: dict[str, Any], command: str) -> None:
 
 def test_what_is_in_force_is_one_line() -> None:
     """It names every level with its source."""
-    assert "no policy in the plan" in in_force(Layers(file="plan.yml"))
+    assert "no policy: all steps run without approval" in in_force(Layers(file="plan.yml"))
     told = in_force(
         Layers(
             plan=policy("medium", ("deny", {"step": ("x",)})).but(line=7),

@@ -284,7 +284,7 @@ BAD = {
     ),
     "too many steps": (
         HEAD + "limits: {max_steps: 1}\nsteps:\n  - run: x\nfinally:\n  - run: y\n",
-        ("E240", 2, 21, "the plan has 2 steps, more than `max_steps` allows"),
+        ("E240", 2, 21, "the plan has 2 steps; `max_steps` allows 1; `limits: {max_steps: 2}` allows it"),
     ),
     "a title that is no template": (
         steps("- run: x", "  title: Version ${{ run.sha }}"),

@@ -77,7 +77,7 @@ def test_loading_by_bytes_equals_loading_by_path(tmp_path: Path) -> None:
     file = tmp_path / "plan.yml"
     file.write_text(PLAIN)
     assert load_bytes(PLAIN.encode(), str(file)) == load(str(file))
-    assert check_bytes(PLAIN.encode(), str(file)) == Findings(steps=2, problems=(), sources={})
+    assert check_bytes(PLAIN.encode(), str(file)) == Findings(problems=(), steps=2, later=(), sources={})
 
 
 PARAMS = b"""\
