@@ -34,6 +34,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "rules": ([{"deny": {"risk": "high"}}], [{"require": {"risk": "high"}}]),
     "decisions": ({"gate": True}, {"gate": False}),
     "on_failure": ({"high": "abort"}, {"high": "block"}),
+    "preset": ("careful", None),
 }
 
 

@@ -24,7 +24,7 @@ BUILTINS = names_in(
 PLAIN = names_in(
     "arch b2sum base32 base64 basename basenc cat chmod cksum comm cp csplit cut date df dir dirname du "
     "echo expand expr factor false fmt fold groups head hostname id install join link ln logname ls "
-    "md5sum mkdir mktemp mv nice nl nproc numfmt od paste pathchk pr printf ptx pwd readlink realpath rev rm "
+    "md5sum mkdir mktemp mv nice nl nproc numfmt od paste pathchk pr printf ps ptx pwd readlink realpath rev rm "
     "rmdir seq sha1sum sha224sum sha256sum sha384sum sha512sum shasum shuf sleep sort split stat sum sync tac "
     "tail tee test [ touch tr true truncate tsort tty uname unexpand uniq unlink uptime users vdir wc who "
     "whoami yes cmp diff diff3 sdiff diffstat patch egrep fgrep grep zgrep sed awk gawk mawk nawk find rg "
@@ -38,7 +38,7 @@ LOOKED = names_in(
     "git jq colordiff pip pip3 ruff black isort autoflake pyupgrade autopep8 yapf gofmt goimports shfmt "
     "rustfmt clang-format shellcheck yamllint taplo cargo codespell typos stylua buf "
     "mypy flake8 coverage vulture docformatter pre-commit npm gofumpt hadolint actionlint tokei cloc size nm readelf "
-    "xmllint"
+    "xmllint yq"
 )
 """Programs that read configuration."""
 VERSIONS = names_in(
