@@ -20,6 +20,7 @@ MATCHERS: dict[str, tuple[Any, Any]] = {
     "tool": ("run", "exec"),
     "command": ("git push*", ["git push*", "twine*"]),
     "words": ("deploy", "publish"),
+    "topic": ("deploy", ["deploy", "data"]),
     "secret": ("FIRST_KEY", "OTHER_KEY"),
     "effect": ("network", ["network", "destroys"]),
     "risk": ("high", ["high", "medium"]),
