@@ -12,8 +12,7 @@ from planrun.model.record import Record
 from planrun.reports import gates, logs
 from planrun.reports.facts import sentence, status_of
 from planrun.reports.policies import LET_RUN
-from planrun.source.document import parse
-from planrun.source.outline import Outline
+from planrun.source.outlines import outline_for
 from planrun.source.problems import did_you_mean
 
 TYPE_CHECKING = False
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from planrun.model.plan import Edge, Plan, Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+    from planrun.source.node import Node
+    from planrun.source.outline import Outline
 
 # What a step waits for, by the kind of its edge.
 WANTS = {
@@ -267,16 +268,20 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
     }
     if step.verify:
         values["verify_timeout"] = duration(step.verify_timeout or step.timeout)
-    data, file = plan.files.get(step.file, plan.source), plan.file_of(step)
-    root, _ = parse(data, file)
-    draft = Outline(root, file, data).by_id.get(_written(plan, step)) if root else None
+    outline = outline_for(plan, step)
+    root = outline.root if outline else None
+    draft = outline.by_id.get(_written(plan, step)) if outline else None
     defaults = root.get("defaults") if root else None
     found = []
     for key, value in values.items():
         if draft and key in draft.keys:
-            found.append(Origin(key=key, value=value, source="step", line=draft.node.key(key).line))
+            node = draft.node.key(key)
+            where = _elsewhere(plan, step, outline, node)
+            found.append(Origin(key=key, value=value, source=f"step{where}", line=node.line))
         elif defaults and defaults.get(key):
-            found.append(Origin(key=key, value=value, source="defaults", line=defaults.key(key).line))
+            node = defaults.key(key)
+            where = _elsewhere(plan, step, outline, node)
+            found.append(Origin(key=key, value=value, source=f"defaults{where}", line=node.line))
         elif key == "on_failure" and plan.policy and value in plan.policy.on_failure.values():
             found.append(Origin(key=key, value=value, source="policy", line=plan.policy.line))
         else:
@@ -285,6 +290,12 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
         value = f"after {'a fatal' if step.replan == 'fatal' else 'any'} failure"
         found.append(Origin(key="replan", value=value, source="llm", line=root.key("llm").line))
     return found
+
+
+def _elsewhere(plan: Plan, step: Step, outline: Outline | None, node: Node) -> str:
+    """Say in which file a node stands when it is not that of its step."""
+    file = outline.file_of(node) if outline else plan.file_of(step)
+    return "" if file == plan.file_of(step) else f" of {file}"
 
 
 def _how(step: StepState) -> str:

@@ -10,8 +10,9 @@ from planrun.expressions.check import references
 from planrun.model.groups import chain
 from planrun.model.plan import Group
 from planrun.model.state import RunState
-from planrun.source.document import parse
-from planrun.source.outline import Outline, entries
+from planrun.source.included import shown
+from planrun.source.outline import entries
+from planrun.source.outlines import outline_for
 from planrun.source.problems import Problem, in_order
 from planrun.steps.runner import Place, Steps
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan, Step
     from planrun.source.node import Node
+    from planrun.source.outline import Outline
 
 
 def require_secrets(
@@ -44,7 +46,7 @@ def require_secrets(
     for step in plan.steps:
         missing = [name for name in _listed(step) if name in absent]
         if missing and (wanted is None or step.id in wanted) and not _is_left_out(step, state, steps):
-            sources[plan.file_of(step)] = plan.files.get(step.file, plan.source)
+            sources |= {shown(plan.file, path): data for path, data in plan.files.items()}
             for name in missing:  # instances of a step share a place
                 found = _problem(plan, step, name, absent[name], listings)
                 problems.setdefault((found.file, found.line, found.col, name), found)
@@ -73,11 +75,11 @@ def _is_false(step: Step, state: RunState, steps: Steps) -> bool:
 
 
 def _problem(plan: Plan, step: Step, name: str, why: str, listings: _Listings) -> Problem:
-    node = listings.node(step, name)
+    node, file = listings.node(step, name)
     return Problem(
         code="E235",
         message=f'step "{step.group or step.id}" needs the secret {name}, which is {why} in planrun\'s environment',
-        file=plan.file_of(step),
+        file=file or plan.file_of(step),
         hint=f"set it, or declare `secrets: [{{name: {name}, required: false}}]`",
         line=node.line if node else step.line,
         col=node.col if node else step.col,
@@ -92,15 +94,18 @@ class _Listings:
         self._plan = plan
         self._outlines: dict[str, Outline | None] = {}
 
-    def node(self, step: Step, name: str) -> Node | None:
-        """Return the place where a step lists a secret; None where its text is not at hand."""
+    def node(self, step: Step, name: str) -> tuple[Node | None, str]:
+        """Return the place where a step lists a secret, and its file; None where its text is not at hand."""
         file = step.file
         if file not in self._outlines:
-            data = self._plan.files.get(file, b"") if file else self._plan.source
-            root, _ = parse(data, self._plan.file)
-            self._outlines[file] = Outline(root, self._plan.file, data) if root else None
+            self._outlines[file] = outline_for(self._plan, step)
         outline = self._outlines[file]
-        for draft in outline.drafts if outline else ():
-            if (draft.at.line, draft.at.col) == (step.line, step.col):
-                return next((node for node in entries(draft.keys.get("secrets")) if node.value == name), None)
-        return None
+        if outline is None:
+            return None, ""
+        for draft in outline.drafts:
+            place = (outline.path_of(draft.at) or step.file, draft.at.line, draft.at.col)
+            if place == (step.file, step.line, step.col):
+                listed = entries(draft.keys.get("secrets"))
+                found = next((node for node in listed if node.value == name), None)
+                return found, outline.file_of(found) if found else ""
+        return None, ""

@@ -12,7 +12,7 @@ import sys
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.source.file import MAX_BYTES, read_source, too_large
-from planrun.source.included import NotIncluded
+from planrun.source.included import SHIPPED, NotIncluded, shipped
 from planrun.source.load import load_bytes
 
 TYPE_CHECKING = False
@@ -81,6 +81,8 @@ def _files_of_commit(commit: str, path: str) -> Reader:
     folder = os.path.dirname(path_from_root(path))
 
     def read(name: str) -> bytes:
+        if name.startswith(SHIPPED):
+            return shipped(name)
         found = os.path.normpath(os.path.join(folder, name))
         if found.startswith("../"):
             raise NotIncluded("it lies outside of the repository")

@@ -381,6 +381,8 @@ class Plan(Record):
         """The file that a step stands in, as users would name it."""
         if not step.file:
             return self.file
+        if step.file.startswith("planrun:"):  # a template that comes with planrun
+            return step.file
         from posixpath import dirname, join, normpath  # few steps stand in another file
 
         return normpath(join(dirname(self.file), step.file))

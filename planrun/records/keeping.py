@@ -73,9 +73,11 @@ def add_plan(path: str, version: int, plan: bytes) -> None:
 def may_say(path: str, word: bytes, plan: Plan | None) -> bool:
     """Whether a word stands in a plan that a run is given now or, without one, in any that it keeps: a cheap look."""
     if plan is not None:
-        return word in plan.source
+        return any(word in data for data in (plan.source, *plan.files.values()))
     try:
         names = [name for name in os.listdir(path) if name.startswith("plan.") and name.endswith(".yml")]
+        if os.path.isdir(files := os.path.join(path, FILES)):
+            names += [os.path.join(FILES, name) for name in os.listdir(files)]
         for name in names:
             with open(os.path.join(path, name), "rb") as file:
                 if word in file.read():

@@ -88,7 +88,10 @@ class Compiler:
     def _policy(self, node: Node) -> Policy:
         from planrun.source.rules import policy_of  # most plans have none
 
-        return policy_of(node, self.gates)
+        found = policy_of(node, self.gates)
+        if self.outline.path_of(node):  # its lines are those of another file than the plan's
+            found = found.but(line=0, rules=tuple([rule.but(line=0) for rule in found.rules]))
+        return found
 
     def _llm(self, node: Node) -> Llm:
         from planrun.source.llm import llm_of  # most plans have none
@@ -184,6 +187,8 @@ class Compiler:
     def place(self, draft: Draft) -> dict[str, Any]:
         """Return the fields of a step that say who it is, and what it waits for."""
         fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
+        if self.outline.origins and (path := self.outline.path_of(draft.at)):
+            fields["file"] = path
         if draft.section != "steps":
             fields["section"] = draft.section
         self.links(draft, fields)

@@ -42,6 +42,7 @@ def take_shared(outline: Outline) -> None:
         else:
             whole = Node(MAPPING, {**held.value, "shared": named}, node.line, node.col)
             whole.keys = {**held.keys, **node.keys}
+            outline.stands_like(whole, node)
             draft.keys = {**draft.keys, "container": whole}
             _wait_for_setup(outline, draft, held, named)
 

@@ -145,7 +145,6 @@ STEP: dict[str, str] = {
     **dict.fromkeys(("successcriteria", "acceptancecriteria", "acceptance", "definitionofdone"), "criteria"),
 }
 PLAN: dict[str, str] = {
-    "extends": "`planrun templates render` makes a plan of a template; `uses: ./other.yml` in a step runs another plan",
     **dict.fromkeys(("jobs", "tasks", "stages", "pipeline", "workflow", "job"), "steps"),
     "workflows": "a file holds one plan, with its `steps`",
     "stage": "order steps by `depends_on`; a stage has no other meaning here",

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     Reader = Callable[[str], bytes]
 
 
+SHIPPED = "planrun:"  # before the name of a template that comes with planrun
+_TEMPLATES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "templates")
+
+
 class NotIncluded(Exception):
     """A file that cannot be used; the text says why, as a clause."""
 
@@ -34,6 +38,8 @@ class Disk:
 
     def __call__(self, path: str) -> bytes:
         """Return the bytes of a file; raises NotIncluded."""
+        if path.startswith(SHIPPED):
+            return shipped(path)
         lexical = os.path.normpath(os.path.join(self._folder, path))
         if not _inside(lexical, self._root):
             raise NotIncluded(f"it lies outside of {self._called}")
@@ -48,6 +54,17 @@ class Disk:
     @property
     def _called(self) -> str:
         return "the folder that planrun runs in" if self._is_here else "the folder of the plan"
+
+
+def shipped(path: str) -> bytes:
+    """Return the bytes of a template that comes with planrun; raises NotIncluded."""
+    name = path.removeprefix(SHIPPED)
+    try:
+        if name in {each.removesuffix(".yml") for each in os.listdir(_TEMPLATES)}:
+            return read_source(os.path.join(_TEMPLATES, f"{name}.yml"))
+    except (OSError, InvalidPlan):
+        pass
+    raise NotIncluded("there is no such template")
 
 
 def copies(files: Mapping[str, bytes]) -> Reader:
@@ -92,6 +109,8 @@ def paths(file: str, files: Iterable[str]) -> dict[str, str]:
 
 def shown(file: str, path: str) -> str:
     """Return what people call a file that the plan in `file` uses."""
+    if path.startswith(SHIPPED):
+        return path
     return os.path.normpath(os.path.join(os.path.dirname(file), path))
 
 

@@ -47,10 +47,10 @@ def load_bytes(
             plan = _restored(found, file, data, (warnings, read))
             if plan is not None:
                 return plan
-        plan, noted = _compile(data, file, read)
+        plan, noted, is_lasting = _compile(data, file, read)
         if warnings is not None:
             warnings += noted
-        if cache:
+        if cache and is_lasting:
             kept.write(key, _entry(plan, noted))
         return plan
 
@@ -133,7 +133,7 @@ def _shown(file: str, path: str) -> str:
     return shown(file, path)
 
 
-def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Problem]]:
+def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Problem], bool]:
     # From here on everything is for plans that were never seen.
     from planrun.source.checking import check
     from planrun.source.compile import compile_plan
@@ -145,7 +145,7 @@ def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Pr
     if checked is None or any(problem.severity == "error" for problem in problems):
         raise InvalidPlan(problems, sources={file: data, **shelf.sources()})
     plan = compile_plan(checked).but(source=data)
-    return plan.but(files=shelf.contents) if shelf.contents else plan, problems
+    return plan.but(files=shelf.contents) if shelf.contents else plan, problems, not shelf.named_template
 
 
 class _NoCollection:

@@ -94,6 +94,23 @@ class Draft:
             self.links.append(Link(name, word, node.key(name), "map" if same is None else "same"))
 
 
+class Origins:
+    """Where the nodes of a merged tree are from that other files brought along.
+
+    `places`: by the id of a node the path and the shown name of its file, and the path of the file that its own paths
+    are seen from; `sources`: bytes by shown name; `kept` holds the nodes.
+    """
+
+    __slots__ = ("kept", "places", "sources")
+
+    def __init__(
+        self, places: dict[int, tuple[str, str, str]], sources: dict[str, bytes], kept: tuple[Node, ...]
+    ) -> None:
+        self.places = places
+        self.sources = sources
+        self.kept = kept
+
+
 class Outline:
     """All steps of a file, the `finally` steps after the others, and the problems found so far.
 
@@ -102,8 +119,11 @@ class Outline:
     `sound`: the check of the shape had nothing to say.
     """
 
-    def __init__(self, root: Node, file: str, source: bytes, *, sound: bool = True) -> None:
+    def __init__(
+        self, root: Node, file: str, source: bytes, *, sound: bool = True, origins: Origins | None = None
+    ) -> None:
         self.root = root
+        self.origins = origins
         self.sound = sound
         self.file = file
         self.problems: list[Problem] = []
@@ -124,15 +144,45 @@ class Outline:
         self.schemas = 0  # fragments counted, with those inside them
         self.tangled = False  # too many steps recover the same one
         self.unique = list(self.by_id.values())  # of steps with the same id, the first
-        self._lines = _Lines(source)
+        self._lines = {file: _Lines(source)}
         self._compared = 0
-        self._told: set[tuple[int, int, str]] = set()
+        self._told: set[tuple[str, int, int, str]] = set()
         self._errors = self._warnings = 0  # among the problems
+        if origins:
+            self._lines |= {name: _Lines(data) for name, data in origins.sources.items()}
+            for draft in self.drafts:
+                self.stands_like(draft.node, draft.at)
 
     @property
     def is_full(self) -> bool:
         """Whether nobody will read another problem, so that nothing more needs to be checked."""
         return self._errors >= MAX_PROBLEMS
+
+    def file_of(self, node: Node) -> str:
+        """Return the file that a node stands in, as people call it."""
+        found = self.origins.places.get(id(node)) if self.origins else None
+        return found[1] if found else self.file
+
+    def path_of(self, node: Node) -> str:
+        """Return the path of another file that a node stands in, as those that a plan uses have it, else ""."""
+        found = self.origins.places.get(id(node)) if self.origins else None
+        return found[0] if found else ""
+
+    def seen_from(self, node: Node) -> str:
+        """Return the path of the file that paths under a node of another file are seen from, else ""."""
+        found = self.origins.places.get(id(node)) if self.origins else None
+        return found[2] if found else ""
+
+    def stands_like(self, made: Node, node: Node) -> None:
+        """Note that a node which was made here has the place of another one."""
+        if self.origins and id(node) in self.origins.places:
+            self.origins.places[id(made)] = self.origins.places[id(node)]
+            self.origins.kept += (made,)
+
+    def line_of(self, node: Node) -> str:
+        """Return `line N` of a node, with its file where that is another one."""
+        file = self.file_of(node)
+        return f"line {node.line}" + (f" of {file}" if file != self.file else "")
 
     def suggest(self, name: str) -> str:
         """Return a hint with the id that was probably meant, as long as looking for it costs little."""
@@ -146,12 +196,13 @@ class Outline:
     def report(self, code: str, message: str, node: Node, hint: str = "", **more: Any) -> None:
         """Add a problem about a node."""
         place: dict[str, Any] = {"line": node.line, "col": node.col, "end_col": node.end_col, **more}
-        self.add(Problem(code=code, message=message, file=self.file, hint=hint, **place))
+        self.add(Problem(code=code, message=message, file=self.file_of(node), hint=hint, **place))
 
     def report_in(self, node: Node, code: str, error: ExpressionError, hint: str = "", **more: Any) -> None:
         """Add a problem about a part of a scalar's text."""
-        place: dict[str, Any] = {**self._lines.locate(node, max(error.offset, 0), error.length), **more}
-        self.add(Problem(code=code, message=error.message, file=self.file, hint=hint, **place))
+        file = self.file_of(node)
+        place: dict[str, Any] = self._lines[file].locate(node, max(error.offset, 0), error.length)
+        self.add(Problem(code=code, message=error.message, file=file, hint=hint, **{**place, **more}))
 
     def add(self, problem: Problem) -> None:
         """Add a problem unless it was told already, of another step that an alias made of the same lines.
@@ -159,11 +210,13 @@ class Outline:
         Those beyond MAX_PROBLEMS are dropped, since nobody reads them. Errors and warnings are counted apart: no
         number of warnings may hide what keeps a plan from being valid.
         """
-        told = (problem.line, problem.col, problem.message)
+        told = (problem.file, problem.line, problem.col, problem.message)
         is_error = problem.severity == "error"
         if (self._errors if is_error else self._warnings) >= MAX_PROBLEMS or told in self._told:
             return
         self._told.add(told)
+        if self.origins and problem.related:  # they may stand in another file than the problem
+            problem = problem.but(related=())
         self.problems.append(problem)
         self._errors += is_error
         self._warnings += not is_error

@@ -106,6 +106,7 @@ CODES: dict[str, str] = {
     "E291": "a value that a used plan does not take",
     "E292": "a key that means nothing for a used plan",
     "E293": "a step that cannot run in a container",
+    "E294": "a key that the plan in `extends` keeps for itself",
     "E295": "a key that means nothing for a service",
     "E296": "waiting for what a service does not do",
     "E297": "a template, and not a plan",

@@ -73,7 +73,7 @@ def _check_list(outline: Outline, owner: Node) -> None:
         elif first.setdefault(name, node) is not node:
             place = first[name]
             related = ((place.line, place.col, "the first one is here"),)
-            message = f'the secret "{name}" is listed twice, first on line {place.line}'
+            message = f'the secret "{name}" is listed twice, first on {outline.line_of(place)}'
             outline.report("E234", message, node, related=related)
 
 

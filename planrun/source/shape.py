@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.source.forms import Finding
+    from planrun.source.outline import Origins
 
 __all__ = [
     "as_bool", "as_duration", "as_int", "as_number", "as_text", "check", "read", "to_data",
@@ -52,17 +53,30 @@ def read(data: bytes, file: str, kind: str = "Plan") -> tuple[Node | None, list[
         return None, problems
     if kind == "Policy" and list(root.value) == ["policy"]:
         root = root.value["policy"]
+    found = with_shape(root, problems, file, kind, complete=complete)
+    return (root if complete else None), found
+
+
+def with_shape(
+    root: Node, problems: list[Problem], file: str, kind: str = "Plan", *, complete: bool
+) -> list[Problem]:
+    """Return the problems of reading a tree and those of its shape, in file order."""
     found = check(root, file, kind)
     if not complete:
         found = [
             each for each in found if each.code not in _ONLY_WHEN_COMPLETE and '"<<"' not in each.message
         ]
-    return (root if complete else None), in_order([*problems, *found])
+    return in_order([*problems, *found])
 
 
-def check(root: Node, file: str, kind: str = "Plan") -> list[Problem]:
-    """Return every finding about keys, types and forms. When it is empty, the functions `as_...` do not raise."""
-    walk = _Walk(file, kind.lower())
+def check(
+    root: Node, file: str, kind: str = "Plan", origins: Origins | None = None, *, part: bool = False
+) -> list[Problem]:
+    """Return every finding about keys, types and forms. When it is empty, the functions `as_...` do not raise.
+
+    `origins`: of nodes that other files brought along; `part`: another file has what is missing.
+    """
+    walk = _Walk(file, kind.lower(), origins, part=part)
     try:
         walk.value(root, (None, None, kind))
     except _FullError:
@@ -79,8 +93,10 @@ class _FullError(Exception):
 class _Walk:
     """One pass over the tree; `path` leads from the step, or from the top, to the container looked at."""
 
-    def __init__(self, file: str, noun: str) -> None:
+    def __init__(self, file: str, noun: str, origins: Origins | None = None, *, part: bool = False) -> None:
         self.file = file
+        self.places = origins.places if origins else {}
+        self.part = part
         self.noun = noun  # what the whole is called
         self.problems: list[Problem] = []
         self.path: list[str | int] = []
@@ -148,7 +164,7 @@ class _Walk:
         if name == "Step":
             self.one_action(node)
         for key in REQUIRED.get(name, ()):
-            if key not in node.keys:
+            if key not in node.keys and not (self.part and key == "steps"):
                 hint = "begin the file with `version: 1`" if key == "version" else ""
                 self.report(node, ("E102", f'"{key}" is missing{self.where()}', hint))
         if name in FILLED and not node.keys:
@@ -297,7 +313,7 @@ class _Walk:
             Problem(
                 code=code,
                 message=message,
-                file=self.file,
+                file=self.places[id(node)][1] if id(node) in self.places else self.file,
                 line=node.line,
                 col=node.col,
                 end_col=end,

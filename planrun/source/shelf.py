@@ -6,13 +6,14 @@ import os
 
 from planrun.source.formulas import OPEN
 from planrun.source.included import Disk, NotIncluded, shown
+from planrun.source.node import SCALAR
 from planrun.source.problems import in_order, limited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.source.included import Reader
     from planrun.source.node import Node
-    from planrun.source.outline import Outline
+    from planrun.source.outline import Origins, Outline
     from planrun.source.problems import Problem
     from planrun.source.validate import Checked
 
@@ -43,14 +44,20 @@ class Used:
 class Shelf:
     """All files that the plan in `file` uses, directly or not, and the problems found in them."""
 
-    def __init__(self, file: str, read: Reader | None = None) -> None:
+    def __init__(self, file: str, read: Reader | None = None, *, inside: str = "") -> None:
         self.file = file
+        self.named_template = (
+            False  # a template goes by its name: which file that is depends on which there are
+        )
         self.contents: dict[str, bytes] = {}
         self.problems: list[Problem] = []
         self._read = read
         self._known: dict[str, Used] = {}
-        self._around = [os.path.basename(file)]  # the plans that are being checked, the outermost first
+        self._around = [
+            inside or os.path.basename(file)
+        ]  # the plans that are being checked, the outermost first
         self._size = 0
+        self._chain: list[str] = []  # the files that extend each other, without the first
         self._embedded = 0
         # Of budgets that all these files have together, what was used up so far.
         self.schemas = 0
@@ -85,6 +92,80 @@ class Shelf:
                 return None
         return used
 
+    def base(self, outline: Outline, node: Node) -> tuple[Node, Origins] | None:
+        """Return the tree of the plan that another one extends; None when it has none, which was reported."""
+        from planrun.source.extending import MAX_CHAIN, origins_of
+
+        template = node.get("template")
+        named = template if template is not None else node
+        if named.kind != SCALAR or not named.value:
+            return None  # its shape is wrong
+        path = self._base_path(outline, named, by_name=template is not None)
+        if not path:
+            return None
+        if len(self._chain) >= MAX_CHAIN - 1:
+            outline.report("E290", f"more than {MAX_CHAIN} plans extend each other", named)
+            return None
+        try:
+            data = self.contents[path] if path in self.contents else self._bytes(path)
+        except NotIncluded as error:
+            is_name = template is None and not named.value.endswith((".yml", ".yaml"))
+            hint = f"`extends: {{template: {named.value}}}` extends a template" if is_name else ""
+            outline.report("E290", f"cannot extend {named.value}: {error}", named, hint)
+            return None
+        self.contents[path] = data
+        before = len(self.problems)
+        self._chain.append(path)
+        called = shown(self.file, path)
+        if template is None:
+            checked, problems = self._check_base(data, path, called)
+        else:
+            from planrun.source.templating import check_filled_base
+
+            checked, problems = check_filled_base(outline, node, (data, called), self)
+        self._chain.pop()
+        # Warnings are those of the plan that both become.
+        errors = [each for each in [*problems, *self.problems[before:]] if each.severity == "error"]
+        self.problems[before:] = [each for each in errors if each not in self.problems[:before]]
+        if checked is None or errors:
+            return None
+        inner = checked.outline
+        place = (path, called, path if template is None else self._around[-1])
+        return inner.root, origins_of(inner.root, place, data, inner.origins)
+
+    def _check_base(self, data: bytes, path: str, called: str) -> tuple[Checked | None, list[Problem]]:
+        from planrun.source.checking import check  # it comes here again for each file
+
+        self._around.append(path)
+        found = check(data, called, self)
+        self._around.pop()
+        return found
+
+    def _base_path(self, outline: Outline, node: Node, *, by_name: bool) -> str:
+        """Return the path of a base; a template goes by its path, or by the name that `planrun templates` lists."""
+        name: str = node.value
+        if not by_name or name.endswith((".yml", ".yaml")) or "/" in name or OPEN in name:
+            return self._path(outline, node)
+        self.named_template = True
+        from planrun.source.included import SHIPPED
+
+        folder = os.path.dirname(self.file) or "."
+        places = [
+            os.path.join(os.path.relpath("plans/templates", folder), name + end) for end in (".yml", ".yaml")
+        ]
+        if self._read is None:
+            self._read = Disk(self.file)
+        for path in (*places, SHIPPED + name):
+            try:
+                self._read(path)
+            except NotIncluded:
+                continue
+            return path
+        outline.report(
+            "E290", f'there is no template "{name}"', node, "`planrun templates` lists those that there are"
+        )
+        return ""
+
     def _path(self, outline: Outline, node: Node) -> str:
         """Return the path of a file from the folder of the outermost plan; empty when that was reported as wrong."""
         text: str = node.value
@@ -100,7 +181,9 @@ class Shelf:
         if why:
             outline.report("E290", why, node, hint)
             return ""
-        path = os.path.normpath(os.path.join(os.path.dirname(self._around[-1]), text))
+        path = os.path.normpath(
+            os.path.join(os.path.dirname(outline.seen_from(node) or self._around[-1]), text)
+        )
         if path in self._around:
             chain = " → ".join([*self._around[self._around.index(path) :], path])
             outline.report("E290", f"plans use each other in a circle: {chain}", node)

@@ -97,6 +97,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "Errors": {
         "unknown": (("word", ("fail", "retry"), ()), None, None),
     },
+    "Extends": {
+        "template": (("line",), None, None),
+        "with": (None, None, "any"),
+    },
     "FailureRules": {
         "read-only": (("word", ("block", "abort", "continue", "skip", "ask"), ()), None, None),
         "low": (("word", ("block", "abort", "continue", "skip", "ask"), ()), None, None),
@@ -196,6 +200,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "description": (("text",), None, None),
         "goal": (("text",), None, None),
         "template": (None, None, "Template"),
+        "extends": (("line",), None, "Extends"),
         "params": (None, None, ("name", (("word", ("string", "integer", "number", "boolean", "array", "object"), ()), None, "Param"), 0)),
         "outputs": (None, None, ("name", (("text",), None, None), 0)),
         "env": (None, None, ("env", (("text",), None, None), 0)),
@@ -378,6 +383,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "AgentType": ("description",),
     "Ask": ("question",),
     "Decide": ("question", "options"),
+    "Extends": ("template",),
     "ForEach": ("items",),
     "JsonSchemaCheck": ("file", "schema"),
     "Option": ("label",),

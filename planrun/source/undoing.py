@@ -93,6 +93,8 @@ def _rollback(compiler: Compiler, undo: Draft, step: dict[str, Any]) -> Rollback
     keys = undo.keys
     fields: dict[str, Any] = {name: step[name] for name in _SURROUNDINGS if name in step}
     fields |= {"id": undo.id, "section": "rollback", "line": undo.at.line, "col": undo.at.col}
+    if "file" in step:
+        fields["file"] = step["file"]
     compiler.action(keys, fields)
     for key in ("workdir", "shell"):
         if key in keys:

@@ -80,7 +80,12 @@ def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool 
 
     `shelf` has the plans that it uses.
     """
-    outline = Outline(root, file, source, sound=sound)
+    return validated(Outline(root, file, source, sound=sound), shelf)
+
+
+def validated(outline: Outline, shelf: Shelf) -> Checked:
+    """Check what the plan of an outline means; `shelf` has the plans that it uses."""
+    root = outline.root
     _check_ids(outline)
     uses = _take_in(outline, shelf)
     outline.schemas, outline.matching = shelf.schemas, shelf.matching
@@ -244,11 +249,10 @@ def _check_ids(outline: Outline) -> None:
         if outline.is_full:
             return
         if first.id == draft.id:
-            message = f'duplicate step id "{draft.id}", first on line {first.at.line}'
+            message = f'duplicate step id "{draft.id}", first on {outline.line_of(first.at)}'
         else:
-            message = (
-                f'the step ids "{draft.id}" and "{first.id}" (line {first.at.line}) differ in capitals only'
-            )
+            where = outline.line_of(first.at)
+            message = f'the step ids "{draft.id}" and "{first.id}" ({where}) differ in capitals only'
         if "id" not in draft.keys or "id" not in first.keys:
             hint = "a step without an id is called by its position; give both an id"
         else:

@@ -212,11 +212,11 @@ def test_a_form_that_text_cannot_be_put_into_is_refused(text: str) -> None:
     assert "E299 a value cannot be written where it stands" in wrong(text, *given)
 
 
-@pytest.mark.parametrize("key", ["extends: node-package", "vars: {a: b}"])
-def test_a_plan_that_would_extend_a_template_is_told_how(key: str) -> None:
-    """A plan that names a template, or gives variables, is refused with what to do instead."""
+@pytest.mark.parametrize(("key", "code"), [("extends: node-package", "E290"), ("vars: {a: b}", "E104")])
+def test_a_plan_that_would_extend_a_template_is_told_how(key: str, code: str) -> None:
+    """A plan that names a template as a file, or gives variables, is refused with what to do instead."""
     (problem,) = check_bytes(f"version: 1\n{key}\nsteps: [{{run: 'true'}}]\n".encode(), "p.yml").problems
-    assert problem.code == "E104"
+    assert problem.code == code
     assert problem.hint
 
 

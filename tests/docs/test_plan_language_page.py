@@ -24,6 +24,7 @@ BUILT = (
     "Rollback",
     "Ready",
     "Template",
+    "Extends",
     "Container",
     "SharedContainer",
     "SameInstance",

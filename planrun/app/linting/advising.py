@@ -40,6 +40,7 @@ from planrun.model.record import Record
 from planrun.records import history
 from planrun.records.rundir import HOME
 from planrun.source.file import read_source
+from planrun.source.included import shown
 from planrun.source.load import load_bytes
 from planrun.source.node import SEQUENCE
 from planrun.source.ordering import by_longest_path
@@ -111,7 +112,9 @@ def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
     leave_out |= _left_out(subject)
     found = [*warnings, *[problem for rule in RULES for problem in rule(subject)]]
     kept = in_order([problem for problem in found if problem.code not in leave_out])
-    return Advised(file=file, problems=tuple(kept), sources={file: data})
+    kept.sort(key=lambda problem: problem.file != file)
+    sources = {shown(file, path): text for path, text in plan.files.items()}
+    return Advised(file=file, problems=tuple(kept), sources={file: data, **sources})
 
 
 def reordered(file: str) -> tuple[bytes, bytes, list[str]] | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from planrun.expressions.check import references
 from planrun.model import graph
 from planrun.model.plan import Exec, Run
-from planrun.source.document import parse
+from planrun.source.checking import check
 from planrun.source.problems import Problem
 from planrun.source.risks import commands_of
 from planrun.source.shelf import Shelf
-from planrun.source.validate import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +30,13 @@ class Subject:
     def __init__(self, plan: Plan, seconds: Mapping[str, float]) -> None:
         self.plan = plan
         self.seconds = seconds
-        self.text = plan.source.decode("utf-8", "replace")
-        root, _ = parse(plan.source, plan.file)
-        assert root is not None
-        self.root = root
-        self.checked = validate(root, plan.file, plan.source, Shelf(plan.file))
+        checked, _ = check(plan.source, plan.file, Shelf(plan.file))
+        assert checked is not None  # it was loaded
+        self.checked = checked
+        self.root = checked.outline.root
+        origins = checked.outline.origins
+        texts = [plan.source, *(origins.sources.values() if origins else ())]
+        self.text = b"\n".join(texts).decode("utf-8", "replace")
         self.drafts: dict[str, Draft] = self.checked.outline.by_id
         self.by_id = {step.id: step for step in plan.steps}
         self.before = graph.waits(plan.main())
@@ -53,10 +54,11 @@ class Subject:
             yield step
 
     def draft(self, step: Step) -> Draft | None:
-        """Return a step as it is written; None for one that another file brought along."""
-        if step.file:
+        """Return a step as it is written; None for one of a plan in use."""
+        found = self.drafts.get(step.group or step.id)
+        if step.file and (found is None or self.checked.outline.path_of(found.at) != step.file):
             return None
-        return self.drafts.get(step.group or step.id)
+        return found
 
     def says(self, step: Step, key: str) -> bool:
         """Say whether a step, or `defaults` for all of them, has a key."""
@@ -88,8 +90,10 @@ class Subject:
     ) -> Problem:
         """Return a finding about a key of a step, or about the step; without a step, about a key of the plan."""
         place: dict[str, Any] = {}
+        file = self.plan.file
         if step is None:
             node = self.root.key(key)
+            file = self.checked.outline.file_of(node)
             place = {"line": node.line, "col": node.col, "end_col": node.end_col}
         else:
             draft = self.draft(step)
@@ -97,8 +101,9 @@ class Subject:
             found = node_of or (draft.at if draft is not None else None)
             place = {"line": step.line, "col": step.col}
             if found is not None:
+                file = self.checked.outline.file_of(found)
                 place = {"line": found.line, "col": found.col, "end_col": found.end_col}
-        return Problem(code=code, message=message, file=self.plan.file, hint=hint, severity="advice", **place)
+        return Problem(code=code, message=message, file=file, hint=hint, severity="advice", **place)
 
     @property
     def actions(self) -> Iterator[Step]:

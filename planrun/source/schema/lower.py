@@ -27,6 +27,8 @@ def written_schema() -> dict[str, Any]:
 def json_schema() -> dict[str, Any]:
     """Return the draft-07 schema of a plan file."""
     lowered, definitions = _converted(written_schema())
+    lowered["required"] = [name for name in lowered["required"] if name != "steps"]
+    lowered["anyOf"] = [{"required": ["steps"]}, {"required": ["extends"]}]
     definitions["Step"]["dependencies"] = _dependencies()
     return {
         "$schema": _DRAFT,

@@ -13,7 +13,7 @@ from planrun.source.schema.llm import Llm
 from planrun.source.schema.locks import Slots
 from planrun.source.schema.rules import Policy
 from planrun.source.schema.step import Defaults, Step
-from planrun.source.schema.templates import Template
+from planrun.source.schema.templates import Extends, Template
 from planrun.source.schema.values import Params, Secrets
 from planrun.source.schema.words import (
     ID_PATTERN,
@@ -67,6 +67,9 @@ class Plan(Written):
     template: Template | None = key(
         "Makes this file a template: plans are made of it, and it is none itself.",
         {"vars": {"name": {"type": "string", "required": True}}, "requires": ["git"]},
+    )
+    extends: Line | Extends | None = key(
+        "Another plan, or a template, whose keys and steps this one changes and adds to.", "./base.yml"
     )
     params: Params | None = key(
         "Typed values that are given when a run starts.", {"target": {"type": "string", "default": "staging"}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.source.schema.values import Params
-from planrun.source.schema.words import Text, TextList, Written, key
+from planrun.source.schema.words import AnyMapping, Line, Text, TextList, Written, key
 
 
 class Template(Written):
@@ -15,3 +15,10 @@ class Template(Written):
     )
     requires: TextList | None = key("Commands that must be there.", ["node", "npm"])
     prerequisites: TextList | None = key("Files that must be there.", ["package.json"])
+
+
+class Extends(Written):
+    """A template that a plan extends, and the values of its variables."""
+
+    template: Line = key("The name of a template, or the path of its file.", "node-package", required=True)
+    with_: AnyMapping | None = key("The values of its variables.", {"name": "web"}, alias="with")
