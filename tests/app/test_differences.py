@@ -69,9 +69,9 @@ def test_there_is_a_pair_for_every_key() -> None:
     # `decision_timeout` is one of gates, which are no processes.
     assert live("Defaults", "errors", "decision_timeout") <= set(DEFAULTS)
     # A file with `template` is no plan that could be compared.
-    # Changes of `containers` are told of the steps that share them.
-    of_files = ("$schema", "version", "steps", "finally", "defaults", "template", "containers")
-    assert live("Plan", *of_files) <= set(OF_PLAN)
+    # Changes of `containers` are told of the steps that share them, those of a base of what it brings: `extends-plan`.
+    of_plan = ("$schema", "version", "steps", "finally", "defaults", "template", "extends", "containers")
+    assert live("Plan", *of_plan) <= set(OF_PLAN)
 
 
 @pytest.mark.parametrize("key", sorted(live("Step") & set(OF_STEP)))
