@@ -41,10 +41,11 @@ _IGNORED = re.compile(
 )
 _COMMAND = re.compile(r"##(\[|vso\[|teamcity\[)", re.IGNORECASE)
 _GITHUB = re.compile(
-    r"::group::.*|::endgroup::|::stop-commands::[0-9a-f]{32}|::error (file=[^,:]*,line=\d+,)?title=[^,:]*::.*"
+    r"::group::.*|::endgroup::|::stop-commands::[0-9a-f]{32}|::(?:error|warning) (file=[^,:]*,line=\d+,)?title=[^,:]*::.*"
 )
 _AZURE = re.compile(
-    r"^(##\[(end)?group\]|##vso\[task\.logissue type=error;sourcepath=[^;\]]*;linenumber=\d+\])", re.MULTILINE
+    r"^(##\[(end)?group\]|##vso\[task\.logissue type=(?:error|warning);sourcepath=[^;\]]*;linenumber=\d+\])",
+    re.MULTILINE,
 )
 _GITLAB = re.compile(
     "^\x1b\\[0Ksection_(?:start|end):\\d+:planrun_\\d+(?:\\[collapsed=true\\])?\r\x1b\\[0K", re.MULTILINE
@@ -161,7 +162,7 @@ def in_console(vendor: str, text: str, failures: int) -> Iterator[str]:
 
 
 def _counted(errors: int, failures: int) -> Iterator[str]:
-    """One error for each failure; of many the last one counts the rest."""
+    """One error for each failure, or a warning for a tolerated one; of many the last one counts the rest."""
     if errors != min(ERRORS, failures):
         yield f"{errors} errors, and {failures} steps failed"
 
@@ -180,7 +181,7 @@ def _heard_by_github(text: str) -> tuple[str, int, list[str]]:
         elif _GITHUB.fullmatch(row):
             depth += row.startswith("::group::")
             depth -= row == "::endgroup::"
-            errors += row.startswith("::error ")
+            errors += row.startswith(("::error ", "::warning "))
             word = row.removeprefix("::stop-commands::") if row.startswith("::stop-commands::") else ""
         else:
             kept.append(row)

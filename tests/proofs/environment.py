@@ -38,9 +38,8 @@ NAMES = (
         "AWS_SECRET_ACCESS_KEY",
         "AWS_SESSION_TOKEN",
         "AZURE_CLIENT_SECRET",
-        "AZURE_CLIENT_ID",
     ),
-    *("GOOGLE_APPLICATION_CREDENTIALS", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_ORG", "HF_TOKEN"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "HF_TOKEN"),
     *("NPM_TOKEN", "TWINE_PASSWORD", "CARGO_REGISTRY_TOKEN", "DOCKER_PASSWORD", "CODECOV_TOKEN"),
     *("SENTRY_DSN", "DB_PASSWD", "GPG_PASSPHRASE", "SSH_PRIVATE_KEY", "DEPLOY_PAT", "MAPS_APIKEY"),
     *("KUBECONFIG", "client_secret_of_app"),
@@ -48,7 +47,7 @@ NAMES = (
 FAULTS = {
     "": "",
     "no-shield": "from planrun.executors import shield\nshield.hide = lambda names: 'open'\n",
-    "no-filter": "from planrun.steps import environment\nenvironment.looks_secret = lambda name: False\n",
+    "no-filter": "from planrun.steps import environment\nenvironment.credentials_in = lambda environ: ()\n",
     "no-masks": "from planrun.executors import local\nlocal._outputs = lambda folder, masks: local.Logs(folder)\n",
     "loose-files": "import os\nopened = os.open\n"
     "os.open = lambda path, flags, mode=0o777, **more: opened(path, flags, mode | 0o44, **more)\n",

@@ -42,7 +42,7 @@ steps:
     run: |
       date +%FT%T
       echo Permission denied
-      exit 1
+      exit 77
   - {id: 4, title: Check, depends_on: [3], run: echo 4 >> ran}
   - {id: 5, title: Pack, depends_on: [2, 4], run: echo 5 >> ran}
 finally:
@@ -84,8 +84,11 @@ _RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _NUMBERS = re.compile(
     r'("(?:duration_s|duration|seconds|pid|boot|max_rss_kib|rss|cpu_s|user_s|system_s|utime|stime|maxrss)"): ?[\d.e-]+'
 )
-_HASHES = re.compile(r'("(?:prev|hash|head)"): ?"[0-9a-f]{64}"')
+_HASHES = re.compile(r'("(?:prev|hash|head|log_sha256)"): ?"[0-9a-f]{64}"')
 _HEADS = re.compile(r"(Ledger head:\*\* `|planrun\.head\" value=\"|ledger head )[0-9a-f]{64}")
+# The folder of the run, and what follows from credentials of a model in its environment: the replay has none.
+_WORKSPACE = re.compile(r'("(?:workspace|memory)": ?)"[^"]*"')
+_WITHHELD = re.compile(r"  not passed to steps \(inherit_env: safe\): \n")
 _SECONDS = re.compile(r"(_seconds\" value=\")[\d.]+")
 _KEYS = re.compile(r'"?ANTHROPIC_\w+"?,? ?')  # told to be kept from the steps, where they are
 _SPANS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\s?(?:ms|s|m|min)\b(?:\s?\d+(?:\.\d+)?\s?(?:ms|s)\b)*")
@@ -110,7 +113,9 @@ def settled(text: str, folder: Path) -> str:
     text = text.replace(str(folder), "<folder>")
     text = _TIME.sub("<time>", _RUN.sub("<run>", text))
     text = _HASHES.sub(r"\1: <hash>", _NUMBERS.sub(r"\1: <number>", text))
+    text = _WORKSPACE.sub(r"\1<folder>", text)
     text = _KEYS.sub("", _SECONDS.sub(r"\1", _HEADS.sub(r"\1<hash>", text)))
+    text = _WITHHELD.sub("", text)
     text = re.sub(r' (time|timestamp|hostname)="[^"]*"', r' \1=""', text)
     return _SPANS.sub("<span>", text)
 
@@ -184,7 +189,10 @@ def differences(left: dict[str, str], right: dict[str, str]) -> list[str]:
     for name in left.keys() & right.keys():
         for number, rows in enumerate(zip(left[name].split("\n"), right[name].split("\n"), strict=False), 1):
             if rows[0] != rows[1]:
-                found.append(f"{name}:{number}: {rows[0][:300]!r} is not {rows[1][:300]!r}")
+                at = next((n for n, (a, b) in enumerate(zip(*rows, strict=False)) if a != b), 0)
+                found.append(
+                    f"{name}:{number}: …{rows[0][max(0, at - 100) : at + 100]!r} is not …{rows[1][max(0, at - 100) : at + 100]!r}"
+                )
                 break
         else:
             if left[name] != right[name]:
