@@ -41,7 +41,8 @@ _IGNORED = re.compile(
 )
 _COMMAND = re.compile(r"##(\[|vso\[|teamcity\[)", re.IGNORECASE)
 _GITHUB = re.compile(
-    r"::group::.*|::endgroup::|::stop-commands::[0-9a-f]{32}|::(?:error|warning) (file=[^,:]*,line=\d+,)?title=[^,:]*::.*"
+    r"::group::.*|::endgroup::|::stop-commands::[0-9a-f]{32}"
+    r"|::(?:error|warning) (file=[^,:]*,line=\d+,)?title=[^,:]*::.*"
 )
 _AZURE = re.compile(
     r"^(##\[(end)?group\]|##vso\[task\.logissue type=(?:error|warning);sourcepath=[^;\]]*;linenumber=\d+\])",

@@ -88,6 +88,7 @@ _HASHES = re.compile(r'("(?:prev|hash|head|log_sha256)"): ?"[0-9a-f]{64}"')
 _HEADS = re.compile(r"(Ledger head:\*\* `|planrun\.head\" value=\"|ledger head )[0-9a-f]{64}")
 # The folder of the run, and what follows from credentials of a model in its environment: the replay has none.
 _WORKSPACE = re.compile(r'("(?:workspace|memory)": ?)"[^"]*"')
+_STDERR = re.compile(r'"stderr": ?\[[^\]]*\],')
 _WITHHELD = re.compile(r"  not passed to steps \(inherit_env: safe\): \n")
 _SECONDS = re.compile(r"(_seconds\" value=\")[\d.]+")
 _KEYS = re.compile(r'"?ANTHROPIC_\w+"?,? ?')  # told to be kept from the steps, where they are
@@ -115,7 +116,7 @@ def settled(text: str, folder: Path) -> str:
     text = _HASHES.sub(r"\1: <hash>", _NUMBERS.sub(r"\1: <number>", text))
     text = _WORKSPACE.sub(r"\1<folder>", text)
     text = _KEYS.sub("", _SECONDS.sub(r"\1", _HEADS.sub(r"\1<hash>", text)))
-    text = _WITHHELD.sub("", text)
+    text = _STDERR.sub("", _WITHHELD.sub("", text))
     text = re.sub(r' (time|timestamp|hostname)="[^"]*"', r' \1=""', text)
     return _SPANS.sub("<span>", text)
 
@@ -190,9 +191,8 @@ def differences(left: dict[str, str], right: dict[str, str]) -> list[str]:
         for number, rows in enumerate(zip(left[name].split("\n"), right[name].split("\n"), strict=False), 1):
             if rows[0] != rows[1]:
                 at = next((n for n, (a, b) in enumerate(zip(*rows, strict=False)) if a != b), 0)
-                found.append(
-                    f"{name}:{number}: …{rows[0][max(0, at - 100) : at + 100]!r} is not …{rows[1][max(0, at - 100) : at + 100]!r}"
-                )
+                left_row, right_row = (row[max(0, at - 100) : at + 100] for row in rows)
+                found.append(f"{name}:{number}: …{left_row!r} is not …{right_row!r}")
                 break
         else:
             if left[name] != right[name]:
