@@ -188,7 +188,9 @@ def looks_secret(name: str, value: str = "") -> bool:
 
 def holds_credential(name: str, value: str = "") -> bool:
     """Whether the value itself is a credential, and not the place of one."""
-    return name.upper() not in _PLACES and looks_secret(name, value)
+    upper = name.upper()
+    is_path = value.startswith("/") and upper.endswith(("_FILE", "_PATH"))
+    return not is_path and upper not in _PLACES and looks_secret(name, value)
 
 
 def credentials_in(environ: Mapping[str, str]) -> tuple[str, ...]:

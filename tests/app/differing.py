@@ -45,6 +45,7 @@ _DECIDE: dict[str, Any] = {
 # Key of a step -> two values; None: the key is not there.
 OF_STEP: dict[str, tuple[Any, Any]] = {
     "title": ("A", "B"),
+    "track_files": (None, True),
     "description": (None, "About it."),
     "owner": ("a", "b"),
     "notes": (None, "a"),
@@ -108,6 +109,7 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
     "timeout": ("1m", "2m"),
     "idle_timeout": (None, "2m"),
     "verify_timeout": (None, "2m"),
+    "track_files": (None, True),
     "retries": (0, 1),
     "shell": ("bash", "sh"),
     "on_failure": ("block", "abort"),

@@ -59,4 +59,5 @@ def test_steps_that_end_together_are_searched_for_together(tmp_path: Path, how: 
         _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == (143 if "signal" in how else 1)
     assert (tmp_path / "fin").exists() or how == "second signal"
-    assert int(said.rpartition("listings ")[2]) < STEPS
+    # Each timeout counts from its step's own start: where starts were slow, they are due one after the other.
+    assert int(said.rpartition("listings ")[2]) < (2 * STEPS if how == "timeout" else STEPS)

@@ -118,7 +118,6 @@ def test_a_stream_that_cannot_be_opened_is_refused_before_anything_runs(
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.shows("D-28")
 def test_python_programs_are_called_with_the_same_events(tmp_path: Path) -> None:
     """And what their function raises ends the calls, not the run."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: a, run: touch ran}]\n", encoding="utf-8")

@@ -391,6 +391,18 @@ def test_tokens_are_counted_for_steps_and_the_run(planrun: Command, tmp_path: Pa
     assert all(attempt["duration_s"] >= 0 for each in found["steps"] for attempt in each["attempts"])
 
 
+@pytest.mark.shows("GP-61", "GP-63", "GP-64", "GP-65")
+def test_a_report_shows_both_versions_of_a_plan(planrun: Command, tmp_path: Path) -> None:
+    """Heading with the version, the step that failed, its replacement with a prime, and the step that was replaced."""
+    with FakeMessages([MENDED]) as api:
+        assert replanned(planrun, tmp_path, api) == 0
+    told = planrun("report", "last", "--format", "text").stdout
+    assert told.startswith('Plan v2: "shop" [Partial]\n')
+    assert "✗ Step 3: Generate (failed: exit 77)\n" in told
+    assert "✓ Step 3': Generate by hand (replan as 7, " in told
+    assert "⊘ Step 4: Check (skipped: replaced by replan)\n" in told
+
+
 @pytest.mark.shows("GP-49")
 def test_a_draft_that_stays_wrong_is_refused_with_every_problem(planrun: Command, tmp_path: Path) -> None:
     """After two repairs the ledger has the problems, and nothing of the draft ran."""

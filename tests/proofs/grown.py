@@ -99,6 +99,17 @@ def _embedded(size: int) -> Files:
     return {"plan.yml": _plan("- {id: a, uses: ./p.yml}"), "p.yml": inner}
 
 
+def _extended(size: int) -> Files:
+    names = ["plan.yml", *[f"p{n}.yml" for n in range(1, size)]]
+    files = {name: f"version: 1\nextends: ./{other}\n".encode() for name, other in pairwise(names)}
+    return {**files, names[-1]: _plan("- {id: a, run: x}")}
+
+
+def _ruled(size: int) -> Files:
+    rules = ", ".join(["{deny: {step: a}}"] * size)
+    return {"plan.yml": f"policy: {{rules: [{rules}]}}\n".encode() + _plan("- {id: a, run: x}")}
+
+
 GROWN: tuple[Bound, ...] = (
     _bound(
         "instances of a plan", "instances:MAX_INSTANCES", "more than 20,000 instances", _instances, 20_000
@@ -113,6 +124,14 @@ GROWN: tuple[Bound, ...] = (
     _bound("services of a plan", "services:MAX_SERVICES", "more than 100 services", _services, 100),
     _bound("steps that change one file", "filing:MAX_CHANGED", "too many to keep apart", _changed, 1_000),
     _bound("plans inside each other", "shelf:MAX_DEPTH", "more than 16 plans", _inside, 16),
+    _bound(
+        "plans that extend each other",
+        "extending:MAX_CHAIN",
+        "more than 5 plans extend each other",
+        _extended,
+        5,
+    ),
+    _bound("rules of a policy", "rules:MAX_RULES", "1,001 rules are too many", _ruled, 1_000),
     _bound("files that a plan uses", "shelf:MAX_FILES", "more than 256 files", _used, 256),
     _bound("bytes of them", "shelf:MAX_TOGETHER", "more than 8 MiB together", _together, 8 * MIB),
     _bound("steps of used plans", "shelf:MAX_EMBEDDED", "more than 10,000 steps", _embedded, 10_000),

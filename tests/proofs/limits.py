@@ -38,6 +38,8 @@ REFUSES_NOTHING = {
     "risks:MAX_LOOKED_AT": "how much is looked into before a run; all that follows is taken for high",
     "files:_MAX_BYTES": "a gibibyte of files",
     "fanin:MAX_NAMED": "how many names are told",
+    "unquoted:MAX_EVALUATED": "how many values are looked at before a run, which refuses the others",
+    "unquoted:MAX_COMBINED": "how many values of one place are looked at before a run",
     "filing:MAX_MET": "how many patterns are held against each other for a warning",
 }
 """Constants that look like limits, and what they are instead."""

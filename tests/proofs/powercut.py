@@ -50,7 +50,7 @@ FAULTS = {
     "torn-end-kept": """\
 from planrun.app import resuming
 from planrun.records import reading
-resuming.repair = reading.read_ledger
+resuming.repair = lambda path, discard=False: reading.read_ledger(path)
 """,
     "zeros-altered": """\
 from planrun.records import reading

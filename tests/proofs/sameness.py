@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 if TYPE_CHECKING:
     from tests.proofs.crashing import Scene
 
-_PASSING = {"run_id", "started_at", "ended_at", "duration_s"}
+_PASSING = {"run_id", "started_at", "ended_at", "duration_s", "lifecycle"}
 _VARYING = {"time", "timestamp", "hostname"}
 _PROPERTIES = {"planrun.run_id", "planrun.head", "planrun.step_seconds"}
 _COUNTS = {"tests", "failures", "errors", "skipped"}

@@ -158,6 +158,8 @@ def test_every_kind_of_event_was_thought_of() -> None:
         "log_bytes",
         "delay",
     }
+    # Of a ledger whose end was dropped: how much, and which steps.
+    structural |= {"discarded"}
     structural |= {"step_reason", "usage", "why", "signal", "verdict", "summary", "events", "retry"}
     # Of gates: `schema`, `options` and so on are masked, rules are ids of ours, and a digest is one.
     structural |= {"risk", "rule", "kind", "multi", "until", "via", "approval", "digest"}

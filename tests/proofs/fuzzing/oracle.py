@@ -130,8 +130,8 @@ def _plan(data: bytes, name: str) -> Verdict:
         )
         return Verdict(codes=codes)
     holds(not errors, "loading accepts what the check refuses")
-    # A group counts by its members, or as one as long as nobody knows them.
-    own = sum(not isinstance(step.action, Group) or not step.action.members for step in plan.steps)
+    # A group counts by its members; one whose members are found during the run is named apart.
+    own = sum(not isinstance(step.action, Group) for step in plan.steps)
     holds(findings.steps == own, "the check counts other steps than there are")
     _kept(plan)
     _shown(plan)
@@ -198,7 +198,7 @@ def _harmless(text: str, what: str, *, command: bool = False) -> None:
 def _kept(plan: Plan) -> None:
     """A plan comes out of the cache as it went in, with the same digest, which its content gives again."""
     data = marshal.loads(marshal.dumps({"plan": packed.pack(plan)}))
-    again = packed.unpack(data["plan"], plan.file, plan.source)
+    again = packed.unpack(data["plan"], plan.file, plan.source, plan.files)
     holds(again.digest == plan.digest == canonical.digest(plan), "the digest is another one")
     holds(canonical.digest(again) == plan.digest, "what comes out of the cache has another digest")
     for one, other in zip(plan.steps, again.steps, strict=True):
