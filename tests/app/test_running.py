@@ -101,7 +101,7 @@ finally:
     ) as process:
         until((tmp_path / "up").exists, process)
         process.send_signal(signal.SIGTERM)
-        # How soon the second one works is for `python -m tests.proofs ending` to say.
+        # How soon the second one works is for `python -m proofs ending` to say.
         until(lambda: b'"type":"run_ending"' in ledger_of(tmp_path), process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(LIMIT) == 143

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PAGE = DOCS / "features.md"
 SOURCE = DOCS / "features.tsv"
 TESTS = ROOT / "tests"
+PROOFS = ROOT / "proofs"
 HEAD = "id\tfeature\thow to see it\tmissing"
 NOT_BUILT = "not built yet"
 CASE = re.compile(r"^# shows: (.+)$", re.MULTILINE)
@@ -83,7 +84,7 @@ def proofs() -> dict[str, list[Proof]]:
 
 
 def _marked() -> Iterator[tuple[list[str], Proof]]:
-    for path in sorted(TESTS.rglob("test_*.py")):
+    for path in sorted((*TESTS.rglob("test_*.py"), *PROOFS.glob("test_*.py"))):
         tree = ast.parse(path.read_text("utf-8"))
         of_all = [row for node in tree.body if _is_mark_of_all(node) for row in _rows_of(node, path)]
         for node in ast.walk(tree):

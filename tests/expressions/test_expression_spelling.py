@@ -10,7 +10,7 @@ import pytest
 from planrun.expressions.errors import ExpressionError
 from planrun.expressions.parse import parse
 from planrun.expressions.spelling import spell
-from tests.proofs.fuzzing.formulas import expression
+from proofs.fuzzing.formulas import expression
 
 
 def meaning(tree: Any) -> Any:

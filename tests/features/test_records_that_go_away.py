@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.proofs.faults import can_mount
+from proofs.faults import can_mount
 
 if TYPE_CHECKING:
     from pathlib import Path

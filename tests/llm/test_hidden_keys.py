@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from planrun.llm import process
+from proofs.calls import altered
+from proofs.environment import users
 from tests.fakes.messages import FakeMessages, broken
 from tests.llm.asking import PATIENCE, until
-from tests.proofs.calls import altered
-from tests.proofs.environment import users
 
 ROOT = Path(__file__).parents[2]
-BURGLAR = ROOT / "tests" / "proofs" / "burglar.py"
+BURGLAR = ROOT / "proofs" / "burglar.py"
 KEY = "planted-00-" + os.urandom(8).hex()
 """Of the form that burglars look for."""
 DRIVER = """

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from proofs.tapes import PLAN, planrun, record, replay
 from tests.fakes.messages import FakeMessages, draft, say, step
-from tests.proofs.tapes import PLAN, planrun, record, replay
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ import pytest
 from planrun.llm.tapes import Player, Recorder
 from planrun.model.keyshapes import find
 from planrun.secrets.masker import Masker
+from proofs.printing import PRINTERS
+from proofs.treasure import SECRETS
 from tests.llm.taping import ScriptedModel, asked, draft, one, recorded, said
-from tests.proofs.printing import PRINTERS
-from tests.proofs.treasure import SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,74 @@
+"""`python -m proofs NAME`: the long form of a proof; `pytest proofs` runs the short form of each."""
+
+from __future__ import annotations
+
+import sys
+
+from proofs import (
+    budgets,
+    cached,
+    calls,
+    ending,
+    environment,
+    escape,
+    faults,
+    fuzz,
+    holds,
+    kills,
+    limits,
+    malicious,
+    masks,
+    powercut,
+    queue,
+    races,
+    replans,
+    reports,
+    risk,
+    starts,
+    surfaces,
+    tamper,
+    tapes,
+    undo,
+    values,
+)
+
+PROOFS = {
+    "budgets": budgets.main,
+    "cache": cached.main,
+    "calls": calls.main,
+    "ending": ending.main,
+    "environment": environment.main,
+    "escape": escape.main,
+    "faults": faults.main,
+    "fuzz": fuzz.main,
+    "holds": holds.main,
+    "kills": kills.main,
+    "limits": limits.main,
+    "malicious": malicious.main,
+    "masks": masks.main,
+    "powercut": powercut.main,
+    "queue": queue.main,
+    "races": races.main,
+    "replans": replans.main,
+    "reports": reports.main,
+    "risk": risk.main,
+    "starts": starts.main,
+    "surfaces": surfaces.main,
+    "undo": undo.main,
+    "values": values.main,
+    "tamper": tamper.main,
+    "tapes": tapes.main,
+}
+
+
+def main() -> int:
+    """Run the proof that the first argument names."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in PROOFS:
+        print(f"usage: python -m proofs {'|'.join(PROOFS)} [options]", file=sys.stderr)
+        return 2
+    return PROOFS[name](sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Faults to plant into a planrun that is killed, and the kill at which each must show."""
+
+from __future__ import annotations
+
+from proofs.crashing import Kill
+from proofs.killplans import CLEANUP, DAEMON, ONCE
+
+FAULTS = {
+    "": "",
+    "late-ledger": """\
+from planrun.model.events import RunEnded
+from planrun.records.ledger import Ledger
+
+write, held = Ledger.append, []
+
+def append(self, event):
+    held.append(event)
+    self.records += 1
+    if isinstance(event, RunEnded) or len(held) > 1:
+        self.records -= len(held)
+        ready = len(held) if isinstance(event, RunEnded) else 1
+        while ready:
+            write(self, held.pop(0))
+            ready -= 1
+        self.records += len(held)
+
+Ledger.append = append
+""",
+    "repeats-all": "from planrun.app.repeating import Repetition\nRepetition._unfinished = lambda *_: 'again'\n",
+    "forgets-lost": """\
+from planrun.app import repeating, resuming
+resuming.lost_attempts = repeating.lost_attempts = lambda state: []
+""",
+    "slots-left": """\
+from planrun.app import resuming
+from planrun.executors import logs
+logs.recover = resuming.recover = lambda folder: ()
+""",
+    "no-clearing": "from planrun.executors.local import LocalExecutor\nLocalExecutor.clear = lambda self: None\n",
+    "half-reports": """\
+from planrun.app import session
+write = session.write_reports
+
+def write_reports(state, *words, **keys):
+    return ({}, None) if state.resumed else write(state, *words, **keys)
+
+session.write_reports = write_reports
+""",
+}
+"""Faults as what is run when planrun starts; the empty name is planrun as it is."""
+CAUGHT_BY = {
+    "late-ledger": (Kill(seen=CLEANUP),),
+    "repeats-all": (Kill(seen="joins"),),
+    "forgets-lost": (Kill(seen=ONCE),),
+    "slots-left": (Kill(seen="long"),),
+    "no-clearing": (Kill(seen=DAEMON, guardian=True),),
+    "half-reports": (Kill(seen="joins"),),
+}
