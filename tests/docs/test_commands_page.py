@@ -8,13 +8,15 @@ import click
 import pytest
 
 from planrun import errors
-from planrun.cli.arguments import EXECUTE, RESUME
+from planrun.cli.arguments import EXECUTE
 from planrun.cli.group import VERBS, planrun
 from planrun.reports.ci import _VENDORS
 from tests.docs.pages import keys_of, text_of
+from tests.docs.verblist import variable_of
 
 PAGE = "commands.md"
 SECTION = re.compile(r"^### (\w+)\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
+SHARED = re.compile(r"^As for \[`execute`\]\(#execute\): (.*?)\.\n\n", re.MULTILINE | re.DOTALL)
 
 
 def sections() -> dict[str, str]:
@@ -22,10 +24,18 @@ def sections() -> dict[str, str]:
     return dict(SECTION.findall(text_of(PAGE)))
 
 
+def shared(verb: str) -> set[str]:
+    """Return the flags that a verb takes as `execute` does, which its section lists in one sentence."""
+    listed = {flag for text in SHARED.findall(sections()[verb] + "\n") for flag in keys_of(text)}
+    options = [option for option in EXECUTE if option.flags[0] in listed]
+    assert listed == {option.flags[0] for option in options}
+    return {flag for option in options for flag in option.flags}
+
+
 def documented(verb: str) -> set[str]:
-    """Return the flags in the table of a verb."""
+    """Return the flags in the table of a verb, and those that it takes as `execute` does."""
     cells = re.findall(r"^\| (`-[^|]*?) \|", sections()[verb], re.MULTILINE)
-    return {word.split()[0] for cell in cells for word in keys_of(cell)}
+    return {word.split()[0] for cell in cells for word in keys_of(cell)} | shared(verb)
 
 
 def flags(command: click.Command) -> set[str]:
@@ -54,15 +64,30 @@ def test_every_option_is_described(verb: str) -> None:
         assert documented(verb) == flags(command)
 
 
-@pytest.mark.parametrize("verb", ["execute", "resume"])
-def test_every_variable_and_choice_is_described(verb: str) -> None:
-    """Beside each option stands its variable, and an option of a few words names each of them."""
-    rows = sections()[verb].splitlines()
-    for option in EXECUTE if verb == "execute" else RESUME:
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_variable_is_described(verb: str) -> None:
+    """Beside each option stands its variable, if its table has a column for it; a shared one has that of `execute`."""
+    command = planrun.get_command(click.Context(planrun), verb)
+    assert command is not None
+    text = sections()[verb]
+    of_execute = {option.flags[0]: option.variable for option in EXECUTE}
+    for option in command.params:
+        if not isinstance(option, click.Option) or option.opts[0] == "--help":
+            continue
+        variable = variable_of(option)
+        if shared(verb) & set(option.opts):
+            assert variable == next(of_execute[flag] for flag in option.opts if flag in of_execute)
+        elif "| Option | Variable |" in text:
+            (row,) = [row for row in text.splitlines() if re.match(rf"\| [^|]*`{option.opts[0]}[ `]", row)]
+            assert row.split("|")[2].strip("` ") == variable, row
+
+
+def test_every_choice_of_execute_is_described() -> None:
+    """The row of an option that takes one of a few words names each of them."""
+    rows = sections()["execute"].splitlines()
+    for option in EXECUTE:
         row = next(row for row in rows if row.startswith(f"| `{option.flags[0]}"))
-        assert f"| `{option.variable}` |" in row
-        if verb == "execute":
-            assert set(option.choices) <= set(keys_of(row)), row
+        assert set(option.choices) <= set(keys_of(row)), row
 
 
 def test_every_exit_code_is_described() -> None:

@@ -54,11 +54,16 @@ def _first(command: click.Command) -> str:
 
 def _row(option: click.Option) -> str:
     said = option.help or ""
-    found = VARIABLE.search(said)
-    variable = found[1] if found else option.envvar
+    variable = variable_of(option)
     flags = ", ".join(f"`{flag}`" for flag in option.opts)
     cells = (flags, _value(option), f"`{variable}`" if variable else "", VARIABLE.sub("", said))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def variable_of(option: click.Option) -> str:
+    """Return the variable that sets an option, which the verbs that run plans name in its help; "" without one."""
+    found = VARIABLE.search(option.help or "")
+    return found[1] if found else str(option.envvar or "")
 
 
 def _value(option: click.Option) -> str:
