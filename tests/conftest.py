@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from planrun.executors import shield
+from tests.golden import OPTION, Golden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,10 +107,8 @@ def pytest_configure() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let `--update-goldens` write the golden files of tests/cases anew."""
-    parser.addoption(
-        "--update-goldens", action="store_true", help="write the golden files of tests/cases anew"
-    )
+    """Let `--update-goldens` write golden files anew."""
+    parser.addoption(OPTION, action="store_true", help="write golden files anew: look at each difference")
 
 
 class Command:
@@ -195,6 +194,12 @@ def collector_on() -> Iterator[None]:
 def planrun(tmp_path: Path) -> Command:
     """Give the test the planrun command, standing in the test's own folder."""
     return Command(tmp_path)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Give the test what compares a text with a golden file."""
+    return Golden(request.node.nodeid, update=request.config.getoption(OPTION))
 
 
 @pytest.fixture(autouse=True)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planrun.app.replaying.score import Difference
+    from tests.golden import Golden
 
 ROOT = Path(__file__).parent / "cases"
 SCRIPTS = sysconfig.get_path("scripts")
@@ -79,20 +80,16 @@ def cases() -> list[Any]:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_case(case: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_case(case: Path, tmp_path: Path, golden: Golden) -> None:
     """What the commands of a case do is what stands in its golden files."""
     shutil.copytree(case, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
     told = tell(case, tmp_path)
     for run in tmp_path.glob(".planrun/runs/*"):
         assert differences(run) == (), "the loop does something else with what is on record"
-    goldens = {"expected.txt": told}
+    golden(case / "expected.txt", told)
     for path in sorted((case / "expected").glob("*")):
         report = (tmp_path / "planrun-out" / path.name).read_text(encoding="utf-8")
-        goldens[f"expected/{path.name}"] = DURATION.sub("0.0s", steady(report, tmp_path))
-    for name, text in goldens.items():
-        if pytestconfig.getoption("update_goldens"):
-            (case / name).write_text(text, encoding="utf-8")
-        assert text == (case / name).read_text(encoding="utf-8"), f"{case.name}/{name} is no longer true"
+        golden(path, DURATION.sub("0.0s", steady(report, tmp_path)))
 
 
 def test_every_rule_has_its_case() -> None:

@@ -1,4 +1,4 @@
-"""The forms of a difference as a whole, held against files that were read: `--update-goldens` writes them anew."""
+"""The forms of a difference as a whole, held against files that were read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cli.conftest import Said
+    from tests.golden import Golden
 
 FOLDER = Path(__file__).parent / "diffs"
 DIGEST = re.compile(r"(?<=[(`\"])(?:[0-9a-f]{64}|[0-9a-f]{12})(?=[)`\"])")
@@ -21,7 +22,7 @@ FORMS = {"text": "expected.txt", "json": "expected.json", "markdown": "expected.
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_difference_is_told_as_it_was_read(
-    say: Callable[..., Said], pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, form: str
+    say: Callable[..., Said], golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """Two versions of one plan with a change of every common kind, outside of any CI system."""
     for name in ("CI", "GITHUB_REF", "GITHUB_EVENT_NAME", "NO_COLOR", "FORCE_COLOR", "PYPI_TOKEN"):
@@ -32,7 +33,4 @@ def test_a_difference_is_told_as_it_was_read(
     told = DIGEST.sub("DIGEST", said.out)
     if form == "json":
         told = json.dumps(json.loads(told), indent=2, ensure_ascii=False) + "\n"
-    golden = FOLDER / FORMS[form]
-    if pytestconfig.getoption("update_goldens"):
-        golden.write_text(told, encoding="utf-8")
-    assert told == golden.read_text(encoding="utf-8")
+    golden(FOLDER / FORMS[form], told)

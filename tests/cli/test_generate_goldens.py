@@ -1,4 +1,4 @@
-"""Plans without a model as a whole, held against files that were read: `--update-goldens` writes them anew."""
+"""Plans without a model as a whole, held against files that were read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cli.conftest import Said
+    from tests.golden import Golden
 
 FOLDER = Path(__file__).parent / "generated"
 GOALS = {
@@ -31,7 +32,7 @@ FILES = {
 @pytest.mark.shows("GM-46", "GM-47", "GM-48", "GM-49")
 @pytest.mark.parametrize("pattern", GOALS)
 def test_a_pattern_gives_the_plan_that_was_read(
-    say: Callable[..., Said], pytestconfig: pytest.Config, tmp_path: Path, pattern: str
+    say: Callable[..., Said], golden: Golden, tmp_path: Path, pattern: str
 ) -> None:
     """One goal for each pattern, in a repository of git with two languages; the plan is valid as it stands."""
     for name, text in FILES.items():
@@ -39,8 +40,6 @@ def test_a_pattern_gives_the_plan_that_was_read(
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     said = say("generate", "--offline", GOALS[pattern], "-o", "-")
     assert said.code == 0
-    golden = FOLDER / f"{pattern}.yml"
-    if pytestconfig.getoption("update_goldens"):
-        golden.write_text(said.out, encoding="utf-8")
-    assert said.out == golden.read_text(encoding="utf-8")
-    assert say("validate", golden).code == 0
+    path = FOLDER / f"{pattern}.yml"
+    golden(path, said.out)
+    assert say("validate", path).code == 0

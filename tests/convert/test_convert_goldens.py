@@ -1,16 +1,20 @@
 """Whole files of other tools and the plans that they became, held against plans that were read.
 
-The first line of a source names what is given up; `--update-goldens` writes the plans anew.
+The first line of a source names what is given up.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from planrun.app.converting.converting import Order, convert
 from planrun.source.load import check_bytes
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 FILES = Path(__file__).parent / "files"
 PLANS = Path(__file__).parent / "plans"
@@ -23,15 +27,12 @@ def accepted(path: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_becomes_the_plan_that_was_read(name: str, pytestconfig: pytest.Config) -> None:
+def test_a_file_becomes_the_plan_that_was_read(name: str, golden: Golden) -> None:
     """The plan with all its comments is, byte for byte, the one that somebody read."""
     source = FILES / name
     found = convert(Order(file=str(source), accepted=accepted(source)))
     assert found.text, [finding.text for finding in found.findings if finding.kind == "refused"]
-    golden = PLANS / name
-    if pytestconfig.getoption("update_goldens"):
-        golden.write_text(found.text, encoding="utf-8")
-    assert found.text == golden.read_text("utf-8")
+    golden(PLANS / name, found.text)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,6 @@
 """docs/features.md: every row of the acceptance table with how to see it and the tests that show it.
 
-    python -m tests.docs.features            write the page
-    python -m tests.docs.features --check    say whether it is in step; exit code 1 when it is not
+    python -m tests.docs.features    write the page, as `pytest tests/docs --update-goldens` does
 
 What a row is called and how it is seen is written by hand in docs/features.tsv. Which tests show it is found in the
 tests: `@pytest.mark.shows("GP-34")` above a test, `# shows: GP-34` in the plan of a case. A row without such a test is
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.docs.pages import DOCS, ROOT
@@ -145,14 +143,5 @@ def _line(row: Row, tests: list[Proof]) -> str:
     return f"| {row.id} | {row.name} | {how} | {links} |\n"
 
 
-def main(words: list[str]) -> int:
-    """Write the page, or compare it with `--check`."""
-    text = page()
-    if words == ["--check"]:
-        return 0 if PAGE.exists() and PAGE.read_text("utf-8") == text else 1
-    PAGE.write_text(text, "utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    PAGE.write_text(page(), "utf-8")

@@ -1,7 +1,6 @@
 """docs/reference/, written from the code: every key, field, option and rule, complete and without prose.
 
-    python -m tests.docs.reference            write the pages
-    python -m tests.docs.reference --check    say whether they are in step; exit code 1 when they are not
+    python -m tests.docs.reference    write the pages, as `pytest tests/docs --update-goldens` does
 
 What the pages are written from: the models of the plan language (`tests.docs.keylist`), the JSON Schema of ledger.json
 (the same), the command line (`tests.docs.verblist`), and the functions that judge edges, groups and schedules
@@ -9,8 +8,6 @@ What the pages are written from: the models of the plan language (`tests.docs.ke
 """
 
 from __future__ import annotations
-
-import sys
 
 from tests.docs import keylist, rulebook, verblist
 from tests.docs.pages import DOCS
@@ -34,16 +31,6 @@ def generated() -> dict[str, str]:
     return found
 
 
-def main(words: list[str]) -> int:
-    """Write the pages, or compare them with `--check`."""
-    pages = generated()
-    if words == ["--check"]:
-        return 0 if all((FOLDER / name).read_text("utf-8") == text for name, text in pages.items()) else 1
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in pages.items():
-        (FOLDER / name).write_text(text, "utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for page, text in generated().items():
+        (FOLDER / page).write_text(text, "utf-8")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from tests.docs.features import GROUPS, PAGE, page, proofs, rows
 
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
-def test_the_page_is_in_step() -> None:
-    """The committed page is what names and marks give: `python -m tests.docs.features` writes it."""
-    assert PAGE.read_text("utf-8") == page()
+
+def test_the_page_is_in_step(golden: Golden) -> None:
+    """The committed page is what names and marks give."""
+    golden(PAGE, page())
 
 
 def test_every_id_is_there_once() -> None:

@@ -13,14 +13,14 @@ from tests.docs.playing import Reader, played, steady
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden import Golden
+
 BEGINNINGS = (DOCS / "tutorial.md", DOCS / "README.md")
 """The pages that say how to begin; all others go on where the second one ends."""
 
 
 @pytest.mark.parametrize("page", played(), ids=lambda page: page.stem)
-def test_a_page_shows_what_its_commands_print(
-    page: Path, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path, golden: Golden) -> None:
     """Each session is on the page word for word but for times, ids and hashes."""
     text = page.read_text("utf-8")
     with Reader(tmp_path) as reader:
@@ -29,9 +29,7 @@ def test_a_page_shows_what_its_commands_print(
         now = reader.play(text)
     assert "internal error" not in now.text
     assert "Traceback" not in now.text
-    if pytestconfig.getoption("update_goldens") and steady(now.text) != steady(text):
-        page.write_text(text := now.text, "utf-8")
-    assert steady(now.text) == steady(text)
+    golden(page, now.text, steady)
 
 
 def test_a_page_that_lies_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/tools.md, made of the catalogue: `python -m tests.docs.toolpage` writes it."""
+"""docs/tools.md, made of the catalogue: `pytest tests/docs/test_tools_page.py --update-goldens` writes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 HEAD = """\
 # Tools
 
-<!-- Made by `python -m tests.docs.toolpage`: change that file or planrun/model/tools.py, and not this one. -->
+<!-- Made by tests/docs/toolpage.py: change that file or planrun/model/tools.py, and not this one. -->
 
 A step can call a tool of planrun by its name:
 
@@ -143,8 +143,3 @@ def _section(spec: Spec) -> str:
 
 def _anchor(name: str) -> str:
     return name.replace(".", "")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE)

@@ -17,6 +17,7 @@ from planrun.model.state import RunState
 from planrun.reports.markdown import SUMMARY_BYTES, write_markdown
 from planrun.reports.mdtext import code, fence, inline
 from planrun.reports.mermaid import MAX_CHARS, flowchart, label
+from tests.golden import Golden
 from tests.reports.runs import Story, mixed_run, step
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -75,9 +76,9 @@ def test_the_forms_of_a_report(tmp_path: Path) -> None:
     ]
 
 
-def test_the_whole_report(tmp_path: Path) -> None:
+def test_the_whole_report(tmp_path: Path, golden: Golden) -> None:
     """A run with one of everything, as it was reviewed once."""
-    assert markdown(mixed_run(tmp_path), tmp_path) == (GOLDEN / "report.md").read_text("utf-8")
+    golden(GOLDEN / "report.md", markdown(mixed_run(tmp_path), tmp_path))
 
 
 def test_partial_is_said_first(tmp_path: Path) -> None:

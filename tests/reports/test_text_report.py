@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from planrun.reports.text import write_text
 from planrun.reports.write import render
 from tests.reports.runs import HEAD, Story, mixed_run, step
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -37,10 +41,10 @@ def test_forms_and_icons(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "name"), [("text", "report.txt"), ("json", "ledger.json"), ("junit", "junit.xml")]
 )
-def test_whole_reports(form: str, name: str, tmp_path: Path) -> None:
+def test_whole_reports(form: str, name: str, tmp_path: Path, golden: Golden) -> None:
     """A run with one of everything, as it was reviewed once."""
     data = render(mixed_run(tmp_path), str(tmp_path), form, head=HEAD)
-    assert data.decode() == (GOLDEN / name).read_text("utf-8")
+    golden(GOLDEN / name, data.decode())
 
 
 def test_partial_shows(tmp_path: Path) -> None:
