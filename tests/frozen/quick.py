@@ -40,7 +40,7 @@ class Done(NamedTuple):
 
 def run_all(lines: Sequence[Line]) -> list[Done]:
     """Run command lines, two at a time, and return what each did, in the same order."""
-    parts = [lines[n::PROCESSES] for n in range(PROCESSES)]
+    parts = [part for part in (lines[n::PROCESSES] for n in range(PROCESSES)) if part]
     with ThreadPoolExecutor(PROCESSES) as pool:
         answers = list(pool.map(_ask, parts))
     return [answers[n % PROCESSES][n // PROCESSES] for n in range(len(lines))]
