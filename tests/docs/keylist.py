@@ -42,7 +42,7 @@ HEAD = """\
 
 What a person can write in a plan file, part by part. [The plan language](../plan-language.md) explains these keys with
 examples, and links lead there. Forms such as *line*, *id* and *duration* are
-[told there, too](../plan-language.md#the-file).
+[defined there, too](../plan-language.md#the-file).
 
 """
 LEDGER_HEAD = """\
@@ -136,7 +136,7 @@ def plan_page() -> str:
     ]
     for name in reached():
         part = schema()[name]
-        parts.append(f"\n## {name}\n\n{_doc(part)}\n\n| Key | Type | Left out | Example | What it is |\n")
+        parts.append(f"\n## {name}\n\n{_doc(part)}\n\n| Key | Type | Default | Example | Description |\n")
         parts.append("|---|---|---|---|---|\n")
         parts += [_row(name, key, spec) for key, spec in part["properties"].items()]
     return "".join([*parts, *_actions()])
