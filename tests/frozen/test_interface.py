@@ -24,13 +24,13 @@ from planrun import errors
 from planrun.engine.errorclasses import classify
 from planrun.model.events import EVENTS
 from planrun.model.job import Outcome
-from tests.frozen.holding import hold
 from tests.frozen.quick import ROOT, Line, run_all
+from tests.frozen.table import HERE, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pytest
+    from tests.golden import Golden
 
 CODE = re.compile(r"[ELW]\d{3}")
 TAIL = re.compile(r"^=== ([^\n]+)\n(.*?)(?=^=== |\Z)", re.MULTILINE | re.DOTALL)
@@ -50,25 +50,22 @@ def printed(*lines: tuple[str, ...]) -> list[str]:
     return [each.out for each in done]
 
 
-def test_names_stay(pytestconfig: pytest.Config) -> None:
+def test_names_stay(golden: Golden) -> None:
     """Every code, event, exit code, rule, word of a schema and tool is what it was."""
     overview, tools, *schemas = printed(
         ("--help",), ("tools", "--json"), *[("schema", name) for name in SCHEMAS]
     )
     numbers = {code for name, code in vars(errors).items() if name.startswith("EXIT_")}
-    hold(
-        "names.json",
-        {
-            "codes": codes(),
-            **{f"event {kind}": fields(event) for kind, event in EVENTS.items()},
-            "exit codes": sorted(numbers),
-            "exit codes in --help": re.findall(r"^  (\d+)  ", overview, re.MULTILINE),
-            **{f"failure {how}": rule for how, rule in failures() if rule != UNKNOWN},
-            **{f"schema {name}": schema(text) for name, text in zip(SCHEMAS, schemas, strict=True)},
-            **{f"tool {each['name']}": bare(each) for each in json.loads(tools)["tools"]},
-        },
-        pytestconfig,
-    )
+    found = {
+        "codes": codes(),
+        **{f"event {kind}": fields(event) for kind, event in EVENTS.items()},
+        "exit codes": sorted(numbers),
+        "exit codes in --help": re.findall(r"^  (\d+)  ", overview, re.MULTILINE),
+        **{f"failure {how}": rule for how, rule in failures() if rule != UNKNOWN},
+        **{f"schema {name}": schema(text) for name, text in zip(SCHEMAS, schemas, strict=True)},
+        **{f"tool {each['name']}": bare(each) for each in json.loads(tools)["tools"]},
+    }
+    golden(HERE / "names.json", table(found))
 
 
 def codes() -> list[str]:
@@ -149,7 +146,7 @@ def bare(tool: Any) -> Any:
     return [bare(each) for each in tool] if isinstance(tool, list) else tool
 
 
-def test_verbs_stay(pytestconfig: pytest.Config) -> None:
+def test_verbs_stay(golden: Golden) -> None:
     """Every verb has the operands, options and variables that it had."""
     [overview] = printed(("--help",))
     verbs = set(VERB.findall(overview[overview.index("\nPlans:") : overview.index("\nRUN is")]))
@@ -165,7 +162,7 @@ def test_verbs_stay(pytestconfig: pytest.Config) -> None:
             if "\nCommands:\n" in page
             for verb in VERB.findall(page.partition("\nCommands:\n")[2])
         ]
-    hold("verbs.json", found, pytestconfig)
+    golden(HERE / "verbs.json", table(found))
 
 
 def listed(page: str) -> list[str]:

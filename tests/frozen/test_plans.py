@@ -5,9 +5,10 @@
     advice.json     the same of `planrun lint`, for valid plans with advice
     locks.json      what `planrun lock` writes about `plans/` of this folder: a digest for each step and key
 
-The files are those of `plans/`, `tests/cases/`, the good and bad plans of the loader's tests, `examples.txt` (a plan
-for each code that a short plan can show, as docs/errors.md and docs/lint.md have them) and `plans/` in this folder,
-which has every key of the plan language. A file that is added, moved or altered changes its own line.
+The files are those of `plans/` without `check.yml`, of `tests/cases/`, the good and bad plans of the loader's tests,
+`examples.txt` (a plan for each code that a short plan can show, as docs/errors.md and docs/lint.md have them) and
+`plans/` in this folder, which has every key of the plan language. A file that is added, moved or altered changes its
+own line.
 
 A difference that is no mistake is accepted by `pytest tests/frozen --update-goldens`; the commit message says why. A
 digest that changes makes every approval and lock of such a plan void: that is never a detail.
@@ -19,13 +20,16 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from tests.frozen.holding import HERE, hold
 from tests.frozen.quick import ROOT, Done, Line, run_all
+from tests.frozen.table import HERE, table
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 OWN = HERE / "plans"
 CORPORA = {
@@ -39,7 +43,8 @@ CORPORA = {
 EXAMPLE = re.compile(r"^=== (\S+)\n(.*?)(?=^=== |\Z)", re.MULTILINE | re.DOTALL)
 NOT_BUILT = {"Agent", "AgentType", "Sandbox", "Tools", "agent", "agents", "sandbox"}
 """Keys, and objects with keys, that no valid plan has, since planrun refuses them with E108."""
-NO_RUNS = {"dist", "expected", ".planrun", "planrun-out"}
+LEFT_OUT = ("dist", "expected", ".planrun", "planrun-out", "check.yml")
+"""What runs leave behind, and this repository's own CI plan, which changes for reasons of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return every plan file by the name that the data files have for it; copies, which a command may write beside."""
     top = tmp_path_factory.mktemp("plans")
     for name, folder in CORPORA.items():
-        shutil.copytree(folder, top / name, ignore=shutil.ignore_patterns(*NO_RUNS))
+        shutil.copytree(folder, top / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for name, text in EXAMPLE.findall((HERE / "examples.txt").read_text("utf-8")):
         path = top / "examples" / name / "plan.yml"
         path.parent.mkdir(parents=True)
@@ -89,30 +94,30 @@ def bad(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_digests_stay(shown: dict[str, Done], pytestconfig: pytest.Config) -> None:
+def test_digests_stay(shown: dict[str, Done], golden: Golden) -> None:
     """Each valid plan has the digest that it had."""
     found = {name: json.loads(each.out)["plan"]["digest"] for name, each in shown.items() if not each.code}
-    hold("digests.json", found, pytestconfig)
+    golden(HERE / "digests.json", table(found))
 
 
-def test_problems_stay(files: dict[str, Path], shown: dict[str, Done], pytestconfig: pytest.Config) -> None:
+def test_problems_stay(files: dict[str, Path], shown: dict[str, Done], golden: Golden) -> None:
     """Each file that is no valid plan, and each example, has the problems that it had, at the same places."""
     chosen = [name for name, each in shown.items() if each.code or name.startswith("examples/")]
     done = run_all([line(files[name], "validate") for name in chosen])
     found = {name: [each.code, *places(each.out)] for name, each in zip(chosen, done, strict=True)}
     found |= bad(next(path.parent for name, path in files.items() if name.startswith("bad/")))
-    hold("problems.json", found, pytestconfig)
+    golden(HERE / "problems.json", table(found))
 
 
-def test_advice_stays(files: dict[str, Path], shown: dict[str, Done], pytestconfig: pytest.Config) -> None:
+def test_advice_stays(files: dict[str, Path], shown: dict[str, Done], golden: Golden) -> None:
     """Each valid plan but those of cases gets the advice that it got, at the same places."""
     chosen = [name for name, each in shown.items() if not each.code and not name.startswith("cases/")]
     done = run_all([line(files[name], "lint") for name in chosen])
     found = {name: [each.code, *places(each.out)] for name, each in zip(chosen, done, strict=True)}
-    hold("advice.json", {name: each for name, each in found.items() if each != [0]}, pytestconfig)
+    golden(HERE / "advice.json", table({name: each for name, each in found.items() if each != [0]}))
 
 
-def test_locks_stay(files: dict[str, Path], pytestconfig: pytest.Config) -> None:
+def test_locks_stay(files: dict[str, Path], golden: Golden) -> None:
     """A lock names the same digests for the plan, for each of its steps and for each of its other keys."""
     chosen = [
         path for name, path in files.items() if name.startswith("frozen/") and path.parent.name == "frozen"
@@ -120,16 +125,13 @@ def test_locks_stay(files: dict[str, Path], pytestconfig: pytest.Config) -> None
     lines = [Line(str(path.parent), ("lock", path.name, "-o", f"{path.stem}.json")) for path in chosen]
     assert {each.code for each in run_all(lines)} == {0}
     found = {path.stem: json.loads(path.with_suffix(".json").read_text("utf-8")) for path in chosen}
-    hold(
-        "locks.json",
-        {
-            f"{plan} {part}" + (f" {name}" if name else ""): value
-            for plan, lock in found.items()
-            for part, values in lock.items()
-            for name, value in (values.items() if isinstance(values, dict) and values else [("", values)])
-        },
-        pytestconfig,
-    )
+    rows = {
+        f"{plan} {part}" + (f" {name}" if name else ""): value
+        for plan, lock in found.items()
+        for part, values in lock.items()
+        for name, value in (values.items() if isinstance(values, dict) and values else [("", values)])
+    }
+    golden(HERE / "locks.json", table(rows))
 
 
 def test_every_key_is_in_a_digest() -> None:
