@@ -75,8 +75,8 @@ def head() -> str:
 
 
 def _named(ref: str) -> str:
-    from planrun.app.revisions import commit_of
     from planrun.errors import InvalidInput
+    from planrun.plan.revisions import commit_of
 
     try:
         return commit_of(ref)

@@ -130,8 +130,8 @@ def _in_commit(path: str, commit: str) -> str:
     """Return how planrun is given a file, from this folder, of a commit or (without one) of the checkout."""
     if not commit:
         return path if ":" not in path or path.startswith(("/", "./", "../")) else f"./{path}"
-    from planrun.app.revisions import path_from_root
     from planrun.errors import InvalidInput
+    from planrun.plan.revisions import path_from_root
 
     try:
         return f"{commit}:{path_from_root(os.path.join('.', os.path.relpath(path)))}"

@@ -22,7 +22,7 @@ def load(path: str) -> Plan:
 
     Raises planrun.errors.InvalidPlan, whose `problems` hold every finding with its line and column.
     """
-    from planrun.source.load import load as load_plan  # nothing is imported for `planrun --version`
+    from planrun.plan.load import load as load_plan  # nothing is imported for `planrun --version`
 
     return load_plan(path)
 
@@ -38,14 +38,14 @@ def execute(
     """Run a plan in a workspace (default: the current folder) and return how it ended; prints failures and a summary.
 
     `on_event` is called with each event of the run as plain data, in the form of `--events`; what it raises ends the
-    calls and not the run. `options` are fields of planrun.app.settings.Settings, as `jobs=2`. The state's
+    calls and not the run. `options` are fields of planrun.settings.Settings, as `jobs=2`. The state's
     `verdict()` is completed, partial, failed or cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
-    from planrun.app.running import execute as run
-    from planrun.app.running import vault_of
-    from planrun.app.settings import Settings
+    from planrun.app.run import execute as run
+    from planrun.app.run import vault_of
     from planrun.model.jsontext import dumps
-    from planrun.source.params import resolve_params
+    from planrun.plan.keys.params import resolve_params
+    from planrun.settings import Settings
 
     texts = {
         name: value if isinstance(value, str) else dumps(value) for name, value in (params or {}).items()

@@ -47,7 +47,7 @@ class InvalidPlan(InvalidInput):
 
     def __init__(self, problems: Sequence[object], sources: Mapping[str, bytes] | None = None) -> None:
         super().__init__(f"{len(problems)} problem{'' if len(problems) == 1 else 's'} in the plan")
-        self.problems: tuple[Any, ...] = tuple(problems)  # of planrun.source.problems.Problem
+        self.problems: tuple[Any, ...] = tuple(problems)  # of planrun.plan.problems.Problem
         self.sources: Mapping[str, bytes] = sources or {}
 
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
 
+from planrun.actions import environment, outputs
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.expressions import files, parse
-from planrun.expressions.errors import ExpressionError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_text
-from planrun.source import load
-from planrun.source.budget import MAX_NODES, STEP_NODES, Budget
-from planrun.source.node import MAPPING, SCALAR, SEQUENCE, Node
-from planrun.source.params import parse_params
-from planrun.steps import environment, outputs
+from planrun.expressions.tree import ExpressionError
+from planrun.plan import load
+from planrun.plan.keys.params import parse_params
+from planrun.plan.yaml.document import MAX_NODES, STEP_NODES, Budget
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 HEAD = b"version: 1\nsteps: [{run: x}]\n"
 MIB = 1 << 20

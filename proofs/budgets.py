@@ -16,15 +16,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from planrun.app.planning.conversing import Accepted, Conversation, Question
 from planrun.llm.budget import LEVELS, Account, Budget, Held, OverrunError
 from planrun.llm.prices import open_prices
 from planrun.model import events as ev
 from planrun.model.call import Answer, Repeat, Request, Usage
-from planrun.model.llm import Llm
 from planrun.model.plan import Plan
-from planrun.model.planning import amount
+from planrun.model.planning import Llm, amount
 from planrun.model.state import RunState
+from planrun.planner.conversation import Accepted, Conversation, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

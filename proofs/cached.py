@@ -61,7 +61,7 @@ FAULTS = {
         "import planrun.app.caching as c\nc._is_there = lambda seen, kept: seen is not None\n"
     ),
     "inputs are not in the key": (
-        "import planrun.app.caching as c, planrun.steps.keys as k\n"
+        "import planrun.app.caching as c, planrun.actions.keys as k\n"
         "own = k.key_parts\n"
         "c.key_parts = lambda *a: [p for p in own(*a) if not p[0].startswith('input')]\n"
     ),

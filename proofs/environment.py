@@ -47,7 +47,7 @@ NAMES = (
 FAULTS = {
     "": "",
     "no-shield": "from planrun.executors import shield\nshield.hide = lambda names: 'open'\n",
-    "no-filter": "from planrun.steps import environment\nenvironment.credentials_in = lambda environ: ()\n",
+    "no-filter": "from planrun.actions import environment\nenvironment.credentials_in = lambda environ: ()\n",
     "no-masks": "from planrun.executors import local\nlocal._outputs = lambda folder, masks: local.Logs(folder)\n",
     "loose-files": "import os\nopened = os.open\n"
     "os.open = lambda path, flags, mode=0o777, **more: opened(path, flags, mode | 0o44, **more)\n",

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planrun.source import load
+from planrun.plan import load
 from proofs.bounds import BOUNDS, MIB, Bound
 
 if TYPE_CHECKING:

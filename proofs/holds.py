@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
+from planrun.actions import gitconfig, trust, variables
+from planrun.actions import gitconfig as gitfolders
 from planrun.model.job import Job
 from planrun.risk.classify import classify
-from planrun.steps import classified
-from planrun.steps.surroundings import gitconfig, gitfolders, lookup, programs, variables
 from proofs.planting import ATTACKS, Attack, Scene
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def trial(attack: Attack, folder: Path) -> Finding:
     works = _runs(attack, bare, _job(attack, bare))
     scene = _scene(attack, folder / "held")
     job = _job(attack, scene)
-    found = classified.raised(commands(attack.text), job, str(scene.work))
+    found = trust.raised(commands(attack.text), job, str(scene.work))
     if found is not None:
         return Finding(attack, works, *found, got_through=False)
-    got_through = _runs(attack, scene, classified.cleaned(job, "low"))
+    got_through = _runs(attack, scene, trust.cleaned(job, "low"))
     return Finding(attack, works, "", "", got_through)
 
 
-def commands(text: str) -> list[classified.Command]:
+def commands(text: str) -> list[trust.Command]:
     """Return the commands of a text, each as if its class were low: that is what is put to the test."""
     return [command.but(level="low") for command in classify(text).commands]
 
@@ -128,10 +128,10 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "keys unread": lambda: mock.patch.object(gitconfig, "runs_program", return_value=False),
     "includes not followed": lambda: mock.patch.object(gitfolders, "included", return_value=False),
     "inner repositories unread": lambda: mock.patch.object(gitfolders, "gitlinks", return_value=[]),
-    "the workspace trusted": lambda: mock.patch.object(lookup.Ground, "inside", return_value=False),
-    "every program known": lambda: mock.patch.object(programs, "doubt", return_value=""),
-    "home not looked at": lambda: mock.patch.object(classified._Look, "_at_home", return_value=None),
-    "files not looked at": lambda: mock.patch.object(programs, "CODE_FILES", {}),
+    "the workspace trusted": lambda: mock.patch.object(trust.Ground, "inside", return_value=False),
+    "every program known": lambda: mock.patch.object(trust, "doubt", return_value=""),
+    "home not looked at": lambda: mock.patch.object(trust._Look, "_at_home", return_value=None),
+    "files not looked at": lambda: mock.patch.object(trust, "CODE_FILES", {}),
 }
 """Faults to plant; the empty name is planrun as it is."""
 CAUGHT_BY = {
@@ -155,7 +155,7 @@ def faulty(fault: str, folder: Path) -> str:
     attack = next(attack for attack in ATTACKS if attack.name == CAUGHT_BY[fault])
     if attack.missing:
         return f"not tried, there is no {attack.missing}"
-    with FAULTS[fault](), mock.patch.object(classified, "_FILES", gitfolders.GitFiles()):
+    with FAULTS[fault](), mock.patch.object(trust, "_FILES", gitfolders.GitFiles()):
         return trial(attack, folder).problem
 
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from planrun.source.file import MAX_BYTES
+from planrun.plan.yaml.file import MAX_BYTES
 from proofs.fuzzing.corpus import ROOT
 from proofs.fuzzing.memory import most_memory
 from tests.source.hostile import HOSTILE, special_files
@@ -236,9 +236,9 @@ def _print(name: str, taken: Taken, said: str, wrong: str) -> None:
 
 def _read(name: str, kind: str) -> Taken:
     """Read in this process."""
-    from planrun.app.checking import check
-    from planrun.source.load import check_bytes
-    from planrun.source.problems import render_text
+    from planrun.app.check import check
+    from planrun.plan.load import check_bytes
+    from planrun.plan.problems import render_text
 
     data = b"" if kind else ({**PLANS, **FILES})[name]()
     before = time.process_time()

@@ -26,7 +26,7 @@ def append(self, event):
 
 Ledger.append = append
 """,
-    "repeats-all": "from planrun.app.repeating import Repetition\nRepetition._unfinished = lambda *_: 'again'\n",
+    "repeats-all": "from planrun.app.rerun import Repetition\nRepetition._unfinished = lambda *_: 'again'\n",
     "forgets-lost": """\
 from planrun.app import repeating, resuming
 resuming.lost_attempts = repeating.lost_attempts = lambda state: []

@@ -19,8 +19,8 @@ from proofs.grown import LIMITS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-PLACES = ("planrun/source/*.py", "planrun/expressions/*.py", "planrun/values.py", "planrun/steps/outputs.py",
-          "planrun/steps/environment.py")  # fmt: skip
+PLACES = ("planrun/plan/*.py", "planrun/expressions/*.py", "planrun/values.py", "planrun/actions/outputs.py",
+          "planrun/actions/environment.py")  # fmt: skip
 _BEGINNINGS = ("MAX_", "_MAX_", "FREE_", "STEP_NODES", "LONGEST", "PATTERN_")
 REFUSES_NOTHING = {
     "render:MAX_PRINTED": "how many problems are printed",

@@ -87,7 +87,7 @@ class Within:
     """
 
     def __init__(self, folder: Path, planned: Sequence[Attack]) -> None:
-        from planrun.app.planning import models
+        from planrun.planner import models
 
         self._folder = folder
         self._trials = dict(enumerate(planned))

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from planrun.secrets import broken, masker, variants
+from planrun.secrets import encodings, masker
 from planrun.secrets.masker import MARK, Masker
-from planrun.secrets.needles import Needles
+from planrun.secrets.search import Needles
 from proofs.printing import PRINTERS, Printer
 from proofs.treasure import SECRETS
 
@@ -140,7 +140,7 @@ class _Forgetful(masker.MaskedStream):
         return super().feed(data) + super().finish()
 
 
-def _near(_: Masker, text: broken.Unbroken) -> int:
+def _near(_: Masker, text: encodings.Unbroken) -> int:
     """Hold back a fixed number of bytes, as if no secret were longer."""
     return max(0, len(text.flat) - 16)
 
@@ -167,9 +167,9 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "": nullcontext,
     "each piece alone": lambda: mock.patch.object(masker, "MaskedStream", _Forgetful),
     "a fixed tail": lambda: mock.patch.object(Masker, "undecided", _near),
-    "base64 in one place": lambda: mock.patch.multiple(variants, inner_base64s=_once, base64s=_once),
+    "base64 in one place": lambda: mock.patch.multiple(encodings, inner_base64s=_once, base64s=_once),
     "one alignment missing": lambda: mock.patch.object(Needles, "spans", _three_of_four),
-    "broken lines not mended": lambda: mock.patch.object(broken, "flatten", bytes),
+    "broken lines not mended": lambda: mock.patch.object(encodings, "flatten", bytes),
     "two letters are enough": lambda: mock.patch.multiple(masker, SHORTEST=2, variants=_greedy),
 }
 """Faults to plant; the empty name is planrun as it is."""

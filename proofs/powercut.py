@@ -197,19 +197,19 @@ def _make(folder: Path, contents: Contents) -> None:
 
 
 def _verified() -> str:
-    from planrun.app import inspecting  # here, after a fault was planted
+    from planrun.app import inspect  # here, after a fault was planted
 
-    inspecting.listing(inspecting.known_runs())
+    inspect.listing(inspect.known_runs())
     try:
-        return inspecting.read("last")[1].condition
+        return inspect.read("last")[1].condition
     except PlanrunError:
         return "none"
 
 
 def _resumed(workspace: Path) -> str:
     """Resume the run; returns why it refuses, else nothing."""
-    from planrun.app.resuming import Wish, go_on
-    from planrun.app.settings import Settings
+    from planrun.app.resume import Wish, go_on
+    from planrun.settings import Settings
 
     try:
         result = go_on(

@@ -43,23 +43,23 @@ _DRIVER = "import os\n{fault}from planrun.cli import run\nrun()\n"
 FAULTS = {
     "": "",
     # A process begins at once, whether or not the queue's file names it.
-    "no-gate": "from planrun.app.queueing import workers as w\nw._GATE = 'exec \"$@\" </dev/null'\n"
-    "import planrun.app.queueing.starting as s\nimport time\n"
+    "no-gate": "from planrun.queue import workers as w\nw._GATE = 'exec \"$@\" </dev/null'\n"
+    "import planrun.queue.serve as s\nimport time\n"
     "old = s._spawn\n"
     "s._spawn = lambda *a, **k: (old(*a, **k), time.sleep(0.3))[0]\n",
     # What runs and is not ours counts as lost, and begins anew: going on with it would wait for it.
-    "no-adoption": "from planrun.app.queueing import settling as s, serving as v\n"
-    "import planrun.app.queueing.starting as t\n"
+    "no-adoption": "from planrun.queue import outcomes as s, serving as v\n"
+    "import planrun.queue.serve as t\n"
     "s.is_lost = v.is_lost = lambda _workspace, entry: entry.worker is not None\n"
     "s.began = t.began = lambda _rundir: False\n",
     # What was lost begins anew instead of going on.
-    "no-resume": "from planrun.app.queueing import settling as s, starting as t\n"
+    "no-resume": "from planrun.queue import outcomes as s, starting as t\n"
     "s.began = t.began = lambda _rundir: False\n",
     # Priorities and dependence do not count.
-    "no-order": "from planrun.model.queued import Queue as Q\n"
+    "no-order": "from planrun.model.queue import Queue as Q\n"
     "Q.startable = lambda self: iter([e for e in reversed(self.entries.values()) if e.status == 'queued'])\n",
     # An entry that was running when its runner died is forgotten.
-    "forgetful": "from planrun.app.queueing import serving as v\nv.is_lost = lambda *_: False\n"
+    "forgetful": "from planrun.queue import serve as v\nv.is_lost = lambda *_: False\n"
     "v.Runner._running = lambda self: []\n",
 }
 """Faults to plant, as what is run before a runner starts; the empty name is planrun as it is."""

@@ -60,21 +60,21 @@ SHAPES = tuple(
 _DRIVER = "{fault}\nfrom planrun.cli import run\nrun()\n"
 FAULTS = {
     "": "",
-    "runs the file": "from planrun.steps import copies as c\n"
+    "runs the file": "from planrun.actions import scripts as c\n"
     "c.Copies.of = lambda self, step, recipe: c.Copying()\n",
-    "checks, then runs the file": "from planrun.steps import copies as c\nkept = c.Copies.of\n"
+    "checks, then runs the file": "from planrun.actions import scripts as c\nkept = c.Copies.of\n"
     "def of(self, step, recipe):\n"
     "    found = kept(self, step, recipe)\n"
     "    return c.Copying(refusal=self._changed([s.name for s in found.scripts]))\n"
     "c.Copies.of = of\n",
-    "does not look at its copies": "from planrun.executors import placing as p\n"
+    "does not look at its copies": "from planrun.executors import scriptcopies as p\n"
     "p._verified = lambda script: p.read_script(script.source)\n",
-    "digest without scripts": "from planrun.app import reviewed as r\nkept = r.digest_of\n"
+    "digest without scripts": "from planrun.approval import digest as r\nkept = r.digest_of\n"
     "r.digest_of = lambda canonical, params, scripts: kept(canonical, params, {})\n",
-    "does not compare with the lock": "from planrun.app import locking as l\n"
+    "does not compare with the lock": "from planrun.approval import lockfile as l\n"
     "l.drift = lambda lock, now: iter(())\n",
-    "takes any approval": "from planrun.source.approvalfile import Approval\n"
-    "from planrun.app.approvals import Approvals as A\nA._against = lambda self, one, step, digest: ''\n",
+    "takes any approval": "from planrun.approval.files import Approval\n"
+    "from planrun.approval.approvals import Approvals as A\nA._against = lambda self, one, step, digest: ''\n",
 }
 """Faults to plant, as what is run before planrun; the empty name is planrun as it is."""
 CAUGHT_BY = {

@@ -39,8 +39,8 @@ THINKS = 0.6  # seconds before the service answers
 STEPS = 6
 FAULTS = {
     "": "",
-    "no-copy": "from planrun.records import keeping\nkeeping.add_plan = lambda *_: None\n",
-    "runs-again": "from planrun.app.repeating import Repetition as R\n"
+    "no-copy": "from planrun.records import inputs as keeping\nkeeping.add_plan = lambda *_: None\n",
+    "runs-again": "from planrun.app.rerun import Repetition as R\n"
     "R._unfinished = lambda self, found: 'again' if found.status == 'completed' else ''\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""

@@ -22,7 +22,7 @@ from unittest import mock
 
 from planrun.model import commands
 from planrun.model.state import RunState
-from planrun.reports import clean, github, logs, mdtext, sections, xmltext
+from planrun.reports import escape, github, logs, sections
 from planrun.reports.ci import look_of
 from planrun.reports.console import Console
 from planrun.reports.screen import Screen
@@ -281,11 +281,11 @@ LARGE = "summaries have no budget"
 FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "": nullcontext,
     "commands of CI systems are kept": lambda: mock.patch.object(commands, "broken", _as_it_is),
-    "control characters are kept": lambda: mock.patch.object(clean, "_REPLACED", {}),
-    "XML is not escaped": lambda: mock.patch.object(xmltext, "escape", _as_it_is),
-    "markdown is not escaped": lambda: mock.patch.object(mdtext, "_ESCAPES", {}),
-    "links are kept": lambda: mock.patch.object(mdtext, "_without_links", _as_it_is),
-    "fences have three marks": lambda: mock.patch.object(mdtext, "longest_run", return_value=0),
+    "control characters are kept": lambda: mock.patch.object(escape, "_REPLACED", {}),
+    "XML is not escaped": lambda: mock.patch.object(escape, "escape", _as_it_is),
+    "markdown is not escaped": lambda: mock.patch.object(escape, "_ESCAPES", {}),
+    "links are kept": lambda: mock.patch.object(escape, "_without_links", _as_it_is),
+    "fences have three marks": lambda: mock.patch.object(escape, "longest_run", return_value=0),
     "Buildkite sees rows as they are": lambda: mock.patch.object(sections.Buildkite, "group", _unfolded),
     "annotations are not encoded": lambda: mock.patch.object(sections, "_property", _as_it_is),
     "a line end in an output": lambda: mock.patch.object(github, "_assignment", "{}={}\n".format),

@@ -130,7 +130,7 @@ steps:
 """
 
 _DRIVER = "{fault}from planrun.cli import run\nrun()\n"
-_VEIL = "from planrun.secrets.veil import Veil as V\n"
+_VEIL = "from planrun.secrets.redactor import Veil as V\n"
 FAULTS = {
     "": "",
     "events as they are": f"{_VEIL}V.mask_event = lambda self, event: event\n",
@@ -140,9 +140,9 @@ FAULTS = {
     "plan as it is": f"{_VEIL}V.mask_plan = lambda self, plan: plan\n",
     "gates as they are": f"{_VEIL}V._mask_gate = lambda self, event: event\n",
     "errors as they are": f"{_VEIL}V.mask_error = lambda self, error: None\n",
-    "files of outputs kept": "import planrun.steps.runner as r\nr.forget_outputs = lambda path: None\n",
+    "files of outputs kept": "import planrun.actions.prepare as r\nr.forget_outputs = lambda path: None\n",
     "inherited ones unknown": "import planrun.app.secrets as s\ns.holds_credential = lambda name: False\n",
-    "base64 in one place": "import base64\nfrom planrun.secrets import variants as v\n"
+    "base64 in one place": "import base64\nfrom planrun.secrets import encodings as v\n"
     "v.inner_base64s = v.base64s = lambda data: [base64.b64encode(data)]\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""

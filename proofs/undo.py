@@ -36,16 +36,16 @@ _DRIVER = "import os\n{fault}from planrun.cli import run\nrun()\n"
 FAULTS = {
     "": "",
     # The first thing that was done is undone first.
-    "forward": "import planrun.model.undoing as u\nold = u.undoable\n"
+    "forward": "import planrun.model.rollback as u\nold = u.undoable\n"
     "u._later = lambda waits, wanted: {name: [] for name in wanted}\n"
     "u.undoable = lambda state: old(state)[::-1]\n",
     # What is undone already is owed again.
-    "twice": "import planrun.model.undoing as u\nu._is_owed = lambda found: True\n",
+    "twice": "import planrun.model.rollback as u\nu._is_owed = lambda found: True\n",
     # What failed is undone, whether its rollback is for that or not.
-    "all": "import planrun.model.undoing as u\n"
+    "all": "import planrun.model.rollback as u\n"
     "u._is_undoable = lambda found: found.step.rollback is not None and found.step.section == 'steps'\n",
     # Nobody cleans up after a kill.
-    "no-cleanup": "import planrun.model.undoing as u\nu.owed_cleanup = lambda state: []\n"
+    "no-cleanup": "import planrun.model.rollback as u\nu.owed_cleanup = lambda state: []\n"
     "from planrun.engine.scheduler import Scheduler as S\nold = S._drive\n"
     "S._drive = lambda self, section: None if self.options.catches_up and section == 'finally' "
     "else old(self, section)\n",
@@ -53,7 +53,7 @@ FAULTS = {
     "goes-on": "from planrun.engine.scheduler import Scheduler as S\nold = S._pass\n"
     "S._pass = lambda self, section: self._drive(section) if section == 'steps' else old(self, section)\n",
     # An attempt that was lost is made again, whatever the plan says.
-    "repeats": "import planrun.app.finalizing as f\nf._must_not_repeat = lambda state, name: False\n",
+    "repeats": "import planrun.app.finalize as f\nf._must_not_repeat = lambda state, name: False\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
 

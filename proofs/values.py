@@ -37,9 +37,9 @@ FAULTS = {
     "r._SAFE = type('All', (), {'issuperset': lambda self, _text: True})()\n",
     "values are looked at twice": "from planrun.expressions import render as r\n_joined = r._joined\n"
     "r._joined = lambda parts, scope, write: _joined(parts, scope, write).replace('${x}', scope['params']['json'])\n",
-    "outputs lose their blanks": "from planrun.steps import outputs as o\n_parse = o.parse_outputs\n"
+    "outputs lose their blanks": "from planrun.actions import outputs as o\n_parse = o.parse_outputs\n"
     "o.parse_outputs = lambda text: {k: v.strip() for k, v in _parse(text).items()}\n",
-    "a NUL ends a word": "from planrun.steps import render as s\n_argument = s._argument\n"
+    "a NUL ends a word": "from planrun.actions import render as s\n_argument = s._argument\n"
     "s._argument = lambda value, scope: value if isinstance(value, str) else "
     "__import__('planrun.expressions.render', fromlist=['x']).render_text(value, scope).partition('\\0')[0]\n",
 }

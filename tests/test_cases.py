@@ -27,15 +27,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planrun.app.copies import plans_of
-from planrun.app.replaying.again import play_again
 from planrun.errors import InvalidInput
 from planrun.records.reading import read_ledger
+from planrun.replay.replay import play_again
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planrun.app.replaying.score import Difference
+    from planrun.replay.recorded import Difference
     from tests.golden import Golden
 
 ROOT = Path(__file__).parent / "cases"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from planrun.app.answers import answers_of
-from planrun.app.approvals import Approvals, read_approvals, without_effect
-from planrun.app.door import Door
-from planrun.app.gates import Judges, PolicyGates
-from planrun.app.policies import ceilings_of, layers_of, recall, recorded
-from planrun.app.questions import Questions
+from planrun.approval.answers import answers_of
+from planrun.approval.approvals import Approvals, read_approvals, without_effect
+from planrun.approval.control import Door
+from planrun.approval.gates import Judges, PolicyGates
+from planrun.approval.policies import ceilings_of, layers_of, recall, recorded
+from planrun.approval.questions import Questions
+from planrun.approval.rules import in_force
 from planrun.engine.gated import GatedScheduler
 from planrun.model import events as ev
-from planrun.policy.deciding import in_force
-from planrun.records.keeping import add_policy
+from planrun.records.inputs import add_policy
 from planrun.records.rundir import HOME
 
 TYPE_CHECKING = False
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from planrun.app.planning.replanning import Replanner
+    from planrun.actions.prepare import Steps
     from planrun.app.secrets import Vault
     from planrun.app.session import Session
-    from planrun.app.settings import Settings
     from planrun.clock import SystemClock
     from planrun.engine.scheduler import Options, Rooms
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
-    from planrun.steps.runner import Steps
+    from planrun.planner.replan import Replanner
+    from planrun.settings import Settings
 
 
 class Admission:
@@ -68,7 +68,7 @@ class Admission:
         if given := self._answers.given:  # in the first event, so that no kill can separate the run from them
             found["answers"] = {name: {"value": said.value, "via": said.via} for name, said in given.items()}
         if plan.llm or failed or any([step.on_failure == "replan" for step in plan.steps]):  # noqa: C419 - half the time
-            from planrun.app.planning.readiness import replan_option  # few plans name a model
+            from planrun.planner.readiness import replan_option  # few plans name a model
 
             found |= replan_option(plan, settings, self.layers, failed)
         return found
@@ -79,7 +79,7 @@ class Admission:
         """Return who plans anew in a run; None where nobody does."""
         if "replan" not in opening["options"]:
             return None
-        from planrun.app.planning.readiness import replanner_of
+        from planrun.planner.readiness import replanner_of
 
         return replanner_of(session, state, steps, gates, opening)
 
@@ -110,7 +110,7 @@ class Admission:
             return (found, approvals.approver(found)) if found else None
 
         judges.questions = Questions(self._answers, steps, clock, granted)
-        judges.door = Door(place.rundir, clock, vault)
+        judges.door = Door(place.rundir, clock, vault.refuse_answers if vault else None)
         return PolicyGates(judges, clock, place)
 
 

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions.files import listing
+from planrun.actions.keys import changed, difference, key_of, key_parts
 from planrun.errors import EvaluationError
 from planrun.model.events import StepRestored
 from planrun.model.record import Record
-from planrun.reports.reuse import NO_RESULT
+from planrun.plan.cache import folder
+from planrun.reports.facts import NO_RESULT
 from planrun.sha256 import sha256
-from planrun.source.cache import folder
-from planrun.steps.filing import listing
-from planrun.steps.keys import changed, difference, key_of, key_parts
 from planrun.store.entries import Damaged, Entry, Kept, Store
-from planrun.store.placing import is_sound, place
+from planrun.store.restore import is_sound, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from planrun.app.settings import Settings
+    from planrun.actions.files import After, Before, Seen
+    from planrun.actions.keys import Parts
+    from planrun.actions.prepare import Steps
     from planrun.clock import SystemClock
     from planrun.model.job import Outcome
     from planrun.model.plan import Step
     from planrun.model.state import RunState
-    from planrun.steps.files import Seen
-    from planrun.steps.filing import After, Before
-    from planrun.steps.keys import Parts
-    from planrun.steps.runner import Steps
+    from planrun.settings import Settings
 
 # It failed or was cut short then, could not be kept, or was taken out since: nothing tells which.
 GONE = "no result of the last time is in the store"
@@ -62,7 +61,7 @@ def refused_store() -> str:
 
 def max_size() -> int:
     """Return how many bytes this user's store may hold: PLANRUN_CACHE_MAX_SIZE, else 2 GiB."""
-    from planrun.store.pruning import MAX_SIZE, as_bytes
+    from planrun.store.prune import MAX_SIZE, as_bytes
 
     return as_bytes(os.environ.get("PLANRUN_CACHE_MAX_SIZE", "")) or MAX_SIZE
 
@@ -223,7 +222,7 @@ class StepCache:
         """Take out of this user's store what is too much, when something was added."""
         if not self.has_kept or not self._stores or self._stores[0].shared:
             return
-        from planrun.store.pruning import prune, size
+        from planrun.store.prune import prune, size
 
         most = max_size()
         if size(self._stores[0]) > most:

@@ -7,12 +7,12 @@ import os
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.state import RunState
-from planrun.records.keeping import file_of, plan_file
+from planrun.plan.included import copies
+from planrun.plan.load import load_bytes
+from planrun.plan.scripts import NotRegular, read_script
+from planrun.records.inputs import file_of, plan_file
 from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256
-from planrun.source.included import copies
-from planrun.source.load import load_bytes
-from planrun.source.scripts import NotRegular, read_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from planrun.app.settings import ci_context
+from planrun.actions.prepare import Place, Steps
 from planrun.errors import EvaluationError, InvalidPlan
 from planrun.expressions.check import references
 from planrun.model.groups import chain
 from planrun.model.plan import Group
 from planrun.model.state import RunState
-from planrun.source.included import shown
-from planrun.source.outline import entries
-from planrun.source.outlines import outline_for
-from planrun.source.problems import Problem, in_order
-from planrun.steps.runner import Place, Steps
+from planrun.plan.included import shown
+from planrun.plan.includes import outline_for
+from planrun.plan.keys.outline import entries
+from planrun.plan.problems import Problem, in_order
+from planrun.settings import ci_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Plan, Step
-    from planrun.source.node import Node
-    from planrun.source.outline import Outline
+    from planrun.plan.keys.outline import Outline
+    from planrun.plan.yaml.node import Node
 
 
 def require_secrets(

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions.environment import holds_credential
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
-from planrun.secrets.known import PROVIDER_KEYS, known_secrets
-from planrun.secrets.masker import Masker
-from planrun.secrets.veil import Veil
-from planrun.steps.environment import holds_credential
+from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
+from planrun.secrets.redactor import Veil
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from planrun.actions.templates import formulas
 from planrun.errors import InvalidInput
 from planrun.expressions.check import references
 from planrun.model import graph
 from planrun.model.plan import Group
-from planrun.source.availability import succeeded
-from planrun.source.problems import did_you_mean
-from planrun.steps.formulas import formulas
+from planrun.plan.check.edges import succeeded
+from planrun.plan.problems import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,3 +139,18 @@ def _asked(value: Any) -> set[str]:
 def _hint(name: str, known: set[str]) -> str:
     found = did_you_mean(name, sorted(known))  # sorted: of two near words always the same one
     return f"; {found}" if found else ""
+
+
+def with_pieces(plan: Plan, selected: frozenset[str] | None) -> frozenset[str] | None:
+    """Return the selected steps with what those became that a model made concrete, and without what others became."""
+    if selected is None:
+        return None
+    made = [step.id for step in plan.steps if step.origin == "expanded"]
+    found = set(selected)
+    for name in made:
+        whole = max(
+            [other for other in made if name.startswith((f"{other}-", f"{other}."))], key=len, default=name
+        )
+        if whole != name:
+            (found.add if whole in selected else found.discard)(name)
+    return frozenset(found)

@@ -6,22 +6,22 @@ import os
 import sys
 
 from planrun import __version__
-from planrun.app.settings import ci_context, default_jobs
+from planrun.actions.environment import MODEL_CREDENTIALS, caller_environment, withheld
+from planrun.actions.prepare import Place, Steps
+from planrun.actions.render import shell_on
 from planrun.clock import SystemClock
 from planrun.engine.scheduler import Options, Rooms, Scheduler
 from planrun.errors import EXIT_WAITING, InvalidInput, RecordsLost
 from planrun.executors.local import LocalExecutor
 from planrun.executors.mark import Owner
-from planrun.executors.signals import SignalInbox
+from planrun.executors.wait import SignalInbox
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.reports.console import console
 from planrun.reports.write import make_folder, write_reports
-from planrun.steps.environment import MODEL_CREDENTIALS, caller_environment, withheld
-from planrun.steps.render import shell_on
-from planrun.steps.runner import Place, Steps
+from planrun.settings import ci_context, default_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
-    from planrun.app.durations import Known
-    from planrun.app.gates import PolicyGates
-    from planrun.app.planning.preparing import Preparation
-    from planrun.app.planning.replanning import Replanner
-    from planrun.app.reviewed import Reviewed
+    from planrun.app.history import Known
     from planrun.app.secrets import Vault
-    from planrun.app.settings import Settings
+    from planrun.approval.digest import Reviewed
+    from planrun.approval.gates import PolicyGates
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
+    from planrun.planner.prepare import Preparation
+    from planrun.planner.replan import Replanner
     from planrun.ports import Masks, Sink
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
     from planrun.reports.progress import Foresight
     from planrun.reports.stream import Lines
+    from planrun.settings import Settings
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
@@ -113,7 +113,7 @@ class Session:
         Raises InvalidInput that names the holder, Interrupted, RecordsLost.
         """
         if plan is not None and plan.concurrency:
-            from planrun.app.turns import take_turn  # few plans have a turn to wait for
+            from planrun.app.concurrency import take_turn  # few plans have a turn to wait for
 
             take_turn(self, plan, run)
         try:
@@ -121,7 +121,7 @@ class Session:
         except WorkspaceHeld as held:
             if not self.settings.wait_lock:
                 raise
-            from planrun.app.waiting import wait  # few runs wait
+            from planrun.app.concurrency import wait  # few runs wait
 
             wait(lambda: self._take(run), held, self.settings.wait_lock, self.inbox)
 
@@ -152,7 +152,7 @@ class Session:
         """Raise Denied when a run has to be what is locked and is not, InvalidInput when there is no lock."""
         if not self.settings.locked:
             return
-        from planrun.app.locking import lock_of, require_locked  # few runs are
+        from planrun.approval.lockfile import lock_of, require_locked  # few runs are
 
         ceilings = self.admission.recorded()["ceilings"] if self.admission else ()
         require_locked(plan, lock_of(plan, params, reviewed), ceilings)
@@ -212,7 +212,7 @@ class Session:
     def recall(self, plan: Plan, opening: dict[str, Any]) -> None:
         """Look up how long the steps of a plan took before, and have what is gone by stand in the first event."""
         if len(plan.steps) > 1:
-            from planrun.app.durations import recall  # a plan of one step starts a little faster
+            from planrun.app.history import recall  # a plan of one step starts a little faster
 
             home = os.path.join(self.workspace, records.HOME)
             self.known = recall(
@@ -342,14 +342,14 @@ class Session:
         """What a status line tells of the end; None where nobody can look at one."""
         if sys.stderr is None or not sys.stderr.isatty():
             return None
-        from planrun.app.foresight import foresight
+        from planrun.app.history import foresight
 
         mask = self.masks.mask_text if self.masks else None
         return foresight(state, rundir, self.known.seconds if self.known else {}, mask)
 
     def _remember(self, state: RunState, rundir: str) -> None:
         if self.known is not None:
-            from planrun.app.durations import remember
+            from planrun.app.history import remember
 
             remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)
 
@@ -441,7 +441,7 @@ def engine_of(plan: Plan) -> str:
     """Return the program that runs containers, where a step may be in one and there is one."""
     if not any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
         return ""
-    from planrun.steps import containers  # few plans have any
+    from planrun.actions import containers  # few plans have any
 
     try:
         return containers.engine_of()

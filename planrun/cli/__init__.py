@@ -49,7 +49,7 @@ def _dispatch(words: list[str]) -> Callable[[list[str]], int]:
         if words in (["--version"], ["-V"]):
             return _version
         if words[0] in ("execute", "resume", "retry") and not {"--help", "-h"} & set(words):
-            from planrun.cli.running import running
+            from planrun.cli.run import running
 
             return running
     from planrun.cli.group import grouped
@@ -59,7 +59,7 @@ def _dispatch(words: list[str]) -> Callable[[list[str]], int]:
 
 def _version(_words: list[str]) -> int:
     from planrun import __version__
-    from planrun.cli.printing import say
+    from planrun.cliutil.printing import say
 
     say(f"planrun {__version__}")
     return 0
@@ -67,7 +67,7 @@ def _version(_words: list[str]) -> int:
 
 def _help(_words: list[str]) -> int:
     from planrun.cli.overview import OVERVIEW
-    from planrun.cli.printing import say
+    from planrun.cliutil.printing import say
 
     say(OVERVIEW.rstrip("\n"))
     return 0
@@ -75,6 +75,6 @@ def _help(_words: list[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Say what went wrong in one or a few lines; a traceback only for those who ask for it."""
-    from planrun.cli.failure import explain
+    from planrun.cliutil.failure import explain
 
     return explain(error)

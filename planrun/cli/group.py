@@ -9,47 +9,47 @@ import click
 
 from planrun import __version__
 from planrun.cli.overview import OVERVIEW
-from planrun.cli.printing import say
+from planrun.cliutil.printing import say
 
 # Verb -> where its command stands, in the order of the overview.
 VERBS: dict[str, str] = {
-    "init": "beginning:init",
-    "validate": "checking:validate",
-    "lint": "linting:lint",
-    "show": "showing:show",
-    "diff": "differing:diff",
-    "review": "reviewing:review",
-    "explain": "explaining:explain",
-    "risk": "risking:risk",
-    "generate": "generating:generate",
-    "expand": "expanding:expand",
-    "classify": "classifying:classify",
-    "convert": "converting:convert",
-    "tools": "toolkit:tools",
-    "templates": "templating:templates",
-    "lock": "approving:lock",
-    "schema": "beginning:schema",
-    "execute": "executing:execute",
-    "resume": "executing:resume",
-    "retry": "executing:retry",
-    "replan": "replanning:replan",
-    "approve": "answering:approve",
-    "reject": "answering:reject",
-    "decide": "answering:decide",
-    "finalize": "finalizing:finalize",
-    "pause": "stopping:pause",
-    "cancel": "stopping:cancel",
-    "queue": "queueing:queue",
-    "status": "looking:status",
-    "runs": "looking:runs",
-    "prune": "pruning:prune",
-    "stats": "counting:stats",
-    "report": "reporting:report",
-    "replay": "replaying:replay",
-    "verify": "looking:verify",
-    "cache": "caching:cache",
-    "doctor": "doctor:doctor",
-    "completion": "completing:completion",
+    "init": "start.cli:init",
+    "validate": "cli.validate:validate",
+    "lint": "lint.cli:lint",
+    "show": "show.cli:show",
+    "diff": "diff.cli:diff",
+    "review": "diff.cli:review",
+    "explain": "runs.cli:explain",
+    "risk": "cli.risk:risk",
+    "generate": "cli.generate:generate",
+    "expand": "cli.expand:expand",
+    "classify": "cli.classify:classify",
+    "convert": "convert.cli:convert",
+    "tools": "cli.tools:tools",
+    "templates": "templates.cli:templates",
+    "lock": "cli.approve:lock",
+    "schema": "start.cli:schema",
+    "execute": "cli.execute:execute",
+    "resume": "cli.execute:resume",
+    "retry": "cli.execute:retry",
+    "replan": "cli.replan:replan",
+    "approve": "cli.approve:approve",
+    "reject": "cli.approve:reject",
+    "decide": "cli.approve:decide",
+    "finalize": "cli.finalize:finalize",
+    "pause": "cli.stop:pause",
+    "cancel": "cli.stop:cancel",
+    "queue": "queue.cli:queue",
+    "status": "runs.cli:status",
+    "runs": "runs.cli:runs",
+    "prune": "runs.cli:prune",
+    "stats": "stats.cli:stats",
+    "report": "cli.report:report",
+    "replay": "replay.cli:replay",
+    "verify": "runs.cli:verify",
+    "cache": "cli.cache:cache",
+    "doctor": "doctor.cli:doctor",
+    "completion": "cli.completion:completion",
 }
 PROGRAM = "planrun"
 COMPLETE_VARIABLE = "_PLANRUN_COMPLETE"
@@ -67,7 +67,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module, name = VERBS[cmd_name].split(":")
-        command: click.Command = getattr(import_module(f"planrun.cli.{module}"), name)
+        command: click.Command = getattr(import_module(f"planrun.{module}"), name)
         return command
 
     def resolve_command(
@@ -75,7 +75,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; an unknown one is a usage error that names the nearest."""
         if args[0] not in VERBS and not ctx.resilient_parsing:
-            from planrun.source.problems import did_you_mean  # only a typing error needs it
+            from planrun.plan.problems import did_you_mean  # only a typing error needs it
 
             hint = did_you_mean(args[0], VERBS)
             raise click.UsageError(f'no such command: "{args[0]}"' + (f"; {hint}" if hint else ""), ctx)
@@ -128,7 +128,7 @@ def grouped(words: list[str]) -> int:
 
 def _refuse(error: click.ClickException) -> int:
     """Say in two lines what is wrong with a command line."""
-    from planrun.cli.failure import complain
+    from planrun.cliutil.failure import complain
 
     context = getattr(error, "ctx", None)
     path = context.command_path if context else PROGRAM

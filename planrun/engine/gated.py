@@ -96,8 +96,7 @@ class GatedScheduler(Scheduler):
         # The end of a service that others relied on is what it is.
         asks = step.on_failure == "ask" and self.state.steps[step.id].opened is None
         if failed and asks and self.state.ending is None:
-            from planrun.engine.errorclasses import classify
-            from planrun.engine.recovery import react
+            from planrun.engine.failures import classify, react
 
             tries = len(self.state.steps[step.id].tries)
             if react(step, tries, outcome, repeat=True)[1] is None:

@@ -1,29 +1,36 @@
-"""The one loop: start what fits, wait, reap, record; everything a run does goes through here."""
+"""The one loop: start what fits, wait, reap, record; everything a run does goes through here.
+
+The end of an attempt, of a run, and of one that cannot be recorded any more.
+
+Every run loads it, so that no disk is needed then.
+"""
 
 from __future__ import annotations
 
-# `_signal` and not `signal`, whose enums take 4 ms to import.
 from _signal import SIGUSR1 as PAUSE
 
-from planrun.engine.ending import conclude, end, give_up
 from planrun.engine.frontier import Frontier
-from planrun.engine.queue import Options, Queue, pop
-from planrun.errors import EvaluationError, InternalError
+from planrun.engine.queue import Options, Queue, pop, push
+from planrun.errors import EXIT_RECORDS, EvaluationError, InternalError
 from planrun.model import events as ev
-from planrun.model.job import Outcome
+from planrun.model.job import Outcome, as_fields
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from planrun.engine.services import Services
     from planrun.errors import RecordsLost
-    from planrun.model.job import Job, Prepared
+    from planrun.model.job import Job, Outcome, Prepared
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.ports import Cache, Clock, Executor, Inbox, Journal, Locks, Masks, Sink, StepRunner
+
+# `_signal` and not `signal`, whose enums take 4 ms to import.
+
 
 __all__ = ["Options", "Rooms", "Scheduler"]
 
@@ -97,11 +104,11 @@ class Scheduler:
     def _pass(self, section: str) -> None:
         """Drive a section; the first one of a run that only catches up is left, and few runs undo anything."""
         if section == "rollback" and any([step.rollback for step in self.state.plan.steps]):  # noqa: C419 - half the time
-            from planrun.engine.undoing import roll_back
+            from planrun.engine.rollback import roll_back
 
             roll_back(self)
         elif section == "steps" and self.options.catches_up:
-            from planrun.engine.undoing import close_steps
+            from planrun.engine.rollback import close_steps
 
             close_steps(self)
         else:
@@ -325,7 +332,7 @@ class Scheduler:
             self._look()
 
     def _is_restored(self, step: Step) -> bool:
-        from planrun.engine.restoring import restored  # few steps are cached
+        from planrun.engine.reuse import restored  # few steps are cached
 
         return restored(self, step)
 
@@ -403,3 +410,83 @@ class Scheduler:
 
     def _give_up(self, lost: RecordsLost) -> None:
         give_up(self, lost)
+
+
+def conclude(run: Scheduler, step: Step, attempt: int, outcome: Outcome) -> None:
+    """Record the end of an attempt and what it makes of its step."""
+    ending = run.state.ending
+    why = ending.why if ending and run._section == "steps" else ""
+    if outcome.status == "cancelled" and why in ("abort", "records"):
+        outcome = outcome.but(reason=why)  # as for the steps that had not started
+    run._queue.release(step.id)
+    found = run.state.steps[step.id]
+    tries, fresh = len(found.tries), ending is None and found.opened is None
+    failure, seconds = None, None
+    if outcome.status == "failed":
+        from planrun.engine.failures import react
+
+        failure, seconds = react(step, tries, outcome, repeat=fresh, draw=run.rooms.chance)
+    fields = as_fields(outcome, failure)
+    if seconds is not None:
+        fields |= {"step_status": "waiting", "delay": round(seconds, 3)}
+    else:
+        fields["step_status"] = outcome.status
+        if outcome.status == "completed":
+            fields["step_reason"] = "flaky" if tries > 1 and outcome.reason == "ran" else outcome.reason
+    run._emit(ev.AttemptEnded(at=run._clock.stamp(), step=step.id, n=attempt, **fields))
+    if seconds is not None:
+        push(run._waiting, (run._clock.monotonic() + seconds, step.id))
+        return
+    run._settle(step.id)
+    if outcome.status == "failed":
+        run._abort(step)
+
+
+def give_up(run: Scheduler, lost: RecordsLost) -> None:
+    """Have the run end because it cannot be recorded.
+
+    What has not started stays as it is, for a resume: to say so of each step takes room that is not there. It is
+    here because a disk that cannot be written may be one that cannot be read.
+    """
+    if run._given_up:
+        return
+    run._given_up = True
+    run._emit(ev.RunEnding(at=run._clock.stamp(), why="records", message=str(lost)))
+    run._queue.clear()
+    run._waiting.clear()
+    for name in run.rooms.executor.running:
+        run.rooms.executor.stop(name, "cancelled")
+
+
+def end(run: Scheduler) -> int:
+    """Record the end of a run: verdict, exit code and what became of its steps; returns the exit code."""
+    if run.lost is not None:
+        give_up(run, run.lost)
+    state = run.state
+    verdict = state.verdict()
+    more: dict[str, Any] = {}
+    if state.plan.outputs and run.lost is None and verdict in ("completed", "partial"):
+        outputs, message = run.rooms.steps.plan_outputs(state)
+        if outputs:
+            more["outputs"] = outputs
+        # Outputs of steps that the caller left out are absent on purpose.
+        if message and run.options.selected is None:
+            more["message"], verdict = message, "failed"
+    code = EXIT_RECORDS
+    if run.lost is None:
+        wishes = run.options
+        code = state.exit_code(verdict, strict=wishes.strict, fail_on_flaky=wishes.fail_on_flaky)
+    run._emit(
+        ev.RunEnded(
+            at=run._clock.stamp(),
+            status="completed" if verdict == "partial" else verdict,
+            verdict=verdict,
+            exit_code=code,
+            duration=round(run._clock.monotonic() - run._began, 3),
+            summary=state.summary(),
+            events=run.rooms.journal.records + 1,
+            **more,
+        )
+    )
+    run._sync()
+    return code if run.lost is None else EXIT_RECORDS

@@ -5,7 +5,7 @@ Loaded with the first step that is one.
 
 from __future__ import annotations
 
-from planrun.engine.restoring import restored
+from planrun.engine.reuse import restored
 from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.job import as_fields

@@ -5,11 +5,11 @@ from __future__ import annotations
 # `_signal` and not `signal`: see signals.py.
 import _signal
 
-from planrun.executors.ending import CANCELLED, fell_silent, timed_out
+from planrun.executors.exits import CANCELLED, fell_silent, timed_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.executors.ending import Verdict
+    from planrun.executors.exits import Verdict
     from planrun.executors.output import Output
     from planrun.executors.tree import ProcessTree
     from planrun.model.job import Job

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from planrun.model.job import Job
 
-LABEL = "planrun.run"  # as `planrun.steps.containers` gives it
+LABEL = "planrun.run"  # as `planrun.actions.containers` gives it
 VARIABLES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH",
              "CONTAINER_HOST", "HOME", "XDG_RUNTIME_DIR")  # fmt: skip
 """What says where an engine is, and what its client may do there."""

@@ -1,37 +1,40 @@
-"""Runs attempts as processes of this machine, from one thread and one `poll`."""
+"""Runs attempts as processes of this machine, from one thread and one `poll`.
+
+The process that outlives planrun when planrun is killed, and then kills its steps.
+"""
 
 from __future__ import annotations
 
-# `_signal` and not `signal`: see signals.py.
 import _signal
 import os
 import time
 
 from planrun.errors import InternalError, RecordsLost
 from planrun.executors.attempt import NEVER, UNKILLABLE, Attempt
-from planrun.executors.births import Births
-from planrun.executors.ending import CANCELLED, DEADLINE, outcome
-from planrun.executors.guardian import Guardian
+from planrun.executors.exits import CANCELLED, DEADLINE, outcome
 from planrun.executors.logs import Logs
 from planrun.executors.mark import Marks
-from planrun.executors.signals import SignalInbox
 from planrun.executors.spawn import Launcher, SpawnFailed, is_passing
-from planrun.executors.tree import ProcessTree, Scans
-from planrun.executors.watch import ChildSignalWatch, PidfdWatch
+from planrun.executors.tree import Births, ProcessTree, Scans
+from planrun.executors.wait import ChildSignalWatch, PidfdWatch, SignalInbox
 from planrun.model.job import Outcome
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
+TYPE_CHECKING = False
+
+# `_signal` and not `signal`: see signals.py.
+
+
 HASHED = 1 << 24  # bytes of a log, which take some 40 ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, Self
 
     from planrun.executors.mark import Owner
     from planrun.executors.output import Output, Outputs
-    from planrun.executors.placing import Placed
-    from planrun.executors.watch import Watch
+    from planrun.executors.scriptcopies import Placed
+    from planrun.executors.wait import Watch
     from planrun.model.job import Job
     from planrun.ports import Masks
 
@@ -149,7 +152,7 @@ class LocalExecutor:
         """Start the process, from copies of its scripts; returns when, and its process id. Raises SpawnFailed."""
         if not job.scripts:
             return time.monotonic(), self._launcher.spawn(job, log.opening, mark)
-        from planrun.executors.placing import Placed, PlacingFailed  # few steps run scripts
+        from planrun.executors.scriptcopies import Placed, PlacingFailed  # few steps run scripts
 
         try:
             placed = self._placed[job.step] = Placed(job, self._owner.listing if self._owner else "")
@@ -243,7 +246,7 @@ class LocalExecutor:
         for placed in self._placed.values():  # of attempts that could not be ended
             placed.remove()
         if self._owner and self._owner.listing and os.path.lexists(self._owner.listing):
-            from planrun.executors.placing import clear  # few runs have scripts
+            from planrun.executors.scriptcopies import clear  # few runs have scripts
 
             clear(self._owner.listing)
 
@@ -284,7 +287,7 @@ class LocalExecutor:
             self._guardian.dismiss()
 
     def _kill_leftovers(self, owner: Owner, *, earlier: bool) -> None:
-        from planrun.executors.leftovers import kill_leftovers  # few runs have any
+        from planrun.executors.owners import kill_leftovers  # few runs have any
 
         kill_leftovers(self._marks, owner, earlier=earlier)
 
@@ -389,3 +392,70 @@ def _outputs(folder: str, masks: Masks | None) -> Outputs:
     from planrun.executors.piped import PipedLogs  # most plans have no secrets
 
     return PipedLogs(masks, folder)
+
+
+# `_signal` and not `signal`: see signals.py.
+
+_SHELL = "/bin/sh"
+_SCRIPT = os.path.join(os.path.dirname(__file__), "guardian.sh")
+_DONE = b"done\n"
+# It ignores them itself; blocked from its birth on they cannot end it before its first command.
+_DEAF_TO = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
+
+
+class Guardian:
+    """A shell that waits on a pipe from this process; see guardian.sh for what it does when the pipe ends.
+
+    It has a session, a parent and an environment of its own, so that what hits planrun's group, its tree of
+    processes or everything with a CI system's cookie does not hit it. Where it cannot be started nobody guards.
+    """
+
+    __slots__ = ("_pid", "_pipe")
+
+    def __init__(self, run: str, prefix: str, engine: str = "") -> None:
+        """Start it; `run`: the id of the run, `prefix`: how the marks of its attempts begin, or empty;
+        `engine`: what runs its containers, or empty.
+        """
+        reading, self._pipe = os.pipe()  # closed on exec: nobody but us can keep it open
+        try:
+            self._pid = os.posix_spawn(
+                _SHELL,
+                ("sh", _SCRIPT, run, prefix, engine),
+                {**_where(engine), "PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, reading, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,
+                setsigmask=_DEAF_TO,
+            )
+        except OSError:
+            self._pid = 0
+        os.close(reading)
+
+    def reap(self, options: int = os.WNOHANG) -> None:
+        """Take the end of the process we started; the one that waits is its child and belongs to nobody here."""
+        if self._pid:
+            try:
+                self._pid = 0 if os.waitpid(self._pid, options)[0] else self._pid
+            except ChildProcessError:  # the program around us waits for any child
+                self._pid = 0
+
+    def dismiss(self) -> None:
+        """Have it end without doing anything."""
+        try:
+            os.write(self._pipe, _DONE)
+        except OSError:  # it is gone
+            pass
+        os.close(self._pipe)
+        self.reap(0)
+
+
+def _where(engine: str) -> dict[str, str]:
+    """Return what tells the client of a container engine where that is."""
+    if not engine:
+        return {}
+    from planrun.executors.containers import VARIABLES  # few runs have containers
+
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.expressions.errors import ExpressionError
+from planrun.expressions.tree import ExpressionError
 from planrun.expressions.values import NUMBERS, called, type_of
 from planrun.model.record import Record
 

@@ -1,6 +1,8 @@
 """The value of an expression: a walk over the tree, strict about types and bounded in size.
 
 Hot: imported by every run.
+
+What an item of a list is called, and which lists an expression may give.
 """
 
 from __future__ import annotations
@@ -8,8 +10,14 @@ from __future__ import annotations
 from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE, ROOT_KEY, spelled
 from planrun.expressions.values import NUMBERS, called, same, text_of, type_of
+from planrun.model.groups import spelled_value, unnameable
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.expressions.tree import Tree
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -208,3 +216,15 @@ _KINDS: dict[str, Callable[[Tree, Scope], Any]] = {
     "if": _if,
     "call": _call,
 }
+
+
+def name_of(item: Any, key: Tree | None) -> str:
+    """Return the name of an item, by an expression over `item` or of itself; raises EvaluationError: it has none."""
+    value = item if key is None else evaluate(key, {"item": item})
+    if value is None or isinstance(value, list | tuple | dict):
+        raise EvaluationError("has no name" if key else "has no name; say by `key:` what it is called")
+    name = spelled_value(value)
+    wrong = "has an empty name" if not name else unnameable(name)
+    if wrong:
+        raise EvaluationError(wrong if not name else f"has a name that {wrong}")
+    return name

@@ -1,4 +1,8 @@
-"""The allow-list: which nodes of Jinja2's grammar are part of the language, and what each becomes.
+"""The values of literals: texts with a closed set of escapes, numbers that every reader of JSON understands.
+
+Names that expressions may and may not use, and what to say about the others.
+
+The allow-list: which nodes of Jinja2's grammar are part of the language, and what each becomes.
 
 Nodes are told apart by the name of their class, so that this module need not import Jinja2. A node's `lineno`
 is the offset of the token that made it: see `parse`.
@@ -6,15 +10,161 @@ is the offset of the token that made it: see `parse`.
 
 from __future__ import annotations
 
-from planrun.expressions import names
-from planrun.expressions.errors import ExpressionError
-from planrun.expressions.tree import FUNCTIONS, MAX_DEPTH, ROOTS
+from planrun.expressions.tree import FUNCTIONS, MAX_DEPTH, MAX_INTEGER, ROOTS, ExpressionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from planrun.expressions.tree import Tree
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "/": "/"}
+_CODES = {"x": 2, "u": 4, "U": 8}
+_BASES = {"0x": 16, "0o": 8, "0b": 2}
+_INFINITY = float("inf")
+
+
+def string(source: str, offset: int) -> str:
+    """Return the text that a literal with its quotes stands for; raises ExpressionError for an unknown escape."""
+    if "\\" not in source:
+        return source[1:-1]
+    text = ""
+    at = 1
+    while at < len(source) - 1:
+        if source[at] != "\\":
+            text += source[at]
+            at += 1
+            continue
+        char, width = _escaped(source, at, offset)
+        text += char
+        at += width
+    return text
+
+
+def _escaped(source: str, at: int, offset: int) -> tuple[str, int]:
+    """Return the character that the escape at `at` stands for, and how long the escape is."""
+    kind = source[at + 1]
+    if kind in _ESCAPES:
+        return _ESCAPES[kind], 2
+    width = _CODES.get(kind)
+    if width is None:
+        raise ExpressionError(f"`\\{kind}` is no escape; a backslash itself is `\\\\`", offset + at, 2)
+    digits = source[at + 2 : at + 2 + width]
+    code = -1
+    if len(digits) == width and all(digit in "0123456789abcdefABCDEF" for digit in digits):
+        code = int(digits, 16)
+    if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
+        raise ExpressionError("this escape is no character", offset + at, 2 + len(digits))
+    return chr(code), 2 + width
+
+
+def integer(source: str, offset: int) -> int:
+    """Return a whole number; raises ExpressionError for one beyond 64 bits."""
+    digits = source.replace("_", "")
+    value = MAX_INTEGER + 1
+    # The shortest way to write the largest one is hexadecimal, the longest binary.
+    if len(digits) <= 66:
+        base = _BASES.get(digits[:2].lower(), 10)
+        value = int(digits[2:] if base != 10 else digits, base)
+    if value > MAX_INTEGER:
+        raise ExpressionError("a number has at most 64 bits", offset, len(source))
+    return value
+
+
+def number(source: str, offset: int) -> float:
+    """Return a number with a fraction or exponent; raises ExpressionError for one that is too large."""
+    value = float(source.replace("_", ""))
+    if value == _INFINITY:
+        raise ExpressionError("this number is too large", offset, len(source))
+    return value
+
+
+_MAX_SHOWN = 80  # characters
+_SEED = "step_"
+_SUFFIXES = {"_failed": "failed", "_succeeded": "completed"}
+_FOREIGN_NAMES = {
+    "secrets": "a secret is never put into a text: list it under the step's `secrets` and read the environment "
+    'variable, as "$NAME"',
+    "null": "`null` is written `none`",
+    "nil": "`nil` is written `none`",
+    "undefined": "there is no `undefined`; use default(value, otherwise)",
+    "github": "there is no `github`; the run's own names are run.id, run.ci, run.ref, run.sha and run.event",
+    "inputs": "there is no `inputs`; the plan's parameters are `params`",
+    "vars": "there is no `vars`; the plan's parameters are `params`",
+    "needs": "there is no `needs`; earlier steps are `steps`",
+    "outputs": "there is no `outputs`; a step's outputs are steps.<id>.outputs",
+}
+_ALWAYS = "; whether a step runs after a failure is said by `depends_on: {id: done}` or `finally:`"
+_FOREIGN_FUNCTIONS = {
+    "always": _ALWAYS,
+    "cancelled": _ALWAYS,
+    "success": "; write `depends_on: [id]`, or steps.<id>.status == 'completed'",
+    "failure": "; write `depends_on: {id: failed}`, or steps.<id>.status == 'failed'",
+    "length": "; use len",
+    "count": "; use len",
+    "hashFiles": "; use hash_files",
+    "fromJSON": "; use fromjson",
+    "from_json": "; use fromjson",
+    "toJSON": "; use tojson",
+    "to_json": "; use tojson",
+    "startsWith": "; use startswith",
+    "endsWith": "; use endswith",
+    "format": "; join texts by `~`",
+    "d": "; use default",
+    "quote": "; in a script use `| sh`",
+    "sh": ": `| sh` comes last inside `${{ }}` in `run:`, behind ( ) around more than one value; "
+    "`env:` and `exec:` take any value as it is",
+}
+
+
+def seed(name: str) -> tuple[str, str] | None:
+    """Return step id and status that `step_<id>_failed` or `step_<id>_succeeded` asks for."""
+    for suffix, status in _SUFFIXES.items():
+        if name.startswith(_SEED) and name.endswith(suffix) and len(name) > len(_SEED) + len(suffix):
+            return name[len(_SEED) : -len(suffix)], status
+    return None
+
+
+def unknown(name: str, *, alone: bool = False) -> str:
+    """Return what is wrong with an unknown name; `alone`: nothing follows it, so it may be a text without quotes."""
+    if name in _FOREIGN_NAMES:
+        return _FOREIGN_NAMES[name]
+    if name in FUNCTIONS:
+        return f"`{name}` is a function: {name}(…)"
+    if name.startswith(_SEED):
+        forms = f"{_SEED}<id>_failed or {_SEED}<id>_succeeded"
+        dashed = "and one with a dash or a dot in its id by steps['<id>'].status"
+        return f"unknown name `{shown(name)}`; a step is asked for by {forms}, {dashed}"
+    quoted = f"; quote text: '{shown(name)}'" if alone else ""
+    return f"unknown name `{shown(name)}`{quoted}" + _nearest(name, ROOTS, f"; names are {', '.join(ROOTS)}")
+
+
+def unknown_function(name: str) -> str:
+    """Return what is wrong with a function or filter that is none."""
+    if name in _FOREIGN_FUNCTIONS:
+        return f"there is no function `{name}` here{_FOREIGN_FUNCTIONS[name]}"
+    others = f"; functions are {', '.join(FUNCTIONS)}"
+    return f"unknown function `{shown(name)}`" + _nearest(name, tuple(FUNCTIONS), others)
+
+
+def arity(name: str) -> str:
+    """Return how many arguments a function takes."""
+    fewest, most = FUNCTIONS[name]
+    amount = str(fewest) if fewest == most else f"{fewest} to {most}"
+    return f"`{name}` takes {amount} argument{'' if most == 1 else 's'}, the one before `|` included"
+
+
+def shown(name: str) -> str:
+    """Return what a message shows of a name or token, which may be as long as an expression."""
+    return name if len(name) <= _MAX_SHOWN else name[:_MAX_SHOWN] + "…"
+
+
+def _nearest(name: str, known: tuple[str, ...], otherwise: str) -> str:
+    from difflib import get_close_matches  # load time only, and only for an error
+
+    close = get_close_matches(name.lower()[:100], known, n=1)
+    return f"; did you mean `{close[0]}`?" if close else otherwise
+
 
 # The child with which the text of a node begins, and the one with which it ends.
 _FIRST = {"Getattr": "node", "Getitem": "node", "Call": "node", "Filter": "node", "Test": "node"}
@@ -141,12 +291,12 @@ class Grammar:
     def _name(self, node: Any, links: list[Any]) -> Tree:
         """Read a name that is no root: one of the seeds' forms, or an error."""
         place = self.span(node)
-        seed = names.seed(node.name)
-        if seed is None:
-            raise ExpressionError(names.unknown(node.name, alone=not links), *place)
+        status_of = seed(node.name)
+        if status_of is None:
+            raise ExpressionError(unknown(node.name, alone=not links), *place)
         if links:
-            raise self.error(f"{names.shown(node.name)} is a boolean and has no parts", links[0])
-        step, status = seed
+            raise self.error(f"{shown(node.name)} is a boolean and has no parts", links[0])
+        step, status = status_of
         path = ("path", *place, ("steps", step, "status"))
         return ("compare", *place, "==", path, ("const", *place, status))
 
@@ -218,7 +368,7 @@ class Grammar:
             right = right.node
         if kind == "Sub" and left[0] == "path" and type(right).__name__ == "Name" and right.name not in ROOTS:
             whole = f"{left[3][-1]}-{right.name}"
-            raise self.error(f"a name with a dash is written in brackets: ['{names.shown(whole)}']", node)
+            raise self.error(f"a name with a dash is written in brackets: ['{shown(whole)}']", node)
         return ("math", *self.span(node), _MATH[kind], left, self.read(node.right, depth + 1))
 
     def concatenation(self, node: Any, depth: int) -> Tree:
@@ -244,11 +394,11 @@ class Grammar:
 
     def _function(self, node: Any, name: str, args: list[Any], depth: int) -> Tree:
         if name not in FUNCTIONS:
-            raise self.error(names.unknown_function(name), node)
+            raise self.error(unknown_function(name), node)
         self.positional(node)
         fewest, most = FUNCTIONS[name]
         if not fewest <= len(args) <= most:
-            raise self.error(names.arity(name), node)
+            raise self.error(arity(name), node)
         return ("call", *self.span(node), name, tuple(self.read(arg, depth + 1) for arg in args))
 
     def positional(self, node: Any) -> None:

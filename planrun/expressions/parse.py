@@ -6,10 +6,9 @@ a small plan needs. It only ever parses; nothing here renders or compiles a temp
 
 from __future__ import annotations
 
-from planrun.expressions import literals, names, scan
-from planrun.expressions.errors import ExpressionError
+from planrun.expressions import grammar, scan
 from planrun.expressions.grammar import Grammar
-from planrun.expressions.tree import MAX_DEPTH
+from planrun.expressions.tree import MAX_DEPTH, ExpressionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,13 +107,13 @@ def _tokens(environment: Any, source: str, start: int) -> Iterator[tuple[Token, 
         if kind == "operator":
             kind = operators[raw]  # noqa: PLW2901 - the token's own kind
         elif kind == "string":
-            value = literals.string(raw, at)
+            value = grammar.string(raw, at)
         elif kind == "integer":
-            value = literals.integer(raw, at)
+            value = grammar.integer(raw, at)
         elif kind == "float":
-            value = literals.number(raw, at)
+            value = grammar.number(raw, at)
         elif kind == "name" and not raw.isidentifier():
-            raise ExpressionError(f"`{names.shown(raw)}` is no name", at, len(raw))
+            raise ExpressionError(f"`{grammar.shown(raw)}` is no name", at, len(raw))
         if kind != "whitespace":
             yield Token(at, kind, value), at + len(raw)
         at += len(raw)
@@ -146,4 +145,4 @@ def _unexpected(text: str, offset: int, ends: dict[int, int]) -> ExpressionError
     hint = ""
     if found.lower() in _WORDS and found.lower() != found:
         hint = f"; write `{found.lower()}`"
-    return ExpressionError(f"`{names.shown(found)}` is not expected here{hint}", offset, len(found))
+    return ExpressionError(f"`{grammar.shown(found)}` is not expected here{hint}", offset, len(found))

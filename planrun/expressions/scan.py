@@ -5,8 +5,7 @@ Jinja2's parser calls itself for every bracket, so the nesting is bounded here, 
 
 from __future__ import annotations
 
-from planrun.expressions.errors import ExpressionError
-from planrun.expressions.tree import MAX_DEPTH, MAX_PLACES, MAX_TEXT
+from planrun.expressions.tree import MAX_DEPTH, MAX_PLACES, MAX_TEXT, ExpressionError
 
 OPEN = "${{"
 CLOSE = "}}"

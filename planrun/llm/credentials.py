@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from planrun.model.record import Record
 
+NO_LIBRARY = (
+    "anthropic is not installed: pip install anthropic; in the GitHub Action set the input `llm: true`"
+)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,6 +1,10 @@
-"""What a model may write: steps in a flat and strict JSON form, and nothing that a reviewer has to decide.
+"""What is wrong with an answer, in a form that a model can mend it by.
+
+What a model may write: steps in a flat and strict JSON form, and nothing that a reviewer has to decide.
 
 There is no key for risk, secrets, environment, policy, network, limits or tools: what is not there cannot be asked for.
+
+How many tokens a model would need for a step, where nobody said: a table by what the step is about, no model.
 """
 
 from __future__ import annotations
@@ -8,14 +12,46 @@ from __future__ import annotations
 import json
 import re
 
-from planrun.llm.faults import Fault
 from planrun.llm.untrusted import hidden
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+MOST = 40  # faults that are told at once
+_LONGEST = 400  # characters of a message
+
+
+class Fault(Record):
+    """One thing that is wrong: where in the answer (`steps[2].run`), by which rule, what, and what is allowed there."""
+
+    path: str
+    rule: str
+    message: str
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The fault in one line, for people; `$`, the whole of an answer, is said in words."""
+        there = f"; allowed: {', '.join(self.allowed)}" if self.allowed else ""
+        place = "the answer" if self.path == "$" else self.path
+        return f"{place}: {self.message} [{self.rule}]{there}"
+
+
+def as_data(faults: Iterable[Fault]) -> list[dict[str, Any]]:
+    """Return faults as plain data for a repair, the first MOST of them."""
+    return [
+        {
+            "path": fault.path,
+            "rule": fault.rule,
+            "message": fault.message[:_LONGEST],
+            **({"allowed": list(fault.allowed)} if fault.allowed else {}),
+        }
+        for fault in list(faults)[:MOST]
+    ]
+
 
 MAX_ANSWER = 256 * 1024  # characters of an answer that is read at all
 MAX_SCRIPT = 8000  # characters of one script
@@ -248,3 +284,37 @@ def _words(path: str, value: Any) -> Iterator[Fault]:
         yield Fault(path=path, rule="size", message="a word of more than 100 characters")
     else:
         yield from _seen(path, "".join(value))
+
+
+ANALYSIS, READING, EDITING, TESTS = 2000, 3000, 4000, 1000  # tokens by kind of work
+_WORDS = {
+    ANALYSIS: "analy[sz]e|analysis|plan|decide|review|understand|design",
+    READING: "read|explore|inspect|look|search|find",
+    EDITING: "write|edit|chang|fix|implement|creat|add|refactor|rewrit|updat|remov|execut|build|optimi[sz]",
+    TESTS: "tests?|verif(?:y|ication)|check",
+}
+_PATTERN = re.compile(
+    r"\b(?:"
+    + "|".join([f"(?P<t{tokens}>(?:{words})(?:e|es|s|ed|ing)?)" for tokens, words in _WORDS.items()])
+    + r")\b",
+    re.IGNORECASE,
+)
+
+
+def tokens_of(step: DraftStep) -> int:
+    """Return the estimate of a step: what its author says, 0 for a command, which needs no model, else the table's.
+
+    The first word of the table decides, in the id, then the title, then the description; without one it is ANALYSIS.
+    """
+    if step.estimated_tokens or step.run:
+        return step.estimated_tokens
+    for text in (re.sub(r"[-_.]", " ", step.id), step.title, step.description):
+        found = _PATTERN.search(text)
+        if found and found.lastgroup:
+            return int(found.lastgroup[1:])
+    return ANALYSIS
+
+
+def estimated(step: DraftStep) -> DraftStep:
+    """Return the step with an estimate."""
+    return step.but(estimated_tokens=tokens_of(step))

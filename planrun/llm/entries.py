@@ -1,4 +1,14 @@
-"""One recorded call to a model as a file that people review: YAML with its answer first, and exactly these keys.
+"""Plain data as YAML that people read and that becomes exactly the same data again.
+
+Texts of several lines stand line by line. What an editor would change or nobody sees (blanks at the end of a line,
+control characters, marks without width) is written as an escape.
+
+By what an answer is found again: the hash of all that a model sees, but for what differs from run to run.
+
+What differs stands in blocks of data that hold what programs printed: times, durations, process ids, folders. Only
+there it is left out of account. A goal, a plan or a file of the repository counts to the last character.
+
+One recorded call to a model as a file that people review: YAML with its answer first, and exactly these keys.
 
 Schema: `schemas/recording.schema.json`. The answer may be edited by hand; what was asked may not, and the key tells.
 """
@@ -6,23 +16,253 @@ Schema: `schemas/recording.schema.json`. The answer may be edited by hand; what 
 from __future__ import annotations
 
 import json
+import os
 import re
 
 from planrun import __version__
 from planrun.errors import InvalidPlan
-from planrun.llm import tree
-from planrun.llm.keys import key_of
 from planrun.model.call import TOKENS, Answer, Request, Usage
 from planrun.model.record import Record
-from planrun.source.document import read_tree
-from planrun.source.problems import Problem, did_you_mean, in_order
+from planrun.plan.problems import Problem, did_you_mean, in_order
+from planrun.plan.yaml.document import read_tree
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from planrun.plan.yaml.node import Node
+
+DEEPEST = 40  # levels of lists and mappings; the reader takes 64
+
+_KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
+_TAKEN = frozenset(("y", "yes", "n", "no", "true", "false", "on", "off", "null"))  # by YAML 1.1
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]*[A-Za-z0-9_/-]\Z")
+_NUMBER = re.compile(r"-?[0-9][0-9.eE+-]*\Z")
+_GOES_ON = "\\n\\\n"  # ends a line of a text, and of the file
+_WORDS = {"true": True, "false": False, "null": None, "": None}
+
+
+class NotPlainError(ValueError):
+    """A value without quotes that is neither a number nor true, false or null; `node` says where."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__("a text stands in quotes here")
+        self.node = node
+
+
+def yaml_text(data: Mapping[str, Any]) -> str:
+    """Return a mapping as YAML; raises ValueError for what YAML cannot hold."""
+    return "".join(_pairs(data, 0))
+
+
+def data_of(node: Node) -> Any:
+    """Return what a node holds; raises NotPlainError."""
+    if node.kind == MAPPING:
+        return {name: data_of(value) for name, value in node.value.items()}
+    if node.kind != SCALAR:
+        return [data_of(item) for item in node.value]
+    if not node.plain:
+        return node.value
+    if node.value in _WORDS:
+        return _WORDS[node.value]
+    if _NUMBER.match(node.value):
+        try:
+            return json.loads(node.value)
+        except ValueError:  # also of more digits than Python reads
+            raise NotPlainError(node) from None
+    if _WORD.match(node.value) and node.value.lower() not in _TAKEN:
+        return node.value
+    raise NotPlainError(node)
+
+
+def _pairs(data: Mapping[str, Any], indent: int) -> Iterator[str]:
+    if indent > 2 * DEEPEST:
+        raise ValueError("nested too deeply")
+    for name, value in data.items():
+        yield f"{' ' * indent}{_key(name)}:{_value(value, indent + 2)}"
+
+
+def _items(data: list[Any], indent: int) -> Iterator[str]:
+    if indent > 2 * DEEPEST:
+        raise ValueError("nested too deeply")
+    margin = " " * indent
+    for item in data:
+        if isinstance(item, dict) and item:
+            yield f"{margin}- {''.join(_pairs(item, indent + 2))[indent + 2 :]}"
+        else:
+            yield f"{margin}-{_value(item, indent + 2)}"
+
+
+def _value(value: Any, indent: int) -> str:
+    """Return what stands behind a colon or dash; lines of its own begin at column `indent`."""
+    if isinstance(value, str):
+        return f" {_text(value, indent)}\n"
+    if isinstance(value, dict) and value:
+        return "\n" + "".join(_pairs(value, indent))
+    if isinstance(value, (list, tuple)) and value:
+        return "\n" + "".join(_items(list(value), indent))
+    return f" {json.dumps(value, allow_nan=False)}\n"
+
+
+def _key(name: str) -> str:
+    return name if _KEY.match(name) and name not in _TAKEN else _quoted(name)
+
+
+def _text(text: str, indent: int) -> str:
+    if _WORD.match(text) and len(text) <= 100 and text.lower() not in _TAKEN:
+        return text
+    lines = text.split("\n")
+    if len(lines) == 1:
+        return _quoted(text)
+    margin = " " * indent
+    ends = not lines[-1]
+    if ends:
+        del lines[-1]
+    if lines[-1] and not lines[0].startswith(" ") and lines[0] and all(map(_is_clean, lines)):
+        return f"|{'' if ends else '-'}\n" + "\n".join([f"{margin}{line}" if line else "" for line in lines])
+    # The same line by line in quotes; a blank that begins a line needs an escape.
+    parts = [_inner(line) for line in lines]
+    shown = [part if not number or part[:1] != " " else f"\\{part}" for number, part in enumerate(parts)]
+    end = "\\n" if ends else ""
+    return f'"{(_GOES_ON + margin).join(shown)}{end}"'
+
+
+def _is_clean(line: str) -> bool:
+    """Whether a line may stand in a file as it is."""
+    return line.isprintable() and not line.endswith(" ")
+
+
+def _quoted(text: str) -> str:
+    return f'"{_inner(text)}"'
+
+
+def _inner(text: str) -> str:
+    """Return one line of text as it stands in double quotes; raises ValueError for half a character."""
+    inner = json.dumps(text, ensure_ascii=False)[1:-1]
+    if inner.isprintable():
+        return inner
+    text.encode("utf-8")
+    return "".join([char if char.isprintable() else _escape(char) for char in inner])
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.source.node import Node
+    from planrun.model.call import Request
+
+    Found = re.Match[str]
+
+WORKSPACE = "<workspace>"
+PRINTED = re.compile(r"(?:end of the )?(?:log|output|error|message|stderr|stdout)\b", re.IGNORECASE)
+"""How the names of blocks begin that hold what programs printed."""
+
+# As `planrun.llm.untrusted` writes them; the mark is a hash of the content, and changes with it.
+_BLOCK = re.compile(
+    r'<untrusted-data name="(?P<name>[^"\n]*)" mark="(?P<mark>[0-9a-f]+)">\n(?P<content>.*?)\n?'
+    r'</untrusted-data mark="(?P=mark)">',
+    re.DOTALL,
+)
+_DATE = r"\d{4}-\d\d-\d\d"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+_CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
+_ZONE = r"(?:Z\b|[+-]\d\d:?\d\d\b)?"
+_UNIT = r"(?:ns|us|µs|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b"
+# In this order: what contains others comes first.
+_VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"[^\n]*\n\[\d+ bytes left out\][^\n]*"), "<cut>"),
+    (re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b"), "<run>"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
+    (  # `date`, syslog, mail
+        re.compile(
+            rf"\b(?:{_DAY},? +)?(?:{_MONTH} +\d{{1,2}}|\d{{1,2}} {_MONTH})\b(?:,? \d{{4}})?,? +{_CLOCK}"
+            r"(?: [+-]\d{4}\b| (?:[AP]M\b)?(?: ?[A-Z]{3,4}\b)?(?: \d{4}\b)?)?"
+        ),
+        "<time>",
+    ),
+    (re.compile(rf"\b{_DATE}[T ]{_CLOCK}{_ZONE}|\b{_DATE}\b|\b{_CLOCK}{_ZONE}"), "<time>"),
+    (
+        re.compile(
+            rf"(?<![\w.])\d+(?:\.\d+)?\s?{_UNIT}(?:\s?\d+(?:\.\d+)?\s?{_UNIT})*|(?<![\w.])(?:\d+(?:\.\d+)?[hms])+\b"
+        ),
+        "<duration>",
+    ),
+    (re.compile(r"(?:/private)?(?:/var)?/(?:tmp|folders/\w+/\w+/T)/[\w.+@-]+"), "<temporary>"),
+    (re.compile(r"\b0x[0-9a-f]{6,16}\b", re.IGNORECASE), "<address>"),
+    (re.compile(r"((?:127\.0\.0\.1|localhost|\[::1\]):)\d{2,5}\b"), r"\1<port>"),
+    (re.compile(r"((?:\bpid|\bPID|\bprocess)[ =:]{1,2})\d+\b"), r"\1<pid>"),
+    (re.compile(r"(\bline \d+: +)\d+(?= [A-Z])"), r"\1<pid>"),  # bash, of a child that a signal ended
+)
+
+
+def key_of(request: Request) -> str:
+    """Return the sha256 of what a request asks, hex: all that the service sees, and no patience of ours."""
+    return str(sha256(canonical(request).encode("utf-8", "replace")).hexdigest())
+
+
+def canonical(request: Request) -> str:
+    """Return what the key is the hash of, as JSON."""
+    asked: dict[str, Any] = {
+        name: value
+        for name, value in vars(request).items()
+        if name not in ("seconds", "retries", "paid", "purpose")
+    }
+    asked["messages"] = settled(asked["messages"])
+    return json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def settled(value: Any) -> Any:
+    """Return plain data with all that differs from run to run left out of its texts."""
+    return _in_texts(value, _settled_block)
+
+
+def placed(value: Any) -> Any:
+    """Return plain data with the folder that planrun works in left out of what programs printed; same key."""
+    return _in_texts(value, _placed_block)
+
+
+def _in_texts(value: Any, change: Callable[[Found], str]) -> Any:
+    if isinstance(value, str):
+        return _BLOCK.sub(change, value) if "<untrusted-data" in value else value
+    if isinstance(value, (list, tuple)):
+        return [_in_texts(item, change) for item in value]
+    if isinstance(value, dict):
+        return {name: _in_texts(item, change) for name, item in value.items()}
+    return value
+
+
+def _settled_block(found: Found) -> str:
+    content = _without_workspace(found) if _is_printed(found) else found["content"]
+    for pattern, instead in _VOLATILE if _is_printed(found) else ():
+        content = pattern.sub(instead, content)
+    return f'<untrusted-data name="{found["name"]}">\n{content}\n</untrusted-data>'
+
+
+def _placed_block(found: Found) -> str:
+    return found[0].replace(found["content"], _without_workspace(found)) if _is_printed(found) else found[0]
+
+
+def _is_printed(found: Found) -> bool:
+    return PRINTED.match(found["name"]) is not None
+
+
+def _without_workspace(found: Found) -> str:
+    content: str = found["content"]
+    try:
+        folder = os.getcwd()
+    except OSError:  # it was removed: nothing names it any more
+        return content
+    return content.replace(folder, WORKSPACE) if len(folder) > 1 else content
+
 
 VERSION = 1
 MOST_BYTES = 8 << 20  # of one file, as of a plan
@@ -79,7 +319,7 @@ def text_of(entry: Entry) -> str:
     data |= {"max_tokens": request.max_tokens, "answer": _answer_data(answer)}
     data |= {"messages": list(request.messages), "system": list(request.system)}
     data["schema"] = "" if request.schema is None else written("compact", request.schema)
-    return HEAD + tree.text_of(data)
+    return HEAD + yaml_text(data)
 
 
 def _answer_data(answer: Answer) -> dict[str, Any]:
@@ -102,7 +342,7 @@ def form_of(text: str) -> tuple[str, Any]:
         if isinstance(data, dict) and data:
             for form in _FORMS:
                 if written(form, data) == text:
-                    tree.text_of(data)
+                    yaml_text(data)
                     return form, data
     except (ValueError, RecursionError):
         pass  # broken JSON, or what YAML cannot hold: a text like any other
@@ -179,8 +419,8 @@ class _Reading:
         """Return the values of a mapping by its keys; None when there is a problem."""
         before = len(self.problems)
         try:
-            data = tree.data_of(node)
-        except tree.NotPlainError as error:
+            data = data_of(node)
+        except NotPlainError as error:
             self._wrong("E106", str(error), error.node)
             return None
         if not isinstance(data, dict):

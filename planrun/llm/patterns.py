@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.llm.drafts import MAX_TEXT, Draft, DraftStep
-from planrun.llm.estimates import estimated
+from planrun.llm.drafts import MAX_TEXT, Draft, DraftStep, estimated
 from planrun.llm.repository import commands_for_tests
 from planrun.model.record import Record
 

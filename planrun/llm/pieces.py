@@ -6,15 +6,15 @@ step stands in each of them as it was written.
 
 from __future__ import annotations
 
-from planrun.expressions.errors import ExpressionError
 from planrun.expressions.parse import parse as parse_expression
-from planrun.llm.faults import Fault
+from planrun.expressions.tree import ExpressionError
+from planrun.llm.drafts import Fault
 from planrun.llm.writing import step_text
 from planrun.model.plan import Abstract, Edge
 from planrun.model.record import Record
-from planrun.source.copying import copied_keys
-from planrun.source.document import parse
-from planrun.source.outline import Outline
+from planrun.plan.edit.copying import copied_keys
+from planrun.plan.keys.outline import Outline
+from planrun.plan.yaml.document import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _OURS = ("id", "title", "description", "depends_on", "recovers", "replaces", "ou
 class Whole(Record):
     """An abstract step, as far as its pieces depend on it.
 
-    `edges`: as `depends_on` has them. `copied`: its other keys, each as two texts, see `planrun.source.copying`;
+    `edges`: as `depends_on` has them. `copied`: its other keys, each as two texts, see `planrun.plan.edit.copying`;
     `outputs` and what it recovers have their own rules, and `last` holds their texts.
     """
 

@@ -11,11 +11,11 @@ from math import ceil
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
+from planrun.plan.problems import Problem, did_you_mean, in_order
+from planrun.plan.schema.forms import as_number
+from planrun.plan.scripts import NotRegular, read_script
+from planrun.plan.yaml.document import MAPPING, SCALAR, parse
 from planrun.sha256 import sha256
-from planrun.source.document import MAPPING, SCALAR, parse
-from planrun.source.forms import as_number
-from planrun.source.problems import Problem, did_you_mean, in_order
-from planrun.source.scripts import NotRegular, read_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.call import Usage
-    from planrun.source.node import Node
+    from planrun.plan.yaml.node import Node
 
 VERSION = 1
 KEYS = ("version", "as_of", "source", "models")

@@ -95,7 +95,7 @@ class AttemptEnded(Record):
     files: tuple[dict[str, Any], ...] = ()  # what it read, made and changed: path, op, sha256, bytes
     cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why, kept; see planrun.ports.Cache
     tools: tuple[dict[str, Any], ...] = ()  # what it called: id, name, args, ok, duration
-    reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote: `junit`; see planrun.steps.reported
+    reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote: `junit`; see planrun.actions.reported
     resources: tuple[dict[str, Any], ...] = ()  # kind, id, action: containers, images, locks
     stderr: tuple[
         int, ...

@@ -8,7 +8,7 @@ matches a folder matches everything in it.
 
 from __future__ import annotations
 
-from planrun.model.copynames import PREFIX
+from planrun.model.job import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,10 +1,14 @@
-"""What crosses the border to an executor, as plain data: a Job goes out, an Outcome comes back."""
+"""What crosses the border to an executor, as plain data: a Job goes out, an Outcome comes back.
+
+Names of the copies of reviewed scripts, `.planrun-<16 hexadecimal digits>-x.sh`, and of their originals.
+"""
 
 from __future__ import annotations
 
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any, Literal
 
@@ -71,7 +75,7 @@ class Outcome(Record):
     tools: tuple[dict[str, Any], ...] = ()  # that were called: id, name, args (shortened), ok, duration
     files: tuple[dict[str, Any], ...] = ()  # what it read, made and changed: path, op, sha256, bytes
     cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why no earlier result was used, whether it is kept
-    reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote itself: `junit`, see planrun.steps.reported
+    reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote itself: `junit`, see planrun.actions.reported
     resources: tuple[dict[str, Any], ...] = ()  # what it created, used and deleted: kind, id, action
     tail: str = ""  # the last output of a failed attempt
     stderr: tuple[
@@ -145,3 +149,20 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
     if failure:
         fields["error"] = {"class": failure.error_class, "rule": failure.rule, "message": failure.message}
     return fields
+
+
+PREFIX = ".planrun-"
+DIGITS = 16
+_HEX = frozenset("0123456789abcdef")
+
+
+def original(text: str) -> str:
+    """Return a text in which copies have the names of their originals, which users know."""
+    if PREFIX not in text:
+        return text
+    first, *rest = text.split(PREFIX)
+    parts = [first]
+    for part in rest:
+        is_copy = part[DIGITS : DIGITS + 1] == "-" and _HEX.issuperset(part[:DIGITS])
+        parts.append(part[DIGITS + 1 :] if is_copy else PREFIX + part)
+    return "".join(parts)

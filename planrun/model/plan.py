@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     EdgeKind = Literal["ok", "completed", "failed", "done", "open", "same"]
     Schedule = Literal["dag", "levels", "batches", "sequential"]
     OnFailure = Literal["block", "abort", "continue", "skip", "ask", "replan"]
-    from planrun.model.llm import Llm
+    from planrun.model.planning import Llm
     from planrun.model.policy import Origin, Policy
 
     Kind = Literal["run", "exec", "tool", "validate", "ask", "decide", "abstract", "group"]

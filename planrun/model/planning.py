@@ -1,11 +1,20 @@
-"""What models were asked in a run, what they used up, and what came of it; loaded with the first planning."""
+"""What models were asked in a run, what they used up, and what came of it; loaded with the first planning.
+
+What a plan says about the language model that may write steps for it; loaded for plans that name one.
+
+Who stands in for whom: what steps are called that take the place of others.
+"""
 
 from __future__ import annotations
 
 from planrun.errors import InternalError
 from planrun.model import events as ev
+from planrun.model.record import Record
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.model.plan import Plan
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -118,3 +127,46 @@ def close(state: RunState, at: str) -> None:
         planning.ended.append(
             ev.PlanningEnded(at=at, purpose=left.purpose, steps=left.steps, outcome="stopped", message="lost")
         )
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+    Effort = Literal["low", "medium", "high", "xhigh", "max"]
+    ReplanOn = Literal["fatal", "any", "never"]
+
+
+class Llm(Record):
+    """How a model is asked, and when; times in seconds.
+
+    `replan_on_failure`: which failures of steps that do not say it are planned anew: those of class fatal, all that
+    would count, or none.
+    """
+
+    model: str = ""  # empty: the command line names one
+    effort: Effort = "medium"
+    plan_max_tokens: int = 8000  # the longest answer; doubled once when one is cut off
+    max_generated_steps: int = 10
+    planning_timeout: float = 60.0  # for all calls of one planning
+    timeout: float = 120.0  # one call with its repeats
+    retries: int = 5  # repeats of a call
+    fallback: Literal["fail", "template"] = "fail"
+    replan_on_failure: ReplanOn = "fatal"
+    enabled: bool = True
+    extra_body: Mapping[str, Any] = {}  # more fields of each request, as the service knows them
+
+
+def lineage(plan: Plan) -> dict[str, str]:
+    """Return what the steps are called that take the place of others, by id.
+
+    A step is called as the one that it replaces, with one more prime: 3', and 3'' when that was replaced, too.
+    """
+    found: dict[str, str] = {}
+    replacing = {step.id: step.replaces[0] for step in plan.steps if step.replaces}
+    for name in replacing:
+        at, primes = name, ""
+        while at in replacing and len(primes) <= len(replacing):
+            at, primes = replacing[at], primes + "'"
+        found[name] = at + primes
+    return found

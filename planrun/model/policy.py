@@ -1,10 +1,14 @@
-"""A policy: up to which risk steps run unasked, and rules about some of them."""
+"""A policy: up to which risk steps run unasked, and rules about some of them.
+
+Sets of rules that a policy names by one word.
+"""
 
 from __future__ import annotations
 
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any, Literal
 
@@ -66,3 +70,25 @@ class Policy(Record):
     decisions: dict[str, Any] = {}  # noqa: RUF012 - never written; answers to `ask` and `decide` by step
     on_failure: dict[str, str] = {}  # noqa: RUF012 - what a failure means by risk, where a step does not say
     line: int = 0
+
+
+CAREFUL = (
+    ("destroys", Match(effect=("destroys",))),
+    ("publishes", Match(effect=("publishes",))),
+    ("privilege", Match(effect=("privilege",))),
+    ("unknown", Match(effect=("unknown",))),
+    ("checkpoint", Match(topic=("deploy", "data", "money"))),
+    ("deletion", Match(topic=("deletion",))),
+    ("strategy", Match(topic=("strategy",))),
+)
+"""Asks before work that destroys, publishes, takes privileges or is not understood, and by topic."""
+
+
+def rules_of(preset: str, line: int) -> tuple[Rule, ...]:
+    """Return the rules that a preset stands for, each with a label in place of a number."""
+    return tuple(
+        [
+            Rule(verb="require", match=match, number=0, line=line, label=f"{preset}.{name}")
+            for name, match in CAREFUL
+        ]
+    )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model import events as ev
-    from planrun.model.gating import Gate
+    from planrun.model.gates import Gate
     from planrun.model.plan import Step
     from planrun.model.state import RunState
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from planrun.model.gating import Gate
+    from planrun.model.gates import Gate
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Planning, PlanningEvent
@@ -118,7 +118,7 @@ class RunState:
     def scope(self, fixed: Mapping[str, Any], step: Step | None = None) -> dict[str, Any]:
         """The names an expression of a step can read; `fixed` holds what does not change in a run: env, run, step."""
         if step is not None and step.undoes:
-            from planrun.model.undoing import names_of_undo
+            from planrun.model.rollback import names_of_undo
 
             return names_of_undo(self, step, fixed)
         if step is not None and step.section == "finally":
@@ -252,7 +252,7 @@ class RunState:
             )
 
     def _rollback_started(self, event: ev.RollbackStarted) -> None:
-        from planrun.model.undoing import take_up  # few runs undo anything
+        from planrun.model.rollback import take_up  # few runs undo anything
 
         take_up(self, event.steps)
         self.rollback = event
@@ -385,7 +385,7 @@ class RunState:
             found.step = step
 
     def _gate(self, event: ev.GateOpened | ev.GateAnswered) -> None:
-        from planrun.model.gating import fold  # few runs have gates
+        from planrun.model.gates import fold  # few runs have gates
 
         fold(self, event)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 FOLDER = "history"
-RUNS = 10
+RUNS_KEPT = 10
 """How many runs are remembered: durations change with the code that they are about."""
 MAX_BYTES = 16 << 20  # of one file; 100,000 steps need 9 MiB
 _FORM = "planrun history 1"
@@ -46,7 +46,7 @@ class History(Record):
 
     def with_run(self, run: str, pasts: Mapping[str, Past]) -> History:
         """Return the history with what became of a run, in place of what it said of that run before."""
-        runs = tuple(sorted({*self.runs, run}))[-RUNS:]
+        runs = tuple(sorted({*self.runs, run}))[-RUNS_KEPT:]
         if run not in runs:
             return self
         found: dict[str, tuple[str, ...]] = {}

@@ -18,7 +18,7 @@ from planrun.errors import RecordsLost
 from planrun.folders import make_private
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
-from planrun.source.cache import folder as plans_folder
+from planrun.plan.cache import folder as plans_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

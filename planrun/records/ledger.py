@@ -4,6 +4,10 @@ A line is `{"seq":n,"type":"…",…,"hash":"…"}`. Its hash is the sha256, in 
 (64 zeros before the first) followed by the bytes of the line up to `,"hash"`. So a changed line is known by itself,
 and a moved or missing one by the next. The hash of the last line is the head: whoever knows it can tell a rewritten
 ledger.
+
+A piece of the disk that is kept for the last records of a run, which have to fit when nothing else does.
+
+One file a workspace, `.planrun/reserve`. Who writes or removes it has the workspace lock.
 """
 
 from __future__ import annotations
@@ -148,7 +152,6 @@ class Ledger:
     def _make_room(self, error: OSError) -> bool:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not self._reserve:
             return False
-        from planrun.records.reserve import free  # only for full disks
 
         return free(self._reserve)
 
@@ -191,3 +194,35 @@ def sync_path(path: str) -> None:
 
 # macOS has no fdatasync
 _sync = getattr(os, "fdatasync", os.fsync)
+
+
+SIZE = 64 * 1024
+"""Bytes: the ends of some 150 steps that run at once, and that of the run."""
+
+
+def fill(path: str) -> None:
+    """Make the reserve; where it cannot be had, the next run tries again."""
+    try:
+        _write(path)
+    except OSError:  # half of a reserve would be room taken from the run
+        free(path)
+
+
+def free(path: str) -> bool:
+    """Give its room back to the file system; says whether there was any."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
+def _write(path: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        # Bytes of chance: a file system that compresses would keep next to nothing for zeros.
+        data = os.urandom(SIZE)
+        while data:
+            data = data[os.write(fd, data) :]
+    finally:
+        os.close(fd)

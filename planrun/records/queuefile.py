@@ -10,7 +10,7 @@ import fcntl
 import os
 
 from planrun.errors import InvalidInput, RecordsLost
-from planrun.model.queued import EVENTS, NAMES, Queue, QueueBegun, QueuePaused
+from planrun.model.queue import EVENTS, NAMES, Queue, QueueBegun, QueuePaused
 from planrun.records.ledger import Ledger, sync_path
 from planrun.records.reading import event_of, verify
 from planrun.records.rundir import HOME, home
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any, Self
 
-    from planrun.model.queued import QueueEvent
+    from planrun.model.queue import QueueEvent
     from planrun.records.reading import Reading
 
 FOLDER = "queue"

@@ -1,16 +1,19 @@
-"""The folders of a run: `.planrun/runs/<run>/` with its ledger, plan, logs and outputs."""
+"""The folders of a run: `.planrun/runs/<run>/` with its ledger, plan, logs and outputs.
+
+Which runs there are in a workspace, and which of them somebody means.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 
-from planrun.errors import RecordsLost
+from planrun.errors import InvalidInput, RecordsLost
 from planrun.records.ledger import GENESIS, NEW, Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 HOME = ".planrun"
 LEDGER = "ledger.jsonl"
@@ -124,7 +127,7 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequenc
     if not os.path.exists(reserve):
         beside = (*beside, home, os.path.dirname(home))
         reserve += NEW
-        from planrun.records.reserve import fill  # only in the first run of a folder, and after a full disk
+        from planrun.records.ledger import fill  # only in the first run of a folder, and after a full disk
 
         fill(reserve)
     return Ledger(
@@ -171,3 +174,30 @@ def _quietly(remove: Callable[[str], None], path: str) -> None:
         remove(path)
     except OSError:  # what kept it from being made is the error to tell
         return
+
+
+def runs(workspace: str) -> Iterator[str]:
+    """Yield the ids of all runs in a workspace, newest first."""
+    folder = os.path.join(workspace, HOME, RUNS)
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return
+    for name in sorted(names, reverse=True):
+        if os.path.exists(os.path.join(folder, name, LEDGER)):
+            yield name
+
+
+def find(workspace: str, run: str) -> str:
+    """Return the folder of a run by its id, the start of it, or `last`; raises InvalidInput."""
+    known = list(runs(workspace))
+    matches = known[:1] if run == "last" else [name for name in known if name.startswith(run)]
+    if run in matches:
+        matches = [run]
+    if len(matches) == 1:
+        return os.path.join(workspace, HOME, RUNS, matches[0])
+    if not known:
+        raise InvalidInput("there are no runs in this folder")
+    if not matches:
+        raise InvalidInput(f'no run "{run}"; the newest is {known[0]}')
+    raise InvalidInput(f'"{run}" could be {len(matches)} runs: {", ".join(matches[:5])}')

@@ -4,6 +4,8 @@ Three styles: `live` (a person's terminal: a line for every end above one status
 times a second), `plain` (a line for every end), `groups` (CI: besides, what each step printed in a section).
 Text is gathered and written once per turn of the engine's loop. A stream that cannot be written any more makes
 the console fall silent; the run goes on, and so it does when the console itself is at fault.
+
+The last words of a run: what it waits for, where its reports are, how it goes on; and what a CI system is handed.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ import os
 import sys
 
 from planrun.model import events as ev
-from planrun.reports import facts, parting, units
-from planrun.reports.ci import look_of, style
-from planrun.reports.clean import line
+from planrun.reports import facts
+from planrun.reports import facts as units
+from planrun.reports.ci import from_checkout, look_of, style, vendor
+from planrun.reports.escape import line
 from planrun.reports.facts import ASCII_ICONS, ICONS
 from planrun.reports.policies import in_force
 from planrun.reports.progress import Tally, jobs_of
@@ -22,7 +25,7 @@ from planrun.reports.screen import Screen, status_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from planrun.model.events import Event
     from planrun.model.progress import StepState
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from planrun.ports import Masks
     from planrun.reports.ci import Look, Wishes
     from planrun.reports.progress import Foresight
-
 
 REDRAW = 0.1  # seconds between two drawings of the status line
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
@@ -122,12 +124,12 @@ class Console:
         """
         if not self._broken:
             try:
-                for words in parting.words(state, self.look, paths, head):
-                    self._say(words)
+                for line in words(state, self.look, paths, head):
+                    self._say(line)
                 self._flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
-        parting.hand_over(state, self.rundir, paths, head)
+        hand_over(state, self.rundir, paths, head)
 
     def _give_up(self, error: Exception) -> None:
         """Say so once and be silent from now on; a screen never raises."""
@@ -164,7 +166,7 @@ class Console:
         plan, left = state.plan, self._tally.total - self._tally.done
         about = facts.option(state, "secrets")
         if about:
-            from planrun.reports.secrecy import warnings  # only plans with secrets pay for it
+            from planrun.reports.extras import warnings  # only plans with secrets pay for it
 
             self._say("".join([f"{self._icon('partial')} {told}\n" for told in warnings(about, plan.file)]))
         self._say("".join([f"{self._icon('partial')} {told}\n" for told in facts.notes(state)]))
@@ -262,7 +264,7 @@ class Console:
             title = f"{name} {facts.details(step)}"
             tolerated = not facts.option(state, "strict") and state.tolerance(step.step.id) is not None
             say = self.look.sections.warning if tolerated else self.look.sections.problem
-            self._say(say(parting.file_of(state, step), step.step.line, title, facts.sentence(step)))
+            self._say(say(file_of(state, step), step.step.line, title, facts.sentence(step)))
             if step.step.reports:
                 from planrun.reports.merged import places  # few steps report test cases
 
@@ -283,7 +285,7 @@ class Console:
         return text if text.endswith("\n") or not text else text + "\n"
 
     def _path(self, log: str) -> str:
-        return parting.near(os.path.join(self.rundir, log))
+        return near(os.path.join(self.rundir, log))
 
     def _last_lines(self, log: str, tail: str) -> str:
         """The last of the lines in which a log ends; where there are more, the first of them names the file."""
@@ -305,14 +307,14 @@ class Console:
         more = len(self._problems) - MAX_PROBLEMS
         if more > 0 and self.look.sections:
             names = ", ".join(self._problems[MAX_PROBLEMS:])
-            self._say(self.look.sections.problem(parting.file_of(state), 0, f"and {more} more failed", names))
+            self._say(self.look.sections.problem(file_of(state), 0, f"and {more} more failed", names))
         spent = units.seconds(facts.elapsed(state))
         # Nothing else names the run where the console is quiet.
         run = f", run {line(state.started.run)}" if self.look.quiet and state.started else ""
         self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}{run}\n")
         objection = facts.objection(state)
         if state.undoing:
-            from planrun.reports.undoing import failed  # few runs undo anything
+            from planrun.reports.extras import failed  # few runs undo anything
 
             if names := failed(state):
                 self._say(f"{self._icon('failed')} rollback_failed: not undone: {names}\n")
@@ -328,13 +330,13 @@ class Console:
 
     def _outputs(self, state: RunState) -> None:
         """Show the outputs of the plan, and why others could not be evaluated."""
-        from planrun.reports.planoutputs import text_rows  # few plans have any
+        from planrun.reports.extras import text_rows  # few plans have any
 
         message = line(state.ended.message) if state.ended else ""
         if message:
             self._say(f"{self._icon('failed')} failed: {message}\n")
             if self.look.sections:
-                file = parting.file_of(state)
+                file = file_of(state)
                 self._say(self.look.sections.problem(file, 0, "plan outputs", message))
         if not self.look.quiet:
             self._say("".join([f"{row}\n" for row in text_rows(state)]))
@@ -403,3 +405,60 @@ def _number_of(left: int, state: RunState) -> str:
     from planrun.model.groups import number_of, unknown  # few plans have any
 
     return number_of(left, unknown([step.step for step in state.steps.values() if not step.ended]))
+
+
+def words(state: RunState, look: Look, paths: Mapping[str, str], head: str) -> Iterator[str]:
+    """Yield the last lines of a console; `head`: of the ledger, `paths`: of the reports by name."""
+    waits = facts.is_waiting(state)
+    if waits:
+        from planrun.reports import gates  # few runs wait for somebody
+
+        yield from [f"{row}\n" for row in gates.told(state)]
+        if look.sections:
+            yield from gates.notices(state, look.sections, file_of(state))
+    if state.undoing or state.cut_short:
+        from planrun.reports.extras import told  # few runs undo anything
+
+        yield from [f"  {row}\n" for row in told(state)]
+    if not look.quiet:
+        files = ", ".join([os.path.basename(path) for path in paths.values()])
+        reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
+        yield f"  {reports}; ledger head {head}\n"
+        if state.started and not waits and state.status in ("failed", "cancelled", "paused"):
+            yield f"  {facts.going_on(state)}\n"
+
+
+def file_of(state: RunState, found: StepState | None = None) -> str:
+    """Return the file of a step, or the plan's, for annotations, which count from the root of the checkout."""
+    file = state.plan.file_of(found.step) if found else state.plan.file
+    return line(from_checkout(file, os.environ))
+
+
+def _folder(paths: Mapping[str, str]) -> str:
+    """Return the folder of the reports."""
+    folder = os.path.dirname(next(iter(paths.values()), ""))
+    return near(folder) if folder else "."
+
+
+def near(path: str) -> str:
+    """Return a path as seen from here, or whole where that is shorter."""
+    try:
+        near, whole = os.path.relpath(path), os.path.abspath(path)
+    except OSError:  # the working directory is gone
+        return line(path)
+    return line(near if len(near) <= len(whole) else whole)
+
+
+def hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:
+    """Write step summary and outputs where GitHub, or something that works like it, asks for them."""
+    summary, results = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
+    if vendor(os.environ) not in ("github", "gitea") or not (summary or results):
+        return
+    from planrun.reports import github  # only there
+
+    try:
+        if summary:
+            github.write_summary(state, rundir, summary, head=head)
+    finally:  # a step that reads the outputs has a right to them, whatever became of the summary
+        if results:
+            github.write_outputs(github.outputs(state, paths), results)

@@ -1,17 +1,23 @@
-"""Gates as people read them: what is asked and why, the commands that answer, and who answered what."""
+"""Gates as people read them: what is asked and why, the commands that answer, and who answered what.
+
+What a run waits for and what was answered, as parts of the reports for people.
+"""
 
 from __future__ import annotations
 
-from planrun.model.gating import Gate
-from planrun.reports.clean import line
+from planrun.model.gates import Gate
+from planrun.reports.escape import code, fence, inline, line
+from planrun.reports.facts import ICONS, is_waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+    from planrun.reports.sections import Sections
 
 APPROVAL_FILE = "approval.json"
 KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}
@@ -271,3 +277,68 @@ def _word(text: str) -> str:
     from shlex import quote  # only who waits needs it
 
     return line(quote(line(text)))
+
+
+MAX_NOTICES = 9  # GitHub shows ten of a step
+
+
+def told(state: RunState) -> Iterator[str]:
+    """Yield lines of plain text, clean: every open gate and how to answer it, then the answers."""
+    opened = open_gates(state)
+    if opened:
+        yield "\nWaiting for"
+    for gate in opened:
+        yield f"  {waiting(gate)}: {asked(gate)}"
+        yield from [f"    {row}" for row in _about(gate)]
+        yield from [f"    $ {command}" for command in commands(state, gate)]
+    if opened and is_waiting(state):
+        yield f"  {going_on(state)}"
+    given = answers(state)
+    if given:
+        yield "\nAnswers"
+    yield from [f"  {name_of(found)}: {answer(found)}" for found in given]
+
+
+def notices(state: RunState, sections: Sections, file: str) -> Iterator[str]:
+    """Yield annotations for what waits, in the language of a CI system; of many the first ones."""
+    for opened in open_gates(state)[:MAX_NOTICES]:
+        at = state.steps[opened.step].step.line if opened.step else 0
+        told = f"{asked(opened)} {grounds(opened)}".rstrip()
+        yield sections.notice(file, at, waiting(opened), f"{told}\n{commands(state, opened)[0]}")
+
+
+def _about(opened: GateOpened) -> list[str]:
+    """Why it is asked, what can be answered, and until when."""
+    found = [f"why: {why}" for why in (grounds(opened),) if why]
+    found += [f"answer: {choice}" for choice in choices(opened)]
+    return found + [limit for limit in (until(opened),) if limit]
+
+
+def page_sections(state: RunState) -> Iterator[str]:
+    """Yield parts of a markdown page: a section for each open gate, then the list of answers."""
+    opened = open_gates(state)
+    heading = "\n## Waiting for\n"
+    for gate in opened:
+        yield heading + _section(state, gate)
+        heading = ""
+    if opened and is_waiting(state):
+        yield f"\n{inline(going_on(state))}.\n"
+    given = answers(state)
+    if given:
+        rows = [
+            f"- {code(found.step) if found.step else 'the plan'}: {inline(answer(found), 1000)}\n"
+            for found in given
+        ]
+        yield "\n## Answers\n\n" + "".join(rows)
+
+
+def _section(state: RunState, opened: GateOpened) -> str:
+    rows = [f"\n### {ICONS['waiting']} {inline(waiting(opened))}\n\n{inline(asked(opened), 1000)}\n\n"]
+    if why := grounds(opened):
+        rows.append(f"- **Why:** {inline(why, 1000)}\n")
+    if opened.risk:
+        rows.append(f"- **Risk:** {inline(opened.risk)}\n")
+    rows += [f"- **Answer:** {inline(choice, 500)}\n" for choice in choices(opened)]
+    if limit := until(opened):
+        rows.append(f"- **Time:** {inline(limit)}\n")
+    return "".join(rows) + "\n" + fence("\n".join(commands(state, opened)))

@@ -16,10 +16,9 @@ import os
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
-from planrun.reports.clean import line
+from planrun.reports.escape import ORDER, element, escape, line, quoted
 from planrun.reports.policies import in_force
 from planrun.reports.verdicts import TYPES, failed_attempts, flaky_attempts, forgiven, message, verdict
-from planrun.reports.xmltext import ORDER, element, escape, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class _Writer:
         values = {
             "planrun.run_id": state.started.run if state.started else "",
             "planrun.plan_digest": state.plan.digest,
-            "planrun.policy": in_force(state),
+            "planrun.approval": in_force(state),
             "planrun.head": head,
             "planrun.status": state.status,
             "planrun.verdict": state.settled or "",
@@ -306,7 +305,7 @@ def _of_outputs(state: RunState) -> dict[str, str]:
     """The outputs of the plan, as properties."""
     if not state.plan.outputs:
         return {}
-    from planrun.reports.planoutputs import properties  # few plans have any
+    from planrun.reports.extras import properties  # few plans have any
 
     return properties(state)
 
@@ -315,7 +314,7 @@ def _of_undoing(state: RunState) -> str:
     """What was undone, or is owed; what undoes a step is no test, and no case of its own."""
     if not state.undoing and not state.cut_short:
         return ""
-    from planrun.reports.undoing import summary  # few runs undo anything
+    from planrun.reports.extras import summary  # few runs undo anything
 
     return summary(state)
 

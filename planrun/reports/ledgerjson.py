@@ -50,7 +50,7 @@ def _rollback(state: RunState) -> str:
     """What was undone, or was to be, and whether that failed; the entries are those of steps."""
     if not state.undoing and not any([step.step.rollback for step in state.steps.values()]):  # noqa: C419 - half the time
         return '"rollback":{"status":"none","steps":[]},"rollback_failed":false'
-    from planrun.model.undoing import status  # few plans undo anything
+    from planrun.model.rollback import status  # few plans undo anything
 
     natures = _Natures()
     rows = ",".join([_whole(_step(step, natures, {})) for step in state.undoing.values()])

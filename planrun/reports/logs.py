@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
-from planrun.model.copynames import original
-from planrun.reports.clean import plain
+from planrun.model.job import original
+from planrun.reports.escape import plain
 
 CASE_BYTES = 64 * 1024  # head and tail of one step, in a JUnit case and on a console
 TAIL_BYTES = 8 * 1024  # with a failure

@@ -5,9 +5,10 @@ Failures come first, then the graph, then every step. With a budget what does no
 
 from __future__ import annotations
 
-from planrun.reports import facts, units
+from planrun.reports import facts
+from planrun.reports import facts as units
+from planrun.reports.escape import code, fence, inline
 from planrun.reports.facts import ICONS
-from planrun.reports.mdtext import code, fence, inline
 from planrun.reports.policies import any_gate, in_force, risk_of, risk_totals, totals_line
 from planrun.reports.verdicts import forgiven
 
@@ -39,7 +40,7 @@ def write_markdown(
     page = _Page(out, budget)
     page.add(_summary(state, head))
     if any_gate(state):
-        from planrun.reports.waiting import page_sections  # few runs have any
+        from planrun.reports.gates import page_sections  # few runs have any
 
         for section in page_sections(state):
             if not page.add(section):
@@ -74,25 +75,25 @@ def write_markdown(
 def _produced(state: RunState, page: _Page) -> None:
     if not any(step.step.makes for step in state.steps.values()):
         return
-    from planrun.reports.produced import page_section  # few plans name any
+    from planrun.reports.extras import produced_section  # few plans name any
 
-    if not page.add(page_section(state)):
+    if not page.add(produced_section(state)):
         page.missing += 1
 
 
 def _outputs(state: RunState, page: _Page) -> None:
     if not state.plan.outputs:
         return
-    from planrun.reports.planoutputs import page_section  # few plans have any
+    from planrun.reports.extras import outputs_section  # few plans have any
 
-    if not page.add(page_section(state)):
+    if not page.add(outputs_section(state)):
         page.missing += 1
 
 
 def _undone(state: RunState, page: _Page) -> None:
     if not state.undoing and not state.cut_short:
         return
-    from planrun.reports.undoing import told  # few runs undo anything
+    from planrun.reports.extras import told  # few runs undo anything
 
     rows = "".join([f"- {inline(row)}\n" for row in told(state)])
     if rows and not page.add(f"\n## Undone\n\n{rows}"):

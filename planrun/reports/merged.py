@@ -13,9 +13,8 @@ import os
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
-from planrun.reports.clean import line, plain
+from planrun.reports.escape import ORDER, element, escape, line, plain, quoted
 from planrun.reports.verdicts import forgiven
-from planrun.reports.xmltext import ORDER, element, escape, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.groups import drawn
-from planrun.reports.clean import line
+from planrun.reports.escape import line
 from planrun.reports.facts import ICONS
 
 TYPE_CHECKING = False

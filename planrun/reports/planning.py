@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated, PlanningEnded, PlanningStarted
 from planrun.model.planning import amount
-from planrun.reports import facts, units
-from planrun.reports.clean import line
-from planrun.reports.mdtext import code, inline
+from planrun.reports import facts
+from planrun.reports import facts as units
+from planrun.reports.escape import code, inline, line
 from planrun.reports.usage import amount_of, by_step, limits_of, spent, tokens_in
 from planrun.reports.versions import OUTCOMES
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.reports.clean import line
+from planrun.reports.escape import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

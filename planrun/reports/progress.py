@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.record import Record
-from planrun.reports.facts import duration, status_of
-from planrun.reports.units import epoch
+from planrun.reports.facts import duration, epoch, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from planrun.reports.units import seconds
+from planrun.reports.facts import seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from stat import S_ISREG
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
-from planrun.reports.facts import duration, status_of
+from planrun.reports.facts import duration, epoch, status_of
 from planrun.reports.progress import Tally, jobs_of
-from planrun.reports.units import epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

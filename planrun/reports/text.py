@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.reports import facts, logs, units
-from planrun.reports.clean import line
+from planrun.reports import facts, logs
+from planrun.reports import facts as units
+from planrun.reports.escape import line
 from planrun.reports.facts import ICONS
 from planrun.reports.policies import any_gate, in_force, risk_totals, totals_line
 
@@ -23,7 +24,7 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.told(state))
     out.write(_summary(state).encode())
     if state.plan.outputs:
-        from planrun.reports.planoutputs import text_rows as outputs_rows  # few plans have any
+        from planrun.reports.extras import text_rows as outputs_rows  # few plans have any
 
         rows = outputs_rows(state)
         out.write("".join([f"{row}\n" for row in ("", *rows)] if rows else []).encode())
@@ -32,14 +33,14 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
 
         out.write("".join([f"{row}\n" for row in ("", *text_rows(state))]).encode())
     if any_gate(state):
-        from planrun.reports.waiting import told  # few runs have any
+        from planrun.reports.gates import told  # few runs have any
 
         out.write("".join([f"{row}\n" for row in told(state)]).encode())
     for step in facts.told(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
     if state.undoing or state.cut_short:
-        from planrun.reports.undoing import told as undone  # few runs undo anything
+        from planrun.reports.extras import told as undone  # few runs undo anything
 
         rows = [f"  {row}\n" for row in undone(state)]
         out.write("".join(["\nUndone\n", *rows] if rows else []).encode())

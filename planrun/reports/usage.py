@@ -7,7 +7,7 @@ each has an equal part of it, so that the parts add up to the whole.
 from __future__ import annotations
 
 from planrun.model.call import TOKENS
-from planrun.reports.clean import line
+from planrun.reports.escape import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

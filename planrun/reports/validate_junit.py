@@ -11,7 +11,7 @@ import os
 import time
 
 from planrun.reports.ci import from_checkout
-from planrun.reports.clean import line, plain
+from planrun.reports.escape import line, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ Loaded for runs whose plan was revised, or was to be.
 
 from __future__ import annotations
 
-from planrun.model.lineage import lineage
+from planrun.model.planning import lineage
 from planrun.reports import facts
-from planrun.reports.clean import line
-from planrun.reports.mdtext import code, inline
+from planrun.reports.escape import code, inline, line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

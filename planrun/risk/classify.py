@@ -101,7 +101,7 @@ def classify(text: str, setting: Setting = NO_SETTING) -> Risk:
 
 def with_effects(found: Risk, text: str) -> Risk:
     """Add what commands do that may stand anywhere in a text of class high, quoted or behind others."""
-    from planrun.risk.programs.losses import effects_in  # most commands are of another class
+    from planrun.risk.programs.dangerous import effects_in  # most commands are of another class
 
     more = effects_in(text[:MAX_LENGTH])
     return found if more <= set(found.effects) else found.but(effects=tuple(sorted({*found.effects, *more})))

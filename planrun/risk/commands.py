@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planrun.risk import environment, paths, programs
+from planrun.risk import paths, programs
+from planrun.risk import paths as environment
 from planrun.risk.chains import UNPACKERS, Trace
 from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
 from planrun.risk.table import use_of

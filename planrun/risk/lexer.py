@@ -1,4 +1,8 @@
-"""From text to the tokens of bash, for the part of the language that can be read exactly.
+"""A place in a text, and the words and substitutions that are open there.
+
+What `$` and backticks stand for, told apart without being evaluated.
+
+From text to the tokens of bash, for the part of the language that can be read exactly.
 
 Whatever is not read exactly as bash reads it raises NotUnderstood. There is no recursion: a substitution opens a frame
 on a stack.
@@ -6,12 +10,193 @@ on a stack.
 
 from __future__ import annotations
 
-from planrun.risk.expansions import Expansions
-from planrun.risk.tokens import DIGITS, HOLES, NAME, QUOTED_HOLE, NotUnderstood, Redirect, Word
+from planrun.risk.tokens import (
+    DIGITS,
+    HOLES,
+    NAME,
+    NAME_START,
+    QUOTED_HOLE,
+    Frame,
+    NotUnderstood,
+    Redirect,
+    Word,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.risk.tokens import Part, Token
+
+MAX_DEPTH = 20
+"""Substitutions inside each other."""
+
+
+class Cursor:
+    """A text that is being read from `start` to `end`; substitutions are frames on a stack."""
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self.text = text
+        self.at = start
+        self.frame = Frame("", end, start)
+        self.frames = [self.frame]
+        self.documents: list[tuple[Redirect, str, bool]] = []
+
+    def _add(self, part: Part) -> None:
+        frame = self.frame
+        if frame.start < 0:
+            frame.start = self.at
+        if frame.text:
+            frame.parts.append(("text", frame.text, False))
+            frame.text = ""
+        frame.parts.append(part)
+
+    def _grow(self, text: str) -> None:
+        frame = self.frame
+        if frame.start < 0:
+            frame.start = self.at
+        frame.text += text
+
+    def _end_word(self) -> None:
+        frame = self.frame
+        if frame.start < 0:
+            return
+        if frame.text:
+            frame.parts.append(("text", frame.text, False))
+            frame.text = ""
+        word = Word(frame.parts, frame.start, self.at)
+        frame.tokens.append(("word", word, frame.start, self.at))
+        frame.parts = []
+        frame.start = -1
+        if frame.delimiter is not None:
+            self._delimit(word, frame.delimiter)
+            frame.delimiter = None
+
+    def _delimit(self, word: Word, redirect: Redirect) -> None:
+        if any(kind != "text" for kind, _, _ in word.parts):
+            raise NotUnderstood("a here-document whose delimiter is no plain word", word.start)
+        if self.frame is not self.frames[0]:
+            raise NotUnderstood("a here-document inside a substitution", word.start)
+        delimiter = "".join(value for _, value, _ in word.parts)
+        self.documents.append((redirect, delimiter, any(quoted for _, _, quoted in word.parts)))
+
+    def _after(self) -> str:
+        return self.text[self.at + 1] if self.at + 1 < self.frame.end else " "
+
+    def _push(self, closer: str, end: int) -> None:
+        if self.frame.start < 0:
+            self.frame.start = self.at
+        self.frame = Frame(closer, end, self.at)
+        self.frames.append(self.frame)
+        if len(self.frames) > MAX_DEPTH:
+            raise NotUnderstood("too many substitutions inside each other", self.at)
+
+    def _pop(self) -> None:
+        done = self.frames.pop()
+        self.frame = self.frames[-1]
+        kind = "file" if done.names_file else "command"
+        self._add((kind, done.tokens, self.frame.quoted >= 0))
+        self.at += 1
+
+
+_SUM = frozenset("0123456789 \t+-*/%<>=!&|^?:,")
+_PLAIN_DEFAULT = NAME | frozenset("./ :@+=,-*?#%^!")
+_ODD_PARAMETERS = {
+    "@": "all arguments, of which nobody knows how many there are",
+    "*": "all arguments, of which nobody knows what they are",
+    "!": "the process last started",
+    "-": "the options of the shell",
+}
+
+
+class Expansions(Cursor):
+    """Reads the expansions of a text."""
+
+    def _dollar(self) -> None:
+        inside = self.frame.quoted >= 0
+        follows = self._after() if self.at + 1 < self.frame.end else ""
+        if follows == "(":
+            self._parenthesis(inside=inside)
+        elif follows == "{":
+            self._brace(inside=inside)
+        elif follows and follows in NAME_START:
+            at = self.at + 1
+            while at < self.frame.end and self.text[at] in NAME:
+                at += 1
+            if self.text[at : at + 1] in ("\\", *HOLES):
+                raise NotUnderstood("a name that may go on", self.at)
+            self._expansion(("name", self.text[self.at + 1 : at], inside), at)
+        elif follows and follows in "?#$":
+            self._expansion(("number", "", inside), self.at + 2)
+        elif follows and (follows in _ODD_PARAMETERS or follows in DIGITS):
+            meaning = _ODD_PARAMETERS.get(follows, "an argument of the script")
+            self._expansion(("strange", f"${follows}: {meaning}", inside), self.at + 2)
+        elif follows and (follows in "[" + HOLES or self.text.startswith("\\\n", self.at + 1)):
+            raise NotUnderstood("an expansion that is not covered", self.at)
+        elif follows and follows in "'\"" and not inside:
+            self._ansi(follows)
+        else:
+            self._add(("text", "$", inside))
+            self.at += 1
+
+    def _expansion(self, part: Part, end: int) -> None:
+        self._add(part)
+        self.at = end
+
+    def _ansi(self, quote: str) -> None:
+        if quote == '"':
+            self._expansion(("strange", '$"…": a text that depends on the language', False), self.at + 1)
+            return
+        at = self.at + 2
+        while at < self.frame.end and self.text[at] != "'":
+            at += 2 if self.text[at] == "\\" else 1
+        if at >= self.frame.end:
+            raise NotUnderstood("an unterminated quote", self.at)
+        self._expansion(("strange", "$'…': escapes that hide what they mean", False), at + 1)
+
+    def _parenthesis(self, *, inside: bool) -> None:
+        text, start = self.text, self.at
+        if text[start + 2 : start + 3] != "(":
+            self._push(")", self.frame.end)
+            self.at += 2
+            return
+        at = start + 3
+        names = False
+        while at < self.frame.end and (text[at] in _SUM or text[at] in NAME):
+            names = names or text[at] in NAME_START
+            at += 1
+        if text[at : at + 2] != "))" or at + 2 > self.frame.end:
+            raise NotUnderstood("arithmetic that is not covered", start)
+        meaning = "$((…)): a name in arithmetic, whose value is evaluated in turn"
+        part: Part = ("strange", meaning, inside) if names else ("number", "", inside)
+        self._expansion(part, at + 2)
+
+    def _brace(self, *, inside: bool) -> None:
+        text, at = self.text, self.at + 2
+        while at < self.frame.end and text[at] in NAME:
+            at += 1
+        name = text[self.at + 2 : at]
+        if at >= self.frame.end or not name or name[0] in DIGITS:
+            raise NotUnderstood("an expansion that is not covered", self.at)
+        if text[at] == "}":
+            self._expansion(("name", name, inside), at + 1)
+            return
+        close = at
+        while close < self.frame.end and text[close] in _PLAIN_DEFAULT:
+            close += 1
+        if text[close : close + 1] != "}" or text[at] not in ":-+?#%":
+            raise NotUnderstood("an expansion that is not covered", self.at)
+        shown = text[self.at : close + 1]
+        self._expansion(("strange", f"{shown}: an expansion that is not followed", inside), close + 1)
+
+    def _backtick(self) -> None:
+        close = self.text.find("`", self.at + 1, self.frame.end)
+        if close < 0:
+            raise NotUnderstood("an unterminated substitution", self.at)
+        inner = self.text[self.at + 1 : close]
+        if "\\" in inner or (self.frame.quoted >= 0 and '"' in inner):
+            raise NotUnderstood("quotes inside backticks", self.at)
+        self._push("`", close)
+        self.at += 1
+
 
 _SPECIAL = frozenset(" \t\n\\'\"$`;&|()<>*?[~#" + HOLES)
 _IN_QUOTES = frozenset('\\"$`' + HOLES)

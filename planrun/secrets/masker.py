@@ -1,4 +1,6 @@
-"""Masks over secrets: in texts, in plain data, and in streams that come in pieces of any size.
+"""The values of secrets, as planrun's own environment has them: declared ones, and keys it knows by name.
+
+Masks over secrets: in texts, in plain data, and in streams that come in pieces of any size.
 
 Every occurrence of every variant is covered, overlapping ones as one, and what is covered becomes `***`; line
 breaks are kept. Variants are also found when their lines are broken (see `broken`). A stream holds back the
@@ -9,16 +11,39 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from planrun.secrets.broken import GRACE, Unbroken, flatten
-from planrun.secrets.needles import Needles
-from planrun.secrets.plain import SHORTEST
-from planrun.secrets.text import to_bytes, to_text
-from planrun.secrets.variants import variants
+from planrun.secrets.encodings import GRACE, SHORTEST, Unbroken, flatten, to_bytes, to_text, variants
+from planrun.secrets.search import Needles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
+
+PROVIDER_KEYS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "AZURE_OPENAI_API_KEY",
+    "CO_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GROQ_API_KEY",
+    "HF_TOKEN",
+    "MISTRAL_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "XAI_API_KEY",
+)
+"""Keys of language models, by the names under which the makers' own libraries read them."""
+
+
+def known_secrets(names: Iterable[str], environ: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the values of the secrets of these names, and the names that are not set or empty."""
+    wanted = dict.fromkeys(names)
+    values = {name: environ[name] for name in wanted if environ.get(name)}
+    return values, tuple(name for name in wanted if name not in values)
+
 
 MARK = b"***"
 # The end of a text that could become a secret: by how many bytes it is recognized when it is longer than `_NEAR`,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from planrun.model.toolargs import faults, place
-from planrun.model.tools import CATALOGUE
-from planrun.tools.refusal import Refusal
+from planrun.model.tools import CATALOGUE, faults, place
+from planrun.tools.ground import Refusal
 from planrun.tools.results import hand_on
 
 TYPE_CHECKING = False
@@ -20,17 +19,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "git.status": "git",
     "git.diff": "git",
-    "git.commit": "commits",
-    "git.apply_patch": "patches",
+    "git.commit": "git",
+    "git.apply_patch": "git",
     "file.read": "files",
     "file.write": "files",
     "file.replace": "files",
     "file.copy": "files",
-    "file.move": "folders",
-    "file.remove": "folders",
-    "file.mkdir": "folders",
-    "file.glob": "globs",
-    "json_patch": "jsonfiles",
+    "file.move": "files",
+    "file.remove": "files",
+    "file.mkdir": "files",
+    "file.glob": "files",
+    "json_patch": "json",
 }
 _FAILED = 1
 

@@ -1,19 +1,138 @@
-"""file.read, file.write, file.replace, file.copy."""
+"""file.move, file.remove, file.mkdir.
+
+file.read, file.write, file.replace, file.copy.
+
+file.glob.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 
 from planrun.sha256 import sha256
-from planrun.tools.refusal import Refusal
+from planrun.tools.ground import (
+    GIT,
+    RECORDS,
+    Refusal,
+    blocks,
+    existing,
+    permissions,
+    put,
+    read_whole,
+    words_of,
+)
 from planrun.tools.results import plural, say
-from planrun.tools.writing import blocks, existing, permissions, put, read_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from planrun.tools.ground import Ground, Place
+
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def move(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """Give a file or folder another name; what stands there is replaced only when the call says so."""
+    with ground.writable(args["path"]) as source, ground.writable(args["to"], "make") as place:
+        if source.status() is None:
+            raise Refusal(f"{source.path}: there is no such file")
+        _keep_whole(source)
+        there = place.status()
+        if there is not None and (not args.get("overwrite", False) or stat.S_ISDIR(there.st_mode)):
+            raise Refusal(f"{place.path}: it is there already")
+        os.rename(source.name, place.name, src_dir_fd=source.fd, dst_dir_fd=place.fd)
+        say(f"moved {source.path} to {place.path}")
+    return {}
+
+
+def remove(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """Remove files, and folders where the call says so."""
+    removed = 0
+    for path in each(args["paths"]):
+        try:
+            place = ground.writable(path)
+        except Refusal as refusal:
+            if args.get("missing_ok", False) and "no such folder" in str(refusal):
+                continue
+            raise
+        with place:
+            removed += _remove_one(place, args)
+    say(f"removed {plural(removed, 'entry').replace('entrys', 'entries')}")
+    return {"removed": removed}
+
+
+def mkdir(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """Make folders."""
+    made = 0
+    for path in each(args["paths"]):
+        with ground.writable(path, "make") as place:
+            status = place.status()
+            if status is None:
+                os.mkdir(place.name, 0o777, dir_fd=place.fd)
+                made += 1
+            elif not stat.S_ISDIR(status.st_mode):
+                raise Refusal(f"{place.path}: it is there already, and no folder")
+            say(f"{'made' if status is None else 'found'} {place.path}")
+    return {"made": made}
+
+
+def each(value: Any) -> list[str]:
+    """Return one or several as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def _remove_one(place: Place, args: dict[str, Any]) -> int:
+    status = place.status()
+    if status is None:
+        if args.get("missing_ok", False):
+            return 0
+        raise Refusal(f"{place.path}: there is no such file")
+    if not stat.S_ISDIR(status.st_mode):
+        os.unlink(place.name, dir_fd=place.fd)
+        return 1
+    if not args.get("recursive", False):
+        raise Refusal(f"{place.path}: it is a folder; `recursive: true` removes it with all that is in it")
+    _keep_whole(place)
+    _remove_below(place.name, place.fd, status.st_dev)
+    return 1
+
+
+def _keep_whole(place: Place) -> None:
+    """Raise Refusal for a folder that holds a repository or planrun's records: they would go with it."""
+    _look_below(place.name, place.fd, place.path)
+
+
+def _look_below(name: str, folder: int, path: str) -> None:
+    try:
+        fd = os.open(name, _LIST, dir_fd=folder)
+    except OSError:  # it is no folder, or none that can be looked into: removing it will tell
+        return
+    try:
+        for inner in os.listdir(fd):
+            if inner.lower() in (GIT, RECORDS):
+                raise Refusal(f"{path}/{inner}: it would go, too, and is not for tools")
+            _look_below(inner, fd, f"{path}/{inner}")
+    finally:
+        os.close(fd)
+
+
+def _remove_below(name: str, folder: int, device: int) -> None:
+    """Remove a folder with all that is in it; nothing is followed out of it."""
+    fd = os.open(name, _LIST, dir_fd=folder)
+    try:
+        if os.fstat(fd).st_dev != device:
+            raise Refusal(f"{name}: another file system is mounted there")
+        for inner in os.listdir(fd):
+            status = os.stat(inner, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                _remove_below(inner, fd, device)
+            else:
+                os.unlink(inner, dir_fd=fd)
+    finally:
+        os.close(fd)
+    os.rmdir(name, dir_fd=folder)
 
 
 def read(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
@@ -98,3 +217,84 @@ def check_expected(place: Place, args: dict[str, Any]) -> None:
 
 def _hash(data: bytes) -> str:
     return str(sha256(data).hexdigest())
+
+
+MAX_LOOKED_AT = 1_000_000  # names
+_ANY = "**"
+
+
+def glob(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """List the files that fit one of the patterns."""
+    search = _Search(args.get("max_files", 1000), hidden=args.get("hidden", False))
+    root = os.open(ground.top, _LIST)
+    try:
+        folder = root
+        for name in ground.base:
+            inner = os.open(name, _LIST, dir_fd=folder)
+            if folder != root:
+                os.close(folder)
+            folder = inner
+        for pattern in each(args["patterns"]):
+            search.below(folder, words_of(pattern), "")
+        if folder != root:
+            os.close(folder)
+    finally:
+        os.close(root)
+    files = sorted(search.found)
+    for path in files:
+        say(path)
+    say(plural(len(files), "file"))
+    return {"files": files, "count": len(files)}
+
+
+class _Search:
+    """Files that fit, by their paths; nothing is found twice, links are listed and not followed."""
+
+    def __init__(self, most: int, *, hidden: bool) -> None:
+        self.found: set[str] = set()
+        self._most = most
+        self._hidden = hidden
+        self._looked_at = 0
+
+    def below(self, folder: int, pattern: list[str], path: str) -> None:
+        """Look for what fits the words of a pattern below an open folder."""
+        if len(pattern) == 1 and pattern[0] != _ANY:
+            self._files(folder, pattern[0], path)
+            return
+        word, rest = pattern[0], pattern[1:]
+        if word == _ANY:
+            self.below(folder, rest or ["*"], path)
+        for name in self._names(folder):
+            if name.lower() in (GIT, RECORDS) or not self._fits(name, "*" if word == _ANY else word):
+                continue
+            try:
+                inner = os.open(name, _LIST, dir_fd=folder)
+            except OSError:  # no folder, a link, or closed to us
+                continue
+            try:
+                self.below(inner, pattern if word == _ANY else rest, f"{path}{name}/")
+            finally:
+                os.close(inner)
+
+    def _files(self, folder: int, word: str, path: str) -> None:
+        for name in self._names(folder):
+            if self._fits(name, word) and not stat.S_ISDIR(
+                os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            ):
+                self.found.add(path + name)
+                if len(self.found) > self._most:
+                    raise Refusal(f"more than {self._most:,} files fit; see `max_files`")
+
+    def _names(self, folder: int) -> list[str]:
+        names = os.listdir(folder)
+        self._looked_at += len(names)
+        if self._looked_at > MAX_LOOKED_AT:
+            raise Refusal(f"there are more than {MAX_LOOKED_AT:,} names to look at")
+        return names
+
+    def _fits(self, name: str, word: str) -> bool:
+        from fnmatch import fnmatchcase  # it loads `re`
+
+        if name.startswith(".") and not self._hidden and not word.startswith("."):
+            return False
+        return fnmatchcase(name, word)

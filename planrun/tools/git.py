@@ -2,6 +2,10 @@
 
 The configuration of the machine and the user counts; what the repository itself configures is whoever wrote it last,
 and the tools that only read must not run it.
+
+git.commit.
+
+git.apply_patch.
 """
 
 from __future__ import annotations
@@ -10,12 +14,13 @@ import os
 import sys
 
 from planrun.model.record import Record
-from planrun.tools.refusal import Refusal
+from planrun.tools.files import each, encoded
+from planrun.tools.ground import GIT, RECORDS, Refusal, read_whole, words_of
 from planrun.tools.results import listed, plural, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from planrun.tools.ground import Ground
@@ -153,7 +158,7 @@ def status(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 def diff(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     """Print a patch."""
-    from planrun.tools.folders import each
+    from planrun.tools.files import each
     from planrun.tools.ground import words_of
 
     git, _ = repository(ground)
@@ -260,3 +265,151 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def _below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def commit(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """Make a commit; raises Refusal when there would be nothing in it."""
+    hooks = args.get("hooks", False)
+    git, _ = repository(ground, "drivers", *["hooks"] * bool(hooks))
+    paths = ["/".join(words_of(path)) for path in each(args.get("paths", []))]
+    if paths and args.get("all", False):
+        raise Refusal("`paths` and `all` exclude each other")
+    if paths:
+        git.need("add", "--all", "--", *paths)
+    empty = args.get("allow_empty", False)
+    if not empty and not _changes(git, paths, all_of_them=args.get("all", False)):
+        where = f" in {', '.join(paths[:5])}" if paths else ""
+        raise Refusal(
+            f"there is nothing to commit{where}" if paths or args.get("all") else "nothing is staged"
+        )
+    words = ["--file=-", "--cleanup=whitespace", "--no-gpg-sign", "--no-status", "--quiet", "--no-edit"]
+    words += ["--no-verify"] * (not hooks) + ["--all"] * bool(args.get("all", False))
+    words += ["--allow-empty"] * bool(empty)
+    if "author" in args:
+        words.append(f"--author={args['author']}")
+    if paths:
+        words += ["--only", "--", *paths]
+    git.need("commit", *words, given=args["message"].encode("utf-8", "replace"))
+    return _made(git)
+
+
+def _changes(git: Git, paths: list[str], *, all_of_them: object) -> bool:
+    """Say whether a commit would hold a change."""
+    against = "HEAD" if git.line("rev-parse", "--verify", "--quiet", "HEAD") else ""
+    words = ["--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"]
+    if not all_of_them or not against:
+        words.append("--cached")
+    elif against:
+        words.append(against)
+    return git.ask("diff", *words, "--", *paths).code != 0
+
+
+def _made(git: Git) -> dict[str, Any]:
+    sha = git.line("rev-parse", "HEAD")
+    branch = git.line("symbolic-ref", "--quiet", "--short", "HEAD")
+    out = git.need("diff-tree", "--no-commit-id", "--name-only", "--root", "-r", "-z", "HEAD")
+    files = [name for name in decoded(out).split("\0") if name]
+    say(f"{branch or 'no branch'}: {sha}, {plural(len(files), 'file')}")
+    return {"sha": sha, "branch": branch, "files": listed(files)}
+
+
+MAX_PATCH = 16 << 20  # bytes
+_HEADS = (b"--- ", b"+++ ", b"rename from ", b"rename to ", b"copy from ", b"copy to ", b"diff --git ")
+
+
+def apply_patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
+    """Apply a patch: all of it, or nothing."""
+    patch = _text(ground, args)
+    git, top = _place(ground)
+    words = [f"-p{args.get('strip', 1)}", "--whitespace=nowarn"]
+    words += ["--reverse"] * bool(args.get("reverse", False))
+    files = _names(git, patch, words)
+    _check(ground, top, patch, files)
+    if args.get("threeway", False):
+        _check_merge(git, patch, words)
+        words.append("--3way")
+    else:
+        _do(git, patch, [*words, "--check"], "it does not fit; nothing was changed")
+    _do(git, patch, words, "it could not be applied")
+    for name in files:
+        say(f"patched {name}")
+    say(plural(len(files), "file"))
+    return {"files": listed(files)}
+
+
+def _text(ground: Ground, args: dict[str, Any]) -> bytes:
+    if "file" in args:
+        with ground.readable(args["file"]) as place:
+            return read_whole(place, MAX_PATCH)
+    text = encoded(args["patch"])
+    return text if text.endswith(b"\n") else text + b"\n"  # YAML takes it away as easily as it leaves it
+
+
+def _place(ground: Ground) -> tuple[Git, str]:
+    """Return git at the top of the repository, as patches name files; without one, in the step's folder."""
+    probe = Git(ground.cwd, "drivers")
+    if not probe.line("rev-parse", "--show-toplevel"):
+        return probe, ground.cwd
+    _, top = repository(ground, "drivers")
+    return Git(top, "drivers"), top
+
+
+def _do(git: Git, patch: bytes, words: list[str], complaint: str) -> None:
+    if git.ask("apply", *words, "-", given=patch).code:
+        raise Refusal(complaint)
+
+
+def _names(git: Git, patch: bytes, words: list[str]) -> list[str]:
+    """Return the files that a patch changes, as seen from where it is applied."""
+    answer = git.ask("apply", *words, "--numstat", "-z", "-", given=patch)
+    if answer.code:
+        raise Refusal("it is no patch that git can read")
+    entries = decoded(answer.out).split("\0")
+    return [entry.split("\t", 2)[-1] for entry in entries if entry]
+
+
+def _check(ground: Ground, top: str, patch: bytes, files: list[str]) -> None:
+    """Raise Refusal for files that are not for tools; git itself refuses links and what lies above."""
+    for name in [*files, *_spelled(patch)]:
+        parts = [part.lower() for part in name.split("/")]
+        if RECORDS in parts or GIT in parts:
+            raise Refusal(f"{name}: a patch must not change records of planrun, or the inside of git")
+        if ".." in parts or name.startswith("/"):
+            raise Refusal(f"{name}: a path must not lead upwards")
+    for name in files:
+        real = os.path.realpath(os.path.join(top, os.path.dirname(name)))
+        if real != ground.top and not real.startswith(ground.top.rstrip("/") + "/"):
+            raise Refusal(f"{name}: it lies outside of the workspace")
+
+
+def _spelled(patch: bytes) -> Iterator[str]:
+    """Yield every name that stands in the heads of a patch, old ones included; some of them twice."""
+    for line in patch.split(b"\n"):
+        head = next((head for head in _HEADS if line.startswith(head)), b"")
+        if not head:
+            continue
+        text = line[len(head) :].split(b"\t")[0].rstrip(b"\r").decode("utf-8", "backslashreplace")
+        if text == "/dev/null":
+            continue
+        if '"' in text:  # a quoted name, with escapes
+            text = text.encode("ascii", "backslashreplace").decode("unicode_escape", "replace")
+        for part in text.replace('"', " ").split(" "):
+            yield part.lstrip("/") if head.startswith((b"---", b"+++")) else part
+
+
+def _check_merge(git: Git, patch: bytes, words: list[str]) -> None:
+    """Raise Refusal when a merge would leave conflicts: it is tried on a copy of the index, without the files."""
+    index = git.line("rev-parse", "--path-format=absolute", "--git-path", "index")
+    copy = f"{os.environ.get('PLANRUN_OUTPUT') or index}.{os.urandom(6).hex()}.index"
+    try:
+        with open(index, "rb") as old, open(copy, "xb") as new:
+            new.write(old.read())
+        answer = git.with_index(copy).ask("apply", *words, "--3way", "--cached", "-", given=patch)
+    except FileNotFoundError:
+        raise Refusal("there is no index to merge with") from None
+    finally:
+        for name in (copy, f"{copy}.lock"):
+            if os.path.exists(name):
+                os.unlink(name)
+    if answer.code:
+        raise Refusal("it does not fit, not even by merging; nothing was changed")

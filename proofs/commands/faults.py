@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from planrun.risk import classify, commands, environment, options, paths, scope, table, words
+from planrun.risk import classify, commands, options, paths, scope, table, words
+from planrun.risk import paths as environment
 from planrun.risk.levels import READ_ONLY, Finding
 
 if TYPE_CHECKING:

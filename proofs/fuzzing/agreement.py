@@ -15,7 +15,7 @@ from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from planrun.model.tools import CATALOGUE
-from planrun.source import load
+from planrun.plan import load
 from proofs.fuzzing.corpus import ROOT
 from proofs.fuzzing.oracle import Verdict
 

@@ -9,12 +9,17 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from planrun.expressions import grammar, parse, scan
-from planrun.source import document, forms, outline, packed, problems, render, syntax, text
+from planrun.plan import printing, problems
+from planrun.plan.compile import packed
+from planrun.plan.keys import outline
+from planrun.plan.schema import forms
+from planrun.plan.yaml import document, text
+from planrun.plan.yaml import text as syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.source.node import Node
+    from planrun.plan.yaml.node import Node
 
 
 def _put(holder: object, name: str, value: object) -> None:
@@ -47,7 +52,7 @@ def _dates() -> None:
 
 
 def _raw_excerpts() -> None:
-    _put(render, "visible", str)
+    _put(printing, "visible", str)
 
 
 def _forgetful_cache() -> None:

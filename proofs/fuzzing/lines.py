@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType, FrameType
 
-ROOMS = ("planrun.source", "planrun.expressions")
+ROOMS = ("planrun.plan", "planrun.expressions")
 _ALWAYS, _SELDOM = 100, 20
 """Before Python 3.12: how many calls of a function are watched, and which of those after them."""
 _TOOL = 4  # one of those that sys.monitoring leaves to anybody

@@ -11,20 +11,20 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planrun.app import describing, drawing, outlook, summing
-from planrun.app.foreseeing import Foreseen
-from planrun.app.outlook import Outlook
-from planrun.app.reviewed import Reviewed
-from planrun.app.settings import Settings
-from planrun.cli import showing
+from planrun.approval import preview
+from planrun.approval.digest import Reviewed
+from planrun.approval.preview import Foreseen, Outlook
 from planrun.errors import EvaluationError, InvalidPlan
 from planrun.expressions import check, evaluate, parse, render
-from planrun.expressions.errors import ExpressionError
-from planrun.expressions.tree import ROOTS
+from planrun.expressions.tree import ROOTS, ExpressionError
 from planrun.model import jsontext
 from planrun.model.plan import Group
-from planrun.source import canonical, load, packed
-from planrun.source.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
+from planrun.plan import load
+from planrun.plan.compile import canonical, packed
+from planrun.plan.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
+from planrun.reports import describe, drawing
+from planrun.settings import Settings
+from planrun.show import cli, markdown
 from proofs.fuzzing.scopes import SCOPES
 
 if TYPE_CHECKING:
@@ -213,17 +213,17 @@ def _kept(plan: Plan) -> None:
 def _shown(plan: Plan) -> None:
     """Everything that shows a plan shows it, in characters that can be printed."""
     foreseen = Foreseen(reviewed=Reviewed(digest=plan.digest))
-    json.loads(jsontext.dumps(jsontext.well_formed(describing.as_data(plan, foreseen))).encode())
+    json.loads(jsontext.dumps(jsontext.well_formed(describe.as_data(plan, foreseen.as_data()))).encode())
     count = len(plan.steps)
     holds(
-        len(describing.order(plan)) == count == sum(map(len, describing.levels(plan))),
+        len(describe.order(plan)) == count == sum(map(len, describe.levels(plan))),
         "steps are lost in the order",
     )
     ahead = Outlook(plan, Settings())
-    json.loads(jsontext.dumps(jsontext.well_formed(outlook.plan_data(ahead))).encode())
+    json.loads(jsontext.dumps(jsontext.well_formed(preview.plan_data(ahead))).encode())
     forms: dict[str, Callable[[], str]] = {
-        "table": lambda: "\n".join(showing.overview(foreseen, ahead)),
-        "page": lambda: summing.markdown(plan, foreseen, ahead),
+        "table": lambda: "\n".join(cli.overview(foreseen, ahead)),
+        "page": lambda: markdown.markdown(plan, foreseen, ahead),
         "mermaid": lambda: drawing.mermaid(plan),
         "dot": lambda: drawing.dot(plan),
         "tree": lambda: drawing.text(plan),

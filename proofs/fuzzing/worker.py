@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from planrun import values
-from planrun.source import fragments
+from planrun.plan.keys import fragments
 from proofs.fuzzing import agreement, corpus, faults, formulas, mutations, oracle, structures
 from proofs.fuzzing.lines import Lines, missing
 from proofs.fuzzing.memory import most_memory

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from planrun.model.plan import Run
+from planrun.plan.load import load_bytes
 from planrun.records.reading import verify
 from planrun.risk.classify import classify
-from planrun.source.load import load_bytes
 from proofs.malice.ground import CEILING, OURS, TOKEN
 
 if TYPE_CHECKING:

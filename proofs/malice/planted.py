@@ -5,20 +5,20 @@ from __future__ import annotations
 FAULTS = {
     "": "",
     "no-inspection": """\
-from planrun.app.planning import replanning
+from planrun.planner import replanning
 patch(replanning, "inspect", lambda *_: None)
 """,
     "no-inspection-of-pieces": """\
-from planrun.app.planning import expanding
+from planrun.planner import expanding
 patch(expanding, "inspect", lambda *_: None)
 """,
     "no-guards": """\
-from planrun.app.planning import inspecting
+from planrun.planner import inspecting
 patch(inspecting, "_unguarded", lambda *_: ())
 patch(inspecting, "_replaced", lambda *_: ())
 """,
     "kept-as-reviewed": """\
-from planrun.app.planning import inspecting, revising
+from planrun.planner import inspecting, revising
 patch(inspecting, "_arranged", lambda plan, new, bounds: set(new))
 patch(revising.Revision, "_later", lambda self, plan, new: set(new))
 """,
@@ -31,7 +31,7 @@ from planrun.llm.prompts import replan
 patch(replan, "data_block", lambda name, text, limit: text[-limit:])
 """,
     "endless-repairs": """\
-from planrun.app.planning import conversing
+from planrun.planner import conversing
 patch(conversing, "MAX_REPAIRS", 3)
 """,
 }

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from planrun.app.comparing.matching import renamed
-from planrun.app.comparing.plans import compare
-from planrun.source.load import load_bytes
+from planrun.diff.differences import renamed
+from planrun.diff.plans import compare
+from planrun.plan.load import load_bytes
 
 if TYPE_CHECKING:
-    from planrun.app.comparing.records import Difference
+    from planrun.diff.differences import Difference
     from planrun.model.plan import Plan
 
 BASE: dict[str, Any] = {

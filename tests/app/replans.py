@@ -9,12 +9,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from planrun.app.copies import state_of
-from planrun.app.resuming import Wish, go_on
-from planrun.app.running import execute
-from planrun.app.settings import Settings
+from planrun.app.resume import Wish, go_on
+from planrun.app.run import execute
 from planrun.model.call import Answer, Repeat, Usage
+from planrun.plan.load import load
 from planrun.records.reading import read_ledger
-from planrun.source.load import load
+from planrun.settings import Settings
 from tests.conftest import LIMIT
 from tests.fakes import messages
 
@@ -109,7 +109,7 @@ class Shop:
         self.model = Scripted()
         patch.chdir(folder)
         patch.setenv("ANTHROPIC_API_KEY", "fake-key-0123456789abcdef")
-        patch.setattr("planrun.app.planning.models.open_model", lambda *_, **__: self.model)
+        patch.setattr("planrun.planner.models.open_model", lambda *_, **__: self.model)
         (folder / "plan.yml").write_text(text, encoding="utf-8")
 
     def run(self, *replies: Reply, **settings: Any) -> Result:

@@ -6,24 +6,24 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from planrun.app.copies import stored_plan
-from planrun.app.planning.adopting import Adoption
-from planrun.app.reviewed import named_plan, review
-from planrun.app.running import admission_of
+from planrun.app.run import admission_of
 from planrun.app.session import Session
-from planrun.app.settings import Settings
+from planrun.approval.digest import named_plan, review
 from planrun.model import events as ev
 from planrun.model.state import RunState
+from planrun.plan.edit.editing import append_steps
+from planrun.plan.load import load
+from planrun.planner.versions import Adoption
 from planrun.records import rundir as records
-from planrun.records.keeping import add_scripts
-from planrun.source.editing import append_steps
-from planrun.source.load import load
+from planrun.records.inputs import add_scripts
+from planrun.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from planrun.app.gates import PolicyGates
-    from planrun.steps.runner import Steps
+    from planrun.actions.prepare import Steps
+    from planrun.approval.gates import PolicyGates
 
 PLAN = """\
 version: 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.app.planning.advising import advised
 from planrun.model.call import Answer
+from planrun.planner.conversation import advised
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.answers import answers_of, read_texts
-from planrun.app.options import answer_of_text, answer_of_value
+from planrun.approval.answers import answer_of_text, answer_of_value, answers_of, read_texts
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.plan import Ask, Decide, Option, Plan, Run, Step
 from planrun.model.policy import Policy

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from planrun.app.approvals import USES, Approvals, read_approvals
-from planrun.app.approving import expiry
+from planrun.approval.approvals import USES, Approvals, expiry, read_approvals
+from planrun.approval.files import Approval
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.source.approvalfile import Approval
 
 if TYPE_CHECKING:
     import subprocess

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.app.planning.conversing import Accepted, Conversation, Question, Result
-from planrun.app.planning.spending import spending, spending_on_record
-from planrun.app.settings import Settings
 from planrun.errors import InvalidInput
 from planrun.llm.budget import Budget
-from planrun.llm.drafts import STEP_KEYS
-from planrun.llm.faults import Fault
+from planrun.llm.drafts import STEP_KEYS, Fault
 from planrun.model import events as ev
 from planrun.model.call import Answer, Repeat, Request, Usage
-from planrun.model.llm import Llm
 from planrun.model.plan import Limits
+from planrun.model.planning import Llm
+from planrun.planner.conversation import Accepted, Conversation, Question, Result
+from planrun.planner.models import spending, spending_on_record
+from planrun.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.source.load import load
+from planrun.plan.load import load
 from tests.app.replans import Shop, newest, planrun
 from tests.app.replans import draft as reply_of
 from tests.app.replans import step as step_of

@@ -12,9 +12,9 @@ import pytest
 import planrun
 from planrun.app.caching import own_store
 from planrun.model.state import RunState
-from planrun.source.load import load_bytes
+from planrun.plan.load import load_bytes
 from planrun.store.entries import Store
-from planrun.store.pruning import clear, prune, rows, size, verify
+from planrun.store.prune import clear, prune, rows, size, verify
 
 PLAN = """version: 1
 params: {word: {type: string, default: one}}

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planrun.app.planning.composing import Frame, check, compose, name_of
-from planrun.app.planning.conversing import Accepted, Refused
-from planrun.app.settings import Settings
 from planrun.llm.drafts import Draft, DraftStep
-from planrun.source.load import load_bytes
+from planrun.plan.load import load_bytes
+from planrun.planner.compose import Frame, check, compose, name_of
+from planrun.planner.conversation import Accepted, Refused
+from planrun.settings import Settings
 
 FRAME = Frame(file="plan.yml", goal="ship it", settings=Settings())
 PLAIN = DraftStep(id="a", run="echo hi")

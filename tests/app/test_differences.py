@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from planrun.app.comparing import plans, wording
-from planrun.app.comparing.matching import renamed
-from planrun.app.comparing.phrases import once_for_many, one_by_one
-from planrun.app.comparing.plans import compare
-from planrun.app.comparing.texts import Texts
+from planrun.diff import plain, plans
+from planrun.diff.differences import renamed
+from planrun.diff.phrases import once_for_many, one_by_one
+from planrun.diff.plans import compare
+from planrun.diff.text import Texts
 from planrun.errors import InvalidPlan
-from planrun.source.load import load_bytes
-from planrun.source.tables import LATER, OBJECTS
+from planrun.plan.load import load_bytes
+from planrun.plan.schema.tables import LATER, OBJECTS
 from tests.app.differing import (
     ACTIONS,
     BASE,
@@ -253,7 +253,7 @@ def test_instances_are_told_as_steps() -> None:
 
 def test_a_key_that_nobody_put_into_words_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the words for a key are lost, the canonical form still shows that it changed."""
-    monkeypatch.setitem(wording._FORMS, "timeout", lambda _value: "some time")
+    monkeypatch.setitem(plain._FORMS, "timeout", lambda _value: "some time")
     (step,) = difference(with_step(run="a", timeout="1m"), with_step(run="a", timeout="2m")).steps
     (change,) = step.changes
     assert (change.key, change.note) == ("timeout", "written another way, which counts")
@@ -378,7 +378,7 @@ def test_a_field_that_is_left_out_is_noticed_by_these_tests(
     field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A comparison that forgets one field of a step fails the tests above: some pair of plans is told as the same."""
-    monkeypatch.setattr("planrun.app.comparing.plans._NOT_TOLD", plans._NOT_TOLD | {field})
+    monkeypatch.setattr("planrun.diff.plans._NOT_TOLD", plans._NOT_TOLD | {field})
     pairs = [*OF_STEP.items(), *((key, pair) for key, pair in ACTIONS.items() if key in live("Step"))]
     missed = []
     for key, pair in pairs:

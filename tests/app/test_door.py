@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.door import MAX_LINE, NAME, PATIENCE, Door
+from planrun.approval.control import MAX_LINE, NAME, PATIENCE, Door
 from planrun.executors.mark import Marks
 from planrun.model import events as ev
 from planrun.model.plan import Ask, Plan, Run, Step
@@ -105,7 +105,7 @@ class House:
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     """Give the test a door whose planrun is not this process, so that its children are strangers."""
     pid = os.getpid()
-    monkeypatch.setattr("planrun.executors.peers.os.getpid", lambda: -pid)
+    monkeypatch.setattr("planrun.executors.owners.os.getpid", lambda: -pid)
     found = House(tmp_path)
     yield found
     found.door.close()

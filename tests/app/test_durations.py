@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import planrun
-from planrun.app.durations import kept
+from planrun.app.history import kept
 from planrun.records.history import History, Past, estimates, path_of, read, write
 from planrun.records.rundir import home
 
@@ -75,8 +75,8 @@ def test_every_run_is_remembered_and_a_resumed_one_once(tmp_path: Path) -> None:
     assert [past.ending for past in read(path).samples("long")] == ["failed"]
     assert "long" not in estimates(path)
     (tmp_path / "there").touch()
-    from planrun.app.resuming import Wish, go_on
-    from planrun.app.settings import Settings
+    from planrun.app.resume import Wish, go_on
+    from planrun.settings import Settings
 
     go_on("last", Settings(quiet=True, jobs=2), Wish(say=print, workspace=str(tmp_path)))
     assert len(read(path).runs) == 1

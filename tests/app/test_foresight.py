@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import planrun
-from planrun.app.foresight import foresight
+from planrun.app.history import foresight
 from planrun.model import events as ev
 from planrun.model.plan import Plan, Run, Step
 from planrun.model.state import RunState

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.planning.conversing import Refused
-from planrun.app.planning.inspecting import Bounds, inspect
+from planrun.approval.rules import Ceiling, Layers
 from planrun.model.policy import Policy
-from planrun.policy.deciding import Ceiling, Layers
-from planrun.source.load import load_bytes
-from planrun.source.policyfile import policy_in
+from planrun.plan.keys.policy import policy_in
+from planrun.plan.load import load_bytes
+from planrun.planner.conversation import Refused
+from planrun.planner.inspect import Bounds, inspect
 
 if TYPE_CHECKING:
-    from planrun.llm.faults import Fault
+    from planrun.llm.drafts import Fault
     from planrun.model.plan import Plan
 
 BEFORE = """\

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.linting.advising import advise
 from planrun.cli import main
+from planrun.lint.lint import advise
+from planrun.plan.edit.editing import EditError
+from planrun.plan.edit.reordering import by_longest_path, makespan, reorder_steps
+from planrun.plan.load import load, load_bytes
 from planrun.records import history
-from planrun.source.editing import EditError
-from planrun.source.load import load, load_bytes
-from planrun.source.ordering import by_longest_path, makespan
-from planrun.source.reordering import reorder_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,10 +6,10 @@ import json
 from itertools import product
 from typing import TYPE_CHECKING
 
-from planrun.app.running import execute
-from planrun.app.settings import Settings
+from planrun.app.run import execute
 from planrun.errors import EXIT_DENIED
-from planrun.source.load import load
+from planrun.plan.load import load
+from planrun.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path

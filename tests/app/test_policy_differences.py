@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.app.comparing.policies import laxer
+from planrun.approval.rules import LEVELS, Facts, Layers, decide
+from planrun.diff.plans import laxer
 from planrun.model.plan import Exec, Plan, Step
 from planrun.model.policy import Match, Policy, Rule
-from planrun.policy.deciding import LEVELS, Facts, Layers, decide
-from planrun.source.tables import OBJECTS
+from planrun.plan.schema.tables import OBJECTS
 from tests.app.differing import BASE, difference
 
 MATCHERS: dict[str, tuple[Any, Any]] = {

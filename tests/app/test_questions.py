@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.answers import Answer, Answers
-from planrun.app.questions import MAX_QUESTION, Questions
+from planrun.actions.prepare import Place, Steps
+from planrun.approval.answers import Answer, Answers
+from planrun.approval.questions import MAX_QUESTION, Questions
 from planrun.clock import between, later
 from planrun.expressions.parse import parse, parse_template
 from planrun.model import events as ev
 from planrun.model.plan import Ask, Decide, Option, Param, Plan, Step
 from planrun.model.state import RunState
-from planrun.steps.runner import Place, Steps
 
 if TYPE_CHECKING:
     from typing import Any

@@ -12,9 +12,9 @@ import pytest
 from planrun.errors import Denied, InvalidInput
 from planrun.model import events as ev
 from planrun.model.call import Answer
-from planrun.model.lineage import lineage
+from planrun.model.planning import lineage
+from planrun.plan.load import load
 from planrun.reports.gates import commands
-from planrun.source.load import load
 from tests.app.replans import MENDED, PLAN, Shop, draft, ends, newest, planrun, step
 from tests.fakes.messages import FakeMessages
 

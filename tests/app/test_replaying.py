@@ -17,25 +17,25 @@ import pytest
 
 import planrun
 from planrun.app.copies import plans_of
-from planrun.app.inspecting import look
-from planrun.app.replaying.again import play_again
-from planrun.app.replaying.results import chance_of
-from planrun.app.replaying.supposing import suppose
-from planrun.app.resuming import Wish, go_on
-from planrun.app.settings import Settings
+from planrun.app.inspect import look
+from planrun.app.resume import Wish, go_on
 from planrun.cli import main
+from planrun.engine.failures import delay
 from planrun.engine.queue import Queue
-from planrun.engine.recovery import delay
 from planrun.model import events as ev
 from planrun.model.plan import Retry
+from planrun.plan.load import load
 from planrun.records.reading import read_ledger
-from planrun.source.load import load
+from planrun.replay.replay import play_again
+from planrun.replay.results import chance_of
+from planrun.replay.whatif import suppose
+from planrun.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.app.replaying.again import Again
-    from planrun.app.replaying.supposing import Row, Supposed
+    from planrun.replay.replay import Again
+    from planrun.replay.whatif import Row, Supposed
 
 PLAN = """\
 version: 1

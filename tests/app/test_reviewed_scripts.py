@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.app.reviewed import digest_of, review
+from planrun.approval.digest import digest_of, review
 from planrun.errors import InvalidInput
-from planrun.executors.unlisted import PATTERN
-from planrun.source.load import load
+from planrun.executors.scriptcopies import PATTERN
+from planrun.plan.load import load
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from planrun.app.reviewed import Reviewed
+    from planrun.approval.digest import Reviewed
 
     Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import planrun
+from planrun.actions.prepare import Place, Steps
 from planrun.app.secrets import open_vault
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.plan import Plan, Run, Step
 from planrun.model.state import RunState
-from planrun.steps.runner import Place, Steps
 
 SECRET = "tok-0123456789abcdef"
 PLAN = """\

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import planrun
-from planrun.app.statistics.figures import as_data, count, example, spread
-from planrun.app.statistics.gathering import Gathering, Wanted
-from planrun.app.statistics.paths import Plans, critical, savings
-from planrun.app.statistics.rebuilding import rebuild
-from planrun.app.statistics.traces import StepTrace, Trace
 from planrun.cli import main
 from planrun.errors import InvalidInput
 from planrun.records.history import read
+from planrun.stats.figures import Plans, as_data, count, critical, example, savings, spread
+from planrun.stats.gathering import Gathering, StepTrace, Trace, Wanted, rebuild
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,8 +129,8 @@ def test_the_speed_up_is_work_over_time(tmp_path: Path) -> None:
 
 def test_a_resumed_run_counts_once(tmp_path: Path) -> None:
     """Its verdict is the last one, and a step that failed before a resume repaired it counts as failed."""
-    from planrun.app.resuming import Wish, go_on
-    from planrun.app.settings import Settings
+    from planrun.app.resume import Wish, go_on
+    from planrun.settings import Settings
 
     execute(tmp_path, 'version: 1\nsteps: [{id: a, run: test -e there}, {id: b, run: "true"}]\n')
     (tmp_path / "there").touch()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.source.load import load
+from planrun.plan.load import load
 from tests.app.replans import newest, planrun
 from tests.fakes.messages import FakeMessages, draft, step
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.templates import find, known, opened, render, values_of
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.source.load import check_bytes, load_bytes
-from planrun.source.templates import read_template
+from planrun.plan.load import check_bytes, load_bytes
+from planrun.plan.templates import read_template
+from planrun.templates.templates import find, known, opened, render, values_of
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.app.planning.conversing import Refused
-from planrun.app.planning.inspecting import Bounds, inspect
+from planrun.approval.rules import Layers
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import Draft, read
 from planrun.llm.writing import step_text
 from planrun.model.plan import Run
-from planrun.policy.deciding import Layers
-from planrun.source.editing import append_steps
-from planrun.source.load import load_bytes
+from planrun.plan.edit.editing import append_steps
+from planrun.plan.load import load_bytes
+from planrun.planner.conversation import Refused
+from planrun.planner.inspect import Bounds, inspect
 
 BEFORE = b"""\
 version: 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from markdown_it import MarkdownIt
 
-from planrun.source.load import load_bytes
+from planrun.plan.load import load_bytes
 from tests.app.differing import BASE, plan_of, with_step
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.cli.arguments import EXECUTE, parse
+from planrun.cliutil.options import EXECUTE, parse
 from planrun.errors import InvalidInput
 
 if TYPE_CHECKING:

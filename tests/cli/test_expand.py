@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.source.load import load
+from planrun.plan.load import load
 from tests.conftest import LIMIT
 from tests.fakes.messages import FakeMessages, draft, refuse, step
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planrun.source.load import load
+from planrun.plan.load import load
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from planrun.cli.arguments import EXECUTE, RESUME
 from planrun.cli.group import VERBS, planrun
 from planrun.cli.overview import EXIT_CODES, OVERVIEW
+from planrun.cliutil.options import EXECUTE, RESUME
 from planrun.errors import (
     EXIT_DEADLINE,
     EXIT_DENIED,

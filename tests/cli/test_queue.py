@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.app.queueing.starting import EXECUTE_ONLY
-from planrun.cli.arguments import EXECUTE, RESUME
+from planrun.cliutil.options import EXECUTE, RESUME
+from planrun.queue.serve import EXECUTE_ONLY
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:

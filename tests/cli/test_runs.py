@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from planrun.app import inspecting
+from planrun.app import inspect
 from planrun.records import reading
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def test_status_is_a_panel_with_bar_icons_and_reasons(say: Say, mixed: Path) -> 
 @pytest.mark.usefixtures("mixed")
 def test_status_speaks_ascii_where_it_must(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where stdout carries no Unicode, icons are ASCII."""
-    monkeypatch.setattr("planrun.cli.printing.encoding", lambda: "ascii")
+    monkeypatch.setattr("planrun.cliutil.printing.encoding", lambda: "ascii")
     said = say("status")
     assert said.out.isascii()
     assert "\nx Step test (failed: exit 75)\n" in said.out
@@ -325,7 +325,7 @@ def test_a_run_that_ends_while_it_is_read_has_ended(
         seen.append(b"".join(data.splitlines(keepends=True)[: None if seen else -1]))
         return reading.verify(seen[-1])
 
-    monkeypatch.setattr(inspecting, "read_ledger", early)
+    monkeypatch.setattr(inspect, "read_ledger", early)
     assert "[Failed]" in say("status").out
     assert len(seen) == 2
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 
-from planrun.app.converting.converting import Converted, Order, convert
+from planrun.convert.convert import Converted, Order, convert
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:

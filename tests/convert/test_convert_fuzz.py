@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from planrun.app.converting.converting import Order, convert
+from planrun.convert.convert import Order, convert
 from planrun.errors import InvalidInput
 
 if TYPE_CHECKING:

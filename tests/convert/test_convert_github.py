@@ -10,7 +10,7 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.app.converting.converting import Converted
+    from planrun.convert.convert import Converted
 
     Make = Callable[..., Converted]
 

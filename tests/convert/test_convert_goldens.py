@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.converting.converting import Order, convert
-from planrun.source.load import check_bytes
+from planrun.convert.convert import Order, convert
+from planrun.plan.load import check_bytes
 
 if TYPE_CHECKING:
     from tests.golden import Golden

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from planrun.app.converting.converting import Converted
+    from planrun.convert.convert import Converted
 
 WORKFLOW = """\
     on: push

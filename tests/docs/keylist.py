@@ -7,9 +7,9 @@ import json
 import re
 from typing import Any
 
-from planrun.source.load import check_bytes
-from planrun.source.schema.plan import Plan
-from planrun.source.schema.step import ACTIONS
+from planrun.plan.load import check_bytes
+from planrun.plan.schema.plan import Plan
+from planrun.plan.schema.step import ACTIONS
 from tests.docs.pages import NOTHING, ROOT, TABLE, keys_of, tables, text_of
 
 LANGUAGE = "plan-language.md"

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from planrun import errors
-from planrun.cli.arguments import EXECUTE
 from planrun.cli.group import VERBS, planrun
+from planrun.cliutil.options import EXECUTE
 from planrun.reports.ci import _VENDORS
 from tests.docs.pages import keys_of, text_of
 from tests.docs.verblist import variable_of

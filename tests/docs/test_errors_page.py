@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from planrun.source.load import check_bytes
-from planrun.source.problems import CODES, render_text
+from planrun.plan.load import check_bytes
+from planrun.plan.problems import CODES, render_text
 from tests.docs.pages import Block, blocks, text_of
 
 PAGE = "errors.md"

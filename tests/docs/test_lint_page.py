@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.linting.advising import RULES, advise
-from planrun.app.linting.catalogue import ADVICE
-from planrun.source.problems import render_text
+from planrun.lint.lint import ADVICE, RULES, advise
+from planrun.plan.problems import render_text
 from tests.docs.pages import FENCE, text_of
 
 if TYPE_CHECKING:

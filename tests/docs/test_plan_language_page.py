@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
+from planrun.actions.render import BASH, SH
 from planrun.expressions.tree import FUNCTIONS, ROOTS
-from planrun.source.references import ENDS, FIELDS, RUN, STEP
-from planrun.source.schema.plan import Plan
-from planrun.steps.render import BASH, SH
+from planrun.plan.check.references import ENDS, FIELDS, RUN, STEP
+from planrun.plan.schema.plan import Plan
 from tests.docs.pages import blocks, keys_of, tables, text_of
 
 PAGE = "plan-language.md"
@@ -121,7 +121,12 @@ def test_the_default_shells_are_those_of_the_page() -> None:
 def test_limits_are_those_of_the_code() -> None:
     """Each number in the tables of limits is the constant that is held."""
     from planrun.expressions import files, tree
-    from planrun.source import budget, document, file, formulas, fragments, problems, quoting, risks
+    from planrun.plan import problems
+    from planrun.plan.check import quoting
+    from planrun.plan.compile import risks
+    from planrun.plan.keys import formulas, fragments
+    from planrun.plan.yaml import document, file
+    from planrun.plan.yaml import document as budget
 
     def number(label: str) -> int:
         (found,) = re.findall(rf"^\| {re.escape(label)} \| ([\d,]+)", text_of(PAGE), re.MULTILINE)

@@ -9,8 +9,8 @@ import pytest
 
 from planrun.model import events as ev
 from planrun.model.plan import Limits, Rollback, Step
+from planrun.model.rollback import MAX_EDGES, owed_cleanup, status
 from planrun.model.state import RunState
-from planrun.model.undoing import MAX_EDGES, owed_cleanup, status
 from tests.engine.world import FAIL, PASS, World, plan, step
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.executors import attempt, leftovers, local
+from planrun.executors import attempt, local, owners
 from planrun.executors.local import LocalExecutor, Manner
 from planrun.model.job import Job, Outcome
 from planrun.secrets.masker import Masker
@@ -136,7 +136,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for who was killed as long as it takes: to die, a process needs a processor like for anything else."""
     monkeypatch.setattr(attempt, "UNKILLABLE", LIMIT)
     monkeypatch.setattr(local, "UNKILLABLE", LIMIT)
-    monkeypatch.setattr(leftovers, "_LIMIT", LIMIT)
+    monkeypatch.setattr(owners, "_LIMIT", LIMIT)
 
 
 @pytest.fixture

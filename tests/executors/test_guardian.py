@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.executors import leftovers
-from planrun.executors.guardian import Guardian
-from planrun.executors.local import LocalExecutor
+from planrun.executors import owners
+from planrun.executors.local import Guardian, LocalExecutor
 from planrun.executors.mark import Marks, Owner
 from tests.executors.conftest import LIMIT, alive
 
@@ -205,8 +204,8 @@ def test_without_proc_groups_are_found_by_their_environment(
     )
     ps.chmod(0o755)
     monkeypatch.setenv("PATH", f"{bench.folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(leftovers, "HAS_PROC", False)
+    monkeypatch.setattr(owners, "HAS_PROC", False)
     owner = Owner(run=bench.run_id, workspace=str(bench.folder))
-    assert leftovers.kill_leftovers(Marks(), owner, earlier=False) == 1
+    assert owners.kill_leftovers(Marks(), owner, earlier=False) == 1
     assert bench.outcomes(1)["a"].signal == signal.SIGKILL
     assert not any(alive(pid) for pid in pids())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.executors import births, mark
-from planrun.executors.births import Births
+from planrun.executors import mark, tree
 from planrun.executors.mark import Marks, bearers, borne, mark_of
+from planrun.executors.tree import Births
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +125,7 @@ def test_births_are_unknown_where_the_file_is_not_the_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that somebody put in the place of the kernel's, or none, says nothing."""
-    monkeypatch.setattr(births, "_FILE", str(tmp_path / "loadavg"))
+    monkeypatch.setattr(tree, "_FILE", str(tmp_path / "loadavg"))
     assert Births().since(1, 0) is None
     (tmp_path / "loadavg").write_text("0.00 0.00 0.00 1/2 3\n", "ascii")
     assert Births().since(1, 0) is None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.executors.local import LocalExecutor, Manner
-from planrun.executors.signals import SignalInbox
+from planrun.executors.wait import SignalInbox
 from tests.executors.conftest import LIMIT, alive
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DRIVER = """
 import os, sys
 from planrun.executors.local import LocalExecutor, Manner
-from planrun.executors.signals import SignalInbox
+from planrun.executors.wait import SignalInbox
 from planrun.model.job import Job
 watch, script = sys.argv[1:]
 here = os.getcwd()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.expressions.check import check_condition, infer, references
-from planrun.expressions.errors import ExpressionError
 from planrun.expressions.parse import parse, parse_script, parse_template
+from planrun.expressions.tree import ExpressionError
 
 if TYPE_CHECKING:
     from planrun.expressions.tree import Path, Type

@@ -11,10 +11,10 @@ from jinja2 import Environment
 
 from planrun.errors import EvaluationError
 from planrun.expressions.check import infer, references
-from planrun.expressions.errors import ExpressionError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.parse import parse, parse_script, parse_template
 from planrun.expressions.render import render, render_script, render_text
+from planrun.expressions.tree import ExpressionError
 from planrun.expressions.values import type_of
 
 if TYPE_CHECKING:

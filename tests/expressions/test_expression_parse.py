@@ -8,9 +8,8 @@ import sys
 
 import pytest
 
-from planrun.expressions.errors import ExpressionError
 from planrun.expressions.parse import parse, parse_script, parse_template
-from planrun.expressions.tree import MAX_DEPTH, MAX_PLACES, MAX_TEXT, spelled
+from planrun.expressions.tree import MAX_DEPTH, MAX_PLACES, MAX_TEXT, ExpressionError, spelled
 
 STATUS_OF_3 = ("path", 0, 13, ("steps", "3", "status"))
 

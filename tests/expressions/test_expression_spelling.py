@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from planrun.expressions.errors import ExpressionError
 from planrun.expressions.parse import parse
 from planrun.expressions.spelling import spell
+from planrun.expressions.tree import ExpressionError
 from proofs.fuzzing.formulas import expression
 
 

@@ -21,7 +21,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from planrun import errors
-from planrun.engine.errorclasses import classify
+from planrun.engine.failures import classify
 from planrun.model.events import EVENTS
 from planrun.model.job import Outcome
 from tests.frozen.quick import ROOT, Line, run_all

@@ -30,14 +30,19 @@ STANDARD = frozenset(
 )
 # Rooms and modules of planrun that a plan without conditions, values, outputs and failures has no use for.
 ASLEEP = (
-    *("planrun.expressions", "planrun.values", "planrun.model.graph", "planrun.engine.recovery"),
-    *("planrun.source.compile", "planrun.source.document", "planrun.source.problems", "planrun.source.text"),
+    *("planrun.expressions", "planrun.values", "planrun.model.graph", "planrun.engine.failures"),
+    *(
+        "planrun.plan.compile.compile",
+        "planrun.plan.yaml.document",
+        "planrun.plan.problems",
+        "planrun.plan.yaml.text",
+    ),
     *(
         "planrun.app.selection",
-        "planrun.app.resuming",
-        "planrun.executors.leftovers",
+        "planrun.app.resume",
+        "planrun.executors.owners",
         "planrun.reports.mermaid",
-        "planrun.steps.checks",
+        "planrun.actions.validate",
         "planrun.secrets",
         "planrun.app.secrets",
     ),

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from planrun.llm import drafts
-from planrun.llm.tapes import Player, Recorder
+from planrun.llm.recordings import Player, Recorder
 from planrun.model.call import Answer, Repeat, Request, Usage
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from planrun.executors.shield import hide
 from planrun.llm import process
 process._MAIN = {main!r}
 hide(["ANTHROPIC_API_KEY"])
-from planrun.app.planning.models import open_model
-from planrun.app.settings import Settings
+from planrun.planner.models import open_model
+from planrun.settings import Settings
 from planrun.model.call import Request
 said = {{"role": "user", "content": "x"}}
 model = open_model(Settings(llm_model="m"))

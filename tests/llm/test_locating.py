@@ -6,10 +6,9 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.llm.drafts import DraftStep
-from planrun.llm.locating import faults_of
-from planrun.llm.writing import plan_text, step_text
-from planrun.source.load import load_bytes
-from planrun.source.problems import Problem
+from planrun.llm.writing import faults_of, plan_text, step_text
+from planrun.plan.load import load_bytes
+from planrun.plan.problems import Problem
 
 PLAIN = DraftStep(id="a", run="echo hi")
 LONG = "echo 1\necho 2\necho ${{ steps.zzz.outputs.x }}\necho 4\n"

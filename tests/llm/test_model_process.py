@@ -221,8 +221,8 @@ DRIVER = """
 import os, sys, time
 sys.path.insert(0, {root!r})
 from tests.llm.asking import question
-from planrun.app.planning.models import open_model
-from planrun.app.settings import Settings
+from planrun.planner.models import open_model
+from planrun.settings import Settings
 model = open_model(Settings(llm_model="m"))
 model.ask(question())
 print(model.pid, flush=True)

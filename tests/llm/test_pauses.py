@@ -8,9 +8,9 @@ import time
 import pytest
 
 from planrun.llm.process import BACKOFF
-from planrun.llm.worker.calling import JITTER, LONGEST, pause_before
+from planrun.llm.worker.call import JITTER, LONGEST, pause_before
 from planrun.llm.worker.outcomes import Outcome, wait_of
-from planrun.model.llm import Llm
+from planrun.model.planning import Llm
 
 LIMITED = Outcome(ending="limited", rule="type:rate_limit_error")
 OVERLOADED = Outcome(ending="overloaded", rule="type:overloaded_error")

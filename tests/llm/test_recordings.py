@@ -15,11 +15,10 @@ import jsonschema
 import pytest
 import yaml
 
-from planrun.cli.failure import problem_text
+from planrun.cliutil.failure import problem_text
 from planrun.errors import InvalidInput, InvalidPlan, RecordsLost
-from planrun.llm.entries import ENDINGS
-from planrun.llm.keys import key_of
-from planrun.llm.tapes import Player, Recorder
+from planrun.llm.entries import ENDINGS, key_of
+from planrun.llm.recordings import Player, Recorder
 from planrun.llm.untrusted import data_block
 from planrun.model.call import Answer, Request, Usage
 from tests.llm.taping import ScriptedModel, asked, draft, one, recorded, said
@@ -399,7 +398,7 @@ def test_a_call_that_is_stopped_is_stopped(tmp_path: Path) -> None:
 
 _ENDLESS = """
 import sys
-from planrun.llm.tapes import Recorder
+from planrun.llm.recordings import Recorder
 from tests.llm.taping import ScriptedModel, asked, draft, one, said
 many = 100000
 recorder = Recorder(ScriptedModel(said(draft(*map(str, range(200)))) for _ in range(many)), sys.argv[1])

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.app.planning.reading import MAX_READ, read_repository
-from planrun.llm import digest
+from planrun.llm import repository as digest
 from planrun.llm.repository import Repository, commands, commands_for_tests, is_private, is_told, languages
+from planrun.planner.repository import MAX_READ, read_repository
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.llm.tapes import Player, Recorder
+from planrun.llm.recordings import Player, Recorder
 from planrun.model.keyshapes import find
 from planrun.secrets.masker import Masker
 from proofs.printing import PRINTERS

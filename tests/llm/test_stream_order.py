@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from planrun.llm.worker.order import KINDS, Order
 from planrun.llm.worker.outcomes import Unusable
+from planrun.llm.worker.stream import KINDS, Order
 
 
 def event(kind: str, index: int | None = None, **parts: str | None) -> Any:

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.llm.tree import DEEPEST, NotPlainError, data_of, text_of
-from planrun.source.document import read_tree
+from planrun.llm.entries import DEEPEST, NotPlainError, data_of, yaml_text
+from planrun.plan.yaml.document import read_tree
 
 HARD = tuple("\n \t\r\"\\':#-\u2028\x85\x7f\u200b\ufeff\uffff\U000e0041")
 LETTERS = st.one_of(st.sampled_from(HARD), st.characters(exclude_categories=["Cs"], min_codepoint=1))
@@ -28,7 +28,7 @@ VALUES = st.recursive(
 @given(st.dictionaries(TEXTS, VALUES, max_size=4))
 def test_what_is_written_is_read_again(data: dict[str, Any]) -> None:
     """To the last character, the order of keys and the kind of number; another reader of YAML agrees."""
-    text = text_of({**data, "last": ""})
+    text = yaml_text({**data, "last": ""})
     root, problems, complete = read_tree(text.encode(), "x", "recording")
     assert root is not None
     assert complete
@@ -53,4 +53,4 @@ def test_what_nests_too_deeply_is_refused() -> None:
     for _ in range(DEEPEST + 5):
         data = [data]
     with pytest.raises(ValueError, match="deeply"):
-        text_of({"a": data})
+        yaml_text({"a": data})

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from planrun.llm.drafts import DraftStep
 from planrun.llm.writing import comment, plan_text, step_text
-from planrun.source.document import MAPPING, SEQUENCE, Node, parse
-from planrun.source.load import load_bytes
+from planrun.plan.load import load_bytes
+from planrun.plan.yaml.document import MAPPING, SEQUENCE, Node, parse
 
 NOTHING = DraftStep(id="a")
 # What YAML makes something of, together with what it does not.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.model.combining import combine, same, short, spelled, unnameable
+from planrun.model.groups import combine, same, short, spelled_value, unnameable
 
 Values = dict[str, Any]
 SCALARS = st.sampled_from(["a", "b", "1", 1, 2, True, False])
@@ -97,7 +97,7 @@ def test_the_example_of_the_documentation() -> None:
 
 def test_names_and_values() -> None:
     """Scalars are spelled as in JSON; true is not 1; with one axis a value is enough."""
-    assert [spelled(value) for value in ("a b", 1, 1.5, True)] == ["a b", "1", "1.5", "true"]
+    assert [spelled_value(value) for value in ("a b", 1, 1.5, True)] == ["a b", "1", "1.5", "true"]
     assert not same(True, 1)
     assert same(1, 1.0)
     assert short("x=a=b", {"x": "a=b", "more": 1}) == "a=b"

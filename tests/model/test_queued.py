@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.model.queued import EntryAdded, EntryEnded, EntryQueued, Queue, QueuePaused, QueueResumed
+from planrun.model.queue import EntryAdded, EntryEnded, EntryQueued, Queue, QueuePaused, QueueResumed
 
 AT = "2026-01-01T00:00:00.000Z"
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from planrun.policy.patterns import fits, has_words
+from planrun.approval.rules import fits, has_words
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.model.plan import Plan, Run, Step
-from planrun.records.history import RUNS, History, Past, estimates, path_of, read, write
+from planrun.records.history import RUNS_KEPT, History, Past, estimates, path_of, read, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +43,10 @@ def test_a_run_is_remembered_once_however_often_it_is_told() -> None:
 def test_the_oldest_runs_are_forgotten() -> None:
     """Ten runs are kept in the order of their ids, and a step that ran in none of them is gone."""
     history = History().with_run("r00", {"old": ran(1.0)})
-    for number in range(RUNS, 0, -1):
+    for number in range(RUNS_KEPT, 0, -1):
         history = history.with_run(f"r{number:02d}", {"a": ran(number)})
-    assert history.runs == tuple(f"r{number:02d}" for number in range(1, RUNS + 1))
-    assert [past.seconds for past in history.samples("a")] == list(range(1, RUNS + 1))
+    assert history.runs == tuple(f"r{number:02d}" for number in range(1, RUNS_KEPT + 1))
+    assert [past.seconds for past in history.samples("a")] == list(range(1, RUNS_KEPT + 1))
     assert "old" not in history.cells
     assert history.with_run("r00", {"old": ran(1.0)}) == history
 

@@ -15,11 +15,9 @@ import pytest
 
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model import events as ev
-from planrun.records.finding import find, runs
-from planrun.records.ledger import GENESIS, Ledger
+from planrun.records.ledger import GENESIS, Ledger, fill
 from planrun.records.reading import read_ledger, repair, verify
-from planrun.records.reserve import fill
-from planrun.records.rundir import create, home, new_run_id
+from planrun.records.rundir import create, find, home, new_run_id, runs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import InvalidInput
-from planrun.model.queued import EntryAdded, EntryEnded, QueuePaused
+from planrun.model.queue import EntryAdded, EntryEnded, QueuePaused
 from planrun.records.queuefile import QueueFile, exists
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 AT = "2026-01-01T00:00:00.000Z"
 MANY = """
 import sys
-from planrun.model.queued import EntryAdded
+from planrun.model.queue import EntryAdded
 from planrun.records.queuefile import QueueFile
 file = QueueFile(sys.argv[1])
 for _ in range(20):

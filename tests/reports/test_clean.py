@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planrun.reports import logs
-from planrun.reports.clean import line, plain
-from planrun.reports.units import epoch, seconds, tokens
+from planrun.reports.escape import line, plain
+from planrun.reports.facts import epoch, seconds, tokens
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - hypothesis wants it naive
 ANY = st.text(st.characters(codec=None)) | st.text(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from planrun.model.lineage import lineage
+from planrun.model.planning import lineage
+from planrun.plan.load import load_bytes
 from planrun.reports.junit import write_junit
 from planrun.reports.ledgerjson import write_ledger
 from planrun.reports.markdown import write_markdown
 from planrun.reports.text import write_text
-from planrun.source.load import load_bytes
 from tests.app.replans import MENDED, Shop, draft, newest, step
 
 if TYPE_CHECKING:

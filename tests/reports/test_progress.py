@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planrun.reports.facts import epoch
 from planrun.reports.progress import AGE, Foresight, Tally, progress
-from planrun.reports.units import epoch
 from tests.reports.runs import Story, step
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 import junitparser
 import pytest
 
+from planrun.plan.problems import Problem
 from planrun.reports.validate_junit import problems_junit
-from planrun.source.problems import Problem
 
 
 def test_one_case_for_each_problem_and_each_good_file() -> None:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.risk import programs
-from planrun.risk.kinds import KINDS
 from planrun.risk.levels import EFFECTS, LEVELS
 from planrun.risk.programs import dangerous
-from planrun.risk.table import Rule
+from planrun.risk.table import KINDS, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planrun.secrets.variants import variants
+from planrun.secrets.encodings import variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.secrets.known import known_secrets
+from planrun.secrets.masker import known_secrets
 
 
 def test_values_come_from_the_environment_under_the_same_names() -> None:

@@ -10,9 +10,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from planrun.secrets import masker
-from planrun.secrets.broken import Unbroken
+from planrun.secrets.encodings import Unbroken, variants
 from planrun.secrets.masker import MaskedStream, Masker
-from planrun.secrets.variants import variants
 from tests.secrets import oracle
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import string
 
 import pytest
 
-from planrun.secrets.plain import is_plain
-from planrun.secrets.variants import variants
+from planrun.secrets.encodings import is_plain, variants
 
 CHANCE = random.Random(3)
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\n9w0BAQEFAASC\nab12\n-----END PRIVATE KEY-----\n"

@@ -9,7 +9,7 @@ import pytest
 from planrun.model import events as ev
 from planrun.model.plan import Ask, Decide, Option, Plan, Run, Step
 from planrun.secrets.masker import Masker
-from planrun.secrets.veil import Veil
+from planrun.secrets.redactor import Veil
 
 SECRET = "s3cr3t-0123456789"
 VEIL = Veil(Masker({"TOKEN": SECRET}))

@@ -6,8 +6,8 @@ import os
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
-from planrun.source import document
-from planrun.source.file import MAX_BYTES
+from planrun.plan.yaml import document
+from planrun.plan.yaml.file import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

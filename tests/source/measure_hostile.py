@@ -9,8 +9,8 @@ import json
 import os
 import sys
 
-from planrun.source import load
-from planrun.source.problems import render_text
+from planrun.plan import load
+from planrun.plan.problems import render_text
 from tests.source.hostile import HOSTILE
 
 _UNIT = 1024 if sys.platform == "linux" else 1024 * 1024  # of ru_maxrss; macOS counts bytes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.source import load, shape
-from planrun.source.dialects import FOREIGN
-from planrun.source.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
-from planrun.source.tables import OBJECTS
+from planrun.plan import load
+from planrun.plan.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
+from planrun.plan.schema import shape
+from planrun.plan.schema.dialects import FOREIGN
+from planrun.plan.schema.tables import OBJECTS
 from tests.source.corpus import BadPlan, bad_plans
 
 BAD = bad_plans()

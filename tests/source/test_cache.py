@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from planrun.plan import cache
+from planrun.plan.compile.packed import pack, unpack
+from planrun.plan.load import load, load_bytes
 from planrun.sha256 import sha256
-from planrun.source import cache
-from planrun.source.load import load, load_bytes
-from planrun.source.packed import pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable

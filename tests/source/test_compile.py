@@ -10,7 +10,7 @@ from planrun.errors import InvalidPlan
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_script
 from planrun.model.plan import Abstract, Edge, Exec, Limits, Param, Retry, Run, Validate
-from planrun.source.load import load_bytes
+from planrun.plan.load import load_bytes
 
 if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step

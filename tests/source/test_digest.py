@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.source.load import load_bytes
+from planrun.plan.load import load_bytes
 
 PLAN = """\
 version: 1

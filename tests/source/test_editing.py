@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from planrun.errors import InvalidPlan
 from planrun.model.plan import Plan
-from planrun.source.editing import EditError, append_steps, replace_step
-from planrun.source.load import load_bytes
+from planrun.plan.edit.editing import EditError, append_steps, replace_step
+from planrun.plan.load import load_bytes
 from tests.docs.pages import blocks
 
 ROOT = Path(__file__).parents[2]

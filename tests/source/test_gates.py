@@ -7,7 +7,7 @@ import pytest
 from planrun.errors import InvalidPlan
 from planrun.model.plan import Ask, Decide, Option, Plan
 from planrun.model.policy import Match, Policy, Rule
-from planrun.source.load import check_bytes, load_bytes
+from planrun.plan.load import check_bytes, load_bytes
 
 
 def compiled(text: str) -> Plan:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import InvalidPlan
-from planrun.source import shape
-from planrun.source.file import read_source
-from planrun.source.problems import MAX_PROBLEMS, Problem, render_text
+from planrun.plan.problems import MAX_PROBLEMS, Problem, render_text
+from planrun.plan.schema import shape
+from planrun.plan.yaml.file import read_source
 from tests.source.hostile import HOSTILE, special_files
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.source.load import Findings, check_bytes, load, load_bytes
-from planrun.source.params import parse_params, resolve_params
+from planrun.plan.keys.params import parse_params, resolve_params
+from planrun.plan.load import Findings, check_bytes, load, load_bytes
 
 PLAIN = (
     "version: 1\nsteps:\n  - {id: a, run: x}\n  - {id: b, run: y, depends_on: [a], timeout: 5m, retries: 2}\n"
@@ -33,7 +33,7 @@ HEAVY = (
 def imported(file: Path) -> set[str]:
     """Return which of the heavy modules a process holds that loaded a plan and nothing else."""
     code = (
-        "import sys; from planrun.source.load import load; load(sys.argv[1]);"
+        "import sys; from planrun.plan.load import load; load(sys.argv[1]);"
         "print(*[name for name in sys.argv[2:] if name in sys.modules])"
     )
     command = [sys.executable, "-S", "-c", code, str(file), *HEAVY]

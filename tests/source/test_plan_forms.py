@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from planrun.source.document import parse
-from planrun.source.node import SCALAR, Node
-from planrun.source.shape import as_bool, as_duration, as_int, as_number, as_text, read, to_data
+from planrun.plan.schema.shape import as_bool, as_duration, as_int, as_number, as_text, read, to_data
+from planrun.plan.yaml.document import parse
+from planrun.plan.yaml.node import SCALAR, Node
 
 
 def plain(text: str) -> Node:

@@ -10,11 +10,11 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.model.plan import Group
-from planrun.source import load as loading
-from planrun.source.file import read_source
-from planrun.source.included import NotIncluded, copies
-from planrun.source.load import check_bytes, load, load_bytes
-from planrun.source.shelf import MAX_DEPTH
+from planrun.plan import load as loading
+from planrun.plan.included import NotIncluded, copies
+from planrun.plan.includes import MAX_DEPTH
+from planrun.plan.load import check_bytes, load, load_bytes
+from planrun.plan.yaml.file import read_source
 
 SUB = "version: 1\nsteps: [{id: x, run: echo one}]\n"
 

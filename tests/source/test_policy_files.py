@@ -9,14 +9,14 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.model.policy import Match, Policy, Rule
-from planrun.source.file import read_source
-from planrun.source.policyfile import policy_in
-from planrun.source.problems import render_text
+from planrun.plan.keys.policy import policy_in
+from planrun.plan.problems import render_text
+from planrun.plan.yaml.file import read_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planrun.source.problems import Problem
+    from planrun.plan.problems import Problem
 
 
 def written(folder: Path, text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from planrun.source.schema.__main__ import POLICY, generated
+from planrun.plan.schema.__main__ import POLICY, generated
 from tests.source.test_policy_files import WRONG
 
 PLANRUN = str(Path(sysconfig.get_path("scripts")) / "planrun")
@@ -101,8 +101,8 @@ def test_check_jsonschema_agrees(tmp_path: Path, files: dict[str, str], schema: 
 
 
 def test_check_compares_generated_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m planrun.source.schema --check` writes nothing and fails when a file differs."""
-    from planrun.source.schema import __main__ as command
+    """`python -m planrun.plan.schema --check` writes nothing and fails when a file differs."""
+    from planrun.plan.schema import __main__ as command
 
     texts = {str(tmp_path / Path(path).name): text for path, text in generated().items()}
     monkeypatch.setattr(command, "generated", lambda: texts)

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from planrun.source import load, shape
-from planrun.source.problems import (
+from planrun.plan import load
+from planrun.plan.problems import (
     CODES,
     Problem,
     did_you_mean,
@@ -19,6 +19,7 @@ from planrun.source.problems import (
     render_sarif,
     render_text,
 )
+from planrun.plan.schema import shape
 
 PLAN = b"version: 1\nsteps:\n  - id: build\n    run: make\n    retires: 3\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.model.plan import Exec, Run, Step
-from planrun.source.load import load_bytes
+from planrun.plan.load import load_bytes
 
 
 def load(text: str) -> tuple[Step, ...]:

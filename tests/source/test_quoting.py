@@ -10,8 +10,8 @@ import pytest
 
 from planrun.expressions.parse import parse_script
 from planrun.expressions.render import render_script
-from planrun.source.load import check_bytes
-from planrun.source.quoting import misplaced
+from planrun.plan.check.quoting import misplaced
+from planrun.plan.load import check_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.source import budget, shape
-from planrun.source.document import MAPPING, SCALAR, SEQUENCE, Node, parse
-from planrun.source.file import MAX_BYTES
+from planrun.plan.schema import shape
+from planrun.plan.yaml import document
+from planrun.plan.yaml.document import MAPPING, SCALAR, SEQUENCE, Node, parse
+from planrun.plan.yaml.file import MAX_BYTES
 from tests.source.corpus import bad_plans, good_plans
 from tests.source.hostile import HOSTILE, STEP, STEPS
 
@@ -132,8 +133,8 @@ def test_entries_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     many = STEPS + b"- {id: a, run: b}\n" * 100_000
     assert codes(many) == []
     assert codes(STEPS + b"- a\n" * 140_000) == ["E021"]
-    monkeypatch.setattr(budget, "MAX_NODES", 400_000)
-    monkeypatch.setattr(budget, "FREE_NODES", 400_000)
+    monkeypatch.setattr(document, "MAX_NODES", 400_000)
+    monkeypatch.setattr(document, "FREE_NODES", 400_000)
     assert codes(many) == ["E021"]
 
 

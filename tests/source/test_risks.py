@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import InvalidPlan
+from planrun.plan.compile import risks
+from planrun.plan.load import check_bytes, load_bytes
 from planrun.risk import actions
-from planrun.source import risks
-from planrun.source.load import check_bytes, load_bytes
 
 if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
@@ -116,7 +116,7 @@ def test_effects_are_kept() -> None:
 
 def test_what_is_found_out_is_no_part_of_the_digest() -> None:
     """A later version may know more about a command; the plan that was reviewed stays the same."""
-    from planrun.source.canonical import digest
+    from planrun.plan.compile.canonical import digest
 
     plan = compiled("steps: [{id: a, run: ls}]\n")
     changed = plan.but(
@@ -231,7 +231,7 @@ def test_more_than_can_be_looked_into_is_high_until_it_starts(monkeypatch: pytes
 def test_a_plan_in_the_cache_needs_no_classifier(tmp_path: object) -> None:
     """What was found is kept with the plan: a second start loads nothing of the room of risks."""
     program = (
-        "import sys\nfrom planrun.source import load\n"
+        "import sys\nfrom planrun.plan import load\n"
         "steps = load.load_bytes(b'version: 1\\npolicy: {auto_approve: low}\\nsteps: [{run: ls}]', 'p').steps\n"
         "print(steps[0].risk, sorted(name for name in sys.modules if name.startswith('planrun.risk')) == [])"
     )

@@ -15,9 +15,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
-from planrun.source import load, shape
-from planrun.source.schema.__main__ import SCHEMA, generated
-from planrun.source.tables import NAMED, OBJECTS
+from planrun.plan import load
+from planrun.plan.schema import shape
+from planrun.plan.schema.__main__ import SCHEMA, generated
+from planrun.plan.schema.tables import NAMED, OBJECTS
 from tests.source.corpus import BadPlan, bad_plans, good_plans
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", GENERATED, ids=lambda path: Path(path).name)
 def test_generated_files_are_up_to_date(path: str) -> None:
-    """`python -m planrun.source.schema` would change nothing."""
+    """`python -m planrun.plan.schema` would change nothing."""
     assert Path(path).read_text(encoding="utf-8") == GENERATED[path]
 
 
@@ -149,7 +150,7 @@ def test_loader_imports_no_pydantic() -> None:
     """Reading and checking a plan needs neither the models nor a JSON Schema library."""
     program = (
         "import sys\n"
-        "from planrun.source import shape\n"
+        "from planrun.plan.schema import shape\n"
         "assert shape.read(b'version: 1\\nsteps: [{run: x}]', 'p')[1] == []\n"
         "print([name for name in ('pydantic', 'jsonschema', 'jinja2', 'json', 'typing') if name in sys.modules])"
     )

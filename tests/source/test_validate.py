@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.source.load import check_bytes
+from planrun.plan.load import check_bytes
 from tests.source.mistakes import BAD, GOOD, HEAD, steps
 
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from planrun.model import graph
 from planrun.model.lifecycle import judge, weigh
-from planrun.source import shape
-from planrun.source.availability import Availability, lenient
-from planrun.source.shelf import Shelf
-from planrun.source.validate import validate
+from planrun.plan.check.edges import Availability, lenient
+from planrun.plan.check.validate import validate
+from planrun.plan.includes import Shelf
+from planrun.plan.schema import shape
 
 if TYPE_CHECKING:
     from planrun.model.lifecycle import Tolerance
-    from planrun.source.outline import Draft, Outline
+    from planrun.plan.keys.outline import Draft, Outline
 
 KINDS = ("ok", "completed", "failed", "done")
 

@@ -10,8 +10,8 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.model.jsontext import dumps
-from planrun.source.load import load_bytes
-from planrun.source.problems import CODES, Problem
+from planrun.plan.load import load_bytes
+from planrun.plan.problems import CODES, Problem
 
 PLAN: dict[str, Any] = {
     "version": 1,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planrun.actions import trust, variables
+from planrun.actions.trust import cleaned, raised
 from planrun.model.job import Job
 from planrun.risk.classify import classify
 from planrun.risk.programs import FAMILIES
-from planrun.steps.classified import cleaned, raised
-from planrun.steps.surroundings import programs, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,11 +217,9 @@ def test_the_version_that_a_shim_chooses_is_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", ["files", "text", "filters", "system", "archives", "git"])
 def test_the_ordinary_programs_are_believed(family: str) -> None:
     """Whoever adds a program there looks whether it reads code of the workspace, and says so."""
-    known = {*programs.PLAIN, *programs.LOOKED, *programs.BUILTINS}
+    known = {*trust.PLAIN, *trust.LOOKED, *trust.BUILTINS}
     new = sorted({*FAMILIES[family].split()} - known)
-    assert new == [], (
-        "add it to PLAIN or LOOKED in planrun/steps/surroundings/programs.py, or its class is medium"
-    )
+    assert new == [], "add it to PLAIN or LOOKED in planrun/actions/trust.py, or its class is medium"
 
 
 def test_a_filter_does_not_touch_what_reads_names_only(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.steps.environment import caller_environment, looks_secret, parse_env_file
+from planrun.actions.environment import caller_environment, looks_secret, parse_env_file
 
 CALLER = {
     "PATH": "/bin",

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import planrun
+from planrun.actions.files import MAX_LISTED, digest, listing, patterns, snapshot
 from planrun.errors import InvalidPlan
-from planrun.source.load import load_bytes
-from planrun.steps.files import patterns, snapshot
-from planrun.steps.filing import MAX_LISTED, digest, listing
+from planrun.plan.load import load_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planrun.steps.surroundings import gitconfig
-from planrun.steps.surroundings.gitfolders import GitFiles, Unsure, effective, gitlinks
+from planrun.actions import gitconfig
+from planrun.actions.gitconfig import GitFiles, Unsure, effective, gitlinks
 
 if TYPE_CHECKING:
     from pathlib import Path

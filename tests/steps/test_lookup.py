@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from planrun.steps.surroundings.lookup import Ground
+from planrun.actions.trust import Ground
 
 if TYPE_CHECKING:
     from pathlib import Path

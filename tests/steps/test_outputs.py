@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.steps.outputs import MAX_BYTES, OutputError, parse_outputs, read_outputs
+from planrun.actions.outputs import MAX_BYTES, OutputError, parse_outputs, read_outputs
 
 if TYPE_CHECKING:
     from pathlib import Path

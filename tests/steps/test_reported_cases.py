@@ -15,8 +15,8 @@ import pytest
 from lxml import etree
 
 import planrun
+from planrun.actions.reported import MAX_DEPTH, BadReport, called, read, seconds
 from planrun.reports.junit import DIALECTS
-from planrun.steps.testcases import MAX_DEPTH, BadReport, called, read, seconds
 
 SCHEMAS = Path(__file__).parent.parent / "data" / "junit"
 STRICT = {

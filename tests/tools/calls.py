@@ -8,8 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planrun.steps.outputs import parse_outputs
-from planrun.steps.tools import process_of
+from planrun.actions.outputs import parse_outputs
+from planrun.actions.tools import process_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.tools.jsonpatch import patched, same
-from planrun.tools.jsontexts import read, style_of, written
-from planrun.tools.refusal import Refusal
+from planrun.tools.ground import Refusal
+from planrun.tools.json import patched, read, same, style_of, written
 from tests.tools.calls import call
 
 if TYPE_CHECKING:

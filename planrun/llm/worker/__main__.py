@@ -14,7 +14,7 @@ if __name__ == "__main__":
     for _ in ("worker", "llm", "planrun"):
         _home = os.path.dirname(_home)
     sys.path.insert(0, _home)
-    from planrun.llm.worker.serving import serve
+    from planrun.llm.worker.serve import serve
 
     sys.path.remove(_home)
     if _home not in sys.path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.risk import environment
+from planrun.risk import paths
 from planrun.risk.levels import high
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
@@ -73,7 +73,7 @@ def _set(use: Use) -> Finding | None:
 def _read(use: Use) -> Finding | None:
     """Setting a variable by `read` or `unset` is setting it."""
     for name in use.operands:
-        reason = environment.harm(name, "", use.cwd, use.ground)
+        reason = paths.harm(name, "", use.cwd, use.ground)
         if reason:
             return high(reason, "code")
     return None
@@ -82,7 +82,7 @@ def _read(use: Use) -> Finding | None:
 def _export(use: Use) -> Finding | None:
     for operand in use.operands:
         name, _, value = operand.partition("=")
-        reason = environment.harm(name, value, use.cwd, use.ground)
+        reason = paths.harm(name, value, use.cwd, use.ground)
         if reason:
             return high(reason, "code")
     return None if use.operands else high("export: prints every variable", "secrets")

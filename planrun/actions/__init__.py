@@ -1,0 +1,1 @@
+"""From a step to a Job, one module per kind of action."""

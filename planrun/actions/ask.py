@@ -1,0 +1,105 @@
+"""Questions and decisions as steps: the text that is asked, the answer that criteria give, and what an answer means."""
+
+from __future__ import annotations
+
+from planrun.actions.render import Recipe
+from planrun.errors import EvaluationError
+from planrun.model.job import Outcome, Prepared
+from planrun.model.plan import Ask, Decide
+from planrun.plan.compile.canonical import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.events import GateAnswered
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+    Scope = dict[str, Any]
+
+# How a message tells where an answer came from, by `via` of the event; `{by}` is who gave it.
+_TOLD = {
+    "command": "by {by}",
+    "option": "by an option of the command line",
+    "file": "by the decisions file",
+    "policy": "by the policy",
+    "timeout": "since nobody answered in time and that is the default",
+    "approval": "by {by}",
+}
+
+
+def question_of(step: Step, scope: Scope) -> str:
+    """Return the text that a step asks, with its values; raises EvaluationError."""
+    assert isinstance(step.action, Ask | Decide)
+    question = step.action.question
+    if isinstance(question, str):
+        return question
+    from planrun.expressions.render import render_text
+
+    return render_text(question, scope)
+
+
+def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
+    """Return the answer that the criteria of a decision's options give, in a tuple; empty when they give none.
+
+    The first option whose criterion is true; for `multi_select` a list of all of them. Raises EvaluationError.
+    """
+    action = step.action
+    if not isinstance(action, Decide):
+        return ()
+    from planrun.expressions.evaluate import evaluate
+
+    chosen = []
+    for option in action.options:
+        if option.when is None:
+            continue
+        holds = evaluate(option.when, scope)
+        if not isinstance(holds, bool):
+            raise EvaluationError(f'`when` of the option "{option.label}" is not boolean')
+        if holds:
+            chosen.append(option.value)
+            if not action.multi_select:
+                break
+    if action.multi_select:
+        return (chosen,) if chosen else ()
+    return tuple(chosen)
+
+
+def prepare_answer(step: Step, state: RunState, scope: Scope) -> Prepared:
+    """Return a step that asks as what its answer makes of it; one that nobody answered never passes.
+
+    Raises EvaluationError for a question or a criterion without a value.
+    """
+    question = question_of(step, scope)
+    gate = state.steps[step.id].gate
+    answered = gate.answered if gate else None
+    if answered is None:
+        choice_of(step, scope)  # what is wrong with it is the reason why nobody was asked
+        raise EvaluationError("nobody answered it")
+    return Prepared(fingerprint=_marked(step, question), outcome=outcome_of(step, answered))
+
+
+def fingerprint_of(step: Step, scope: Scope) -> str:
+    """Return what an answer is to: the question as it is asked, and what can be answered; raises EvaluationError."""
+    return _marked(step, question_of(step, scope))
+
+
+def outcome_of(step: Step, answered: GateAnswered) -> Outcome:
+    """Return how a step ends with an answer: no is a denial, anything else completes it."""
+    action = step.action
+    if isinstance(action, Ask) and action.schema is None and answered.answer is not True:
+        return Outcome(status="failed", reason="denied", message=f"answered no {_source(answered)}")
+    return Outcome(status="completed", reason="ran", outputs={"answer": answered.answer})
+
+
+def _source(answered: GateAnswered) -> str:
+    told = _TOLD.get(answered.via, "by {by}").format(by=answered.by or "somebody")
+    return f"{told}: {answered.reason}" if answered.reason else told
+
+
+def _marked(step: Step, question: str) -> str:
+    meant = {**plain(step.action), "question": question}
+    for name in ("default", "timeout"):  # what would have been, had nobody answered
+        meant.pop(name, None)
+    return Recipe(argv=(repr(meant),), env={}, workdir="").fingerprint("question")

@@ -1,0 +1,449 @@
+"""Jobs in containers: the command line of Docker or Podman around a step's own, and what is told of both.
+
+Values of variables are never part of a command line: they are named there, and stand in the client's environment.
+
+Steps that run in containers: their jobs, the part of their fingerprints, and what is on record of them.
+
+Jobs in a container that several steps share: the first starts it, and the end of the run removes it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.outputs import PROGRESS, SCRIPT
+from planrun.actions.render import brief
+from planrun.errors import EvaluationError
+from planrun.model.groups import folder_of
+from planrun.model.job import Outcome, Prepared
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from planrun.actions.prepare import Steps
+    from planrun.actions.render import Recipe
+    from planrun.model.job import Job, Outcome, Script
+    from planrun.model.plan import Container, Step
+
+ENGINES = ("docker", "podman")
+CHOSEN = "PLANRUN_CONTAINER_ENGINE"
+"""The variable of planrun's environment that names the program; left out: the first of ENGINES on its PATH."""
+LABEL = "planrun.run"
+COVER = "cover"
+"""The folder of a run that stands in place of its records in containers: empty but for places to mount at."""
+_PATIENCE = 10.0  # seconds for a question to the engine
+# What the client itself goes by: with such a name a variable is given by its value, unless it is a secret.
+_OF_CLIENT = ("PATH", "HOME", "LD_PRELOAD", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "TMPDIR")
+_OF_ENGINES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_", "BUILDKIT_")
+_NONE_MADE = 125  # the exit code of a client whose engine made no container
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+class NoEngine(Exception):
+    """There is nothing to run containers with; the text is one line for people."""
+
+
+def engine_of() -> str:
+    """Return the program that runs containers, absolute, by planrun's own environment; raises NoEngine."""
+    env = os.environ
+    named = env.get(CHOSEN, "")
+    for name in (named,) if named else ENGINES:
+        for folder in env.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.abspath(os.path.join(folder, name))
+            if os.access(path, os.X_OK) and os.path.isfile(path):
+                return path
+    if named:
+        raise NoEngine(f"no program {named}, which {CHOSEN} names, to run containers with")
+    raise NoEngine(
+        f"neither {' nor '.join(ENGINES)} is on the PATH to run containers with; {CHOSEN} can name another"
+    )
+
+
+def rendered(container: Container, scope: dict[str, Any]) -> dict[str, Any]:
+    """Return what a plan says of a container with every value filled in; raises EvaluationError."""
+    from planrun.expressions.render import render_text
+
+    def text(value: Any) -> str:
+        found = value if isinstance(value, str) else render_text(value, scope)
+        if "\0" in found:
+            raise EvaluationError("a value contains a NUL character")
+        return found
+
+    found: dict[str, Any] = {"image": text(container.image)}
+    if found["image"].startswith("-"):
+        raise EvaluationError(f"{found['image']!r} is no image")
+    if container.env:
+        found["env"] = {name: text(value) for name, value in container.env.items()}
+    if container.volumes:
+        found["volumes"] = [text(value) for value in container.volumes]
+    if container.user:
+        found["user"] = text(container.user)
+    for name in ("network", "shared"):
+        if said := getattr(container, name):
+            found[name] = said
+    return found
+
+
+def contained(
+    job: Job, container: Mapping[str, Any], added: Mapping[str, str], secrets: Sequence[str]
+) -> Job:
+    """Return a job that runs in a container; `added`: what the plan adds to the environment. Raises NoEngine."""
+    engine = engine_of()
+    workspace, output = job.env["PLANRUN_WORKSPACE"], job.env["PLANRUN_OUTPUT"]
+    own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_") and name != CHOSEN}
+    inside = {
+        **added,
+        **container.get("env", {}),
+        **{name: job.env[name] for name in secrets if name in job.env},
+        **own,
+    }
+    options = ["--init", "--label", f"{LABEL}={own['PLANRUN_RUN']}"]
+    records = f"{workspace}/.planrun"
+    cover = os.path.join(os.path.dirname(os.path.dirname(output)), COVER)
+    options += ["-v", f"{workspace}:{workspace}", "-v", f"{cover}:{records}:ro"]
+    for path in (output, output + PROGRESS):
+        with open(path, "ab"):
+            pass
+    outputs: list[str] = []  # not for what verifies the step: they are read and gone by then
+    mounts = ((output, "", outputs), (output + PROGRESS, "", outputs), (output + SCRIPT, ":ro", options))
+    for path, mode, words in (*mounts, (job.private, "", options)):
+        if path and os.path.exists(path):
+            if container.get(
+                "user"
+            ):  # another user writes it; outside, nobody else gets through the records' folder
+                os.chmod(path, 0o777 if os.path.isdir(path) else 0o666)
+            mount_point(cover, os.path.relpath(path, records), is_folder=os.path.isdir(path))
+            words += ["-v", f"{path}:{path}{mode}"]
+    for volume in container.get("volumes", ()):
+        options += ["-v", volume]
+    options += ["-w", job.cwd, "--user", container.get("user") or f"{os.getuid()}:{os.getgid()}"]
+    options += ["--network", container["network"]] if "network" in container else []
+    client, named = variables(job, inside, secrets)
+    options += named
+    box = {
+        "engine": engine,
+        "name": name_of(own["PLANRUN_RUN"], job.step, job.attempt),
+        "options": options,
+        "image": container["image"],
+    }
+    found = in_box(job.but(env=client), {**box, "options": [*options, *outputs]}, box["name"])
+    return found.but(container=box)
+
+
+def mount_point(cover: str, path: str, *, is_folder: bool) -> None:
+    """Make an empty place for a mount in what covers the records, with folders that every user may walk through.
+
+    A tmpfs is no cover: runc 1.1 gives it the mode of the folder below, which is closed to all but its owner.
+    """
+    place = cover
+    for name in ("", *path.split("/")[: None if is_folder else -1]):
+        place = os.path.join(place, name).rstrip("/")
+        if not os.path.isdir(place):
+            os.mkdir(place, 0o700)
+            os.chmod(place, 0o755)  # noqa: S103 - whatever the umask; nothing but empty files stands there
+    if not is_folder:
+        with open(os.path.join(cover, path), "ab"):
+            pass
+
+
+def variables(
+    job: Job, inside: Mapping[str, str], secrets: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the environment of a client, and the options by which a process in a container gets variables."""
+    client, options = {**client_environment(), **job.env}, []
+    for name, value in inside.items():
+        if name in secrets or not (name in _OF_CLIENT or name.startswith(_OF_ENGINES)):
+            client[name] = value
+            options += ["-e", name]
+        else:
+            client[name] = os.environ.get(name, client.get(name, ""))
+            options += ["-e", f"{name}={value}"]
+    return client, options
+
+
+def in_box(job: Job, box: dict[str, Any], name: str) -> Job:
+    """Return a job whose words run in a container of this name; what it runs is told as before by `inside`."""
+    before = [box["engine"], "run", "--rm", "-i=false", "--name", name, *box["options"]]
+    # A program of the image's own may stand before the words of a command; it is not what the plan says.
+    before += ["--entrypoint", job.argv[0], box["image"]]
+    return job.but(
+        argv=(*before, *job.argv[1:]),
+        inside=job.argv,
+        container={**box, "name": name},
+        scripts=tuple([_moved(script, len(before)) for script in job.scripts]),
+    )
+
+
+def beside(job: Job, box: Mapping[str, Any]) -> Job:
+    """Return a job that runs in the container of a service while that goes on."""
+    before = (box["engine"], "exec", "-w", job.cwd, box["name"])
+    return job.but(argv=(*before, *job.argv), inside=job.argv)
+
+
+def _moved(script: Script, by: int) -> Script:
+    # The program itself stands before the image, with the word that names it.
+    return script.but(words=tuple([(at + by - 1 if at else by - 2, *rest) for at, *rest in script.words]))
+
+
+def name_of(run: str, step: str, attempt: int) -> str:
+    """Return the name of a container, which engines allow few letters for."""
+    from planrun.model.groups import folder_of
+
+    plain = "".join([letter if letter in _SAFE else "_" for letter in folder_of(step)])
+    return f"planrun-{run}-{plain}-{attempt}"
+
+
+def image_id(engine: str, image: str, env: Mapping[str, str]) -> str:
+    """Return the id of an image as the engine has it, `sha256:…`; empty when it does not have it."""
+    return _asked((engine, "image", "inspect", "--format", "{{.Id}}", image), env)
+
+
+def client_environment() -> dict[str, str]:
+    """Return what says where an engine is, and what its client may do there; steps may see less."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("DOCKER_", "CONTAINER_")) or name == "HOME"
+    }
+
+
+def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
+    import subprocess  # 10 ms; only steps in containers pay for it
+
+    try:
+        found = subprocess.run(
+            words,
+            env={**client_environment(), **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    told = found.stdout.decode("utf-8", "replace").strip()
+    if found.returncode or not told:
+        return ""
+    return told if told.startswith("sha256:") else f"sha256:{told}"
+
+
+def told(job: Job, outcome: Outcome, known: str) -> Outcome:
+    """Return an outcome with the resources of its container; `known`: the image's id before it started."""
+    image = known or image_id(job.container["engine"], job.container["image"], job.env)
+    resources: list[dict[str, Any]] = []
+    if image:
+        named = {"kind": "image", "id": image, "name": job.container["image"]}
+        resources.append({**named, "action": "used" if known else "created"})
+    if "room" in job.container:
+        resources.append({"kind": "container", "id": job.container["name"], "action": "used"})
+    elif outcome.reason != "spawn" and outcome.exit_code != _NONE_MADE:
+        resources += [
+            {"kind": "container", "id": job.container["name"], "action": action}
+            for action in ("created", "deleted")
+        ]
+    return outcome.but(resources=(*outcome.resources, *resources))
+
+
+class Boxes:
+    """The containers of a run's steps; `images`: the ids of images as they were before each step started."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._images: dict[str, str] = {}
+        self._shared: dict[str, dict[str, Any]] = {}  # as they were rendered first
+
+    def prepare(self, step: Step, scope: dict[str, Any], recipe: Recipe, prepared: Prepared) -> Prepared:
+        """Return the same job in a container, or how the attempt ended when there can be none."""
+        assert step.container is not None
+        assert prepared.job is not None
+        try:
+            found = rendered(step.container, scope)
+            self._keep_to(step, found)
+        except EvaluationError as error:
+            refused = Outcome(status="failed", reason="refused", message=str(error))
+            return Prepared(fingerprint="", outcome=refused)
+        if not found["image"]:
+            return prepared
+        try:
+            job = self._made(step, prepared.job, found, recipe)
+        except (NoEngine, OSError) as error:
+            outcome = Outcome(status="failed", reason="spawn", message=str(error))
+            return Prepared(fingerprint=prepared.fingerprint, outcome=outcome)
+        self._images[step.id] = image_id(job.container["engine"], found["image"], job.env)
+        return Prepared(fingerprint=prepared.fingerprint + self._part(found, self._images[step.id]), job=job)
+
+    def _made(self, step: Step, job: Job, found: dict[str, Any], recipe: Recipe) -> Job:
+        if "shared" not in found:
+            return contained(job, found, recipe.env, step.secrets)
+
+        return sharing(job, found, recipe.env, step, self._steps.place.rundir)
+
+    def _keep_to(self, step: Step, found: dict[str, Any]) -> None:
+        """Raise EvaluationError for a shared container that would be another one than its first step started."""
+        if "shared" not in found:
+            return
+
+        own = {name: value for name, value in found.items() if name != "env"}
+        first = self._shared.setdefault(room_of(step), own)
+        if first != own:
+            changed = ", ".join(sorted(name for name in {**first, **own} if first.get(name) != own.get(name)))
+            raise EvaluationError(
+                f'the container "{found["shared"]}" was started with another value of: {changed}'
+            )
+
+    def take_over(self, step: Step, job: Job, output: str) -> None:
+        """Have the files of an attempt where they belong, which a step in a shared container may have replaced."""
+        if job.container and not job.part:
+            bring_back(self._steps.place.rundir, step, output)
+
+    def is_wanted(self, step: Step, scope: dict[str, Any]) -> bool:
+        """Say whether a step runs in a container: an empty image means none. Raises EvaluationError."""
+        assert step.container is not None
+        return bool(isinstance(step.container.image, str) or rendered(step.container, scope)["image"])
+
+    def part(self, step: Step, scope: dict[str, Any]) -> str:
+        """Return the parts of a fingerprint that stand for container and image; raises EvaluationError."""
+        assert step.container is not None
+        found = rendered(step.container, scope)
+        if not found["image"]:
+            return ""
+        try:
+            engine = engine_of()
+        except NoEngine:
+            return self._part(found, "")
+        return self._part(found, image_id(engine, found["image"], self._steps.place.env))
+
+    def _part(self, found: dict[str, Any], image: str) -> str:
+        masks = self._steps.place.masks
+        known = masks.mask_value(found) if masks else found
+        plain = sorted(
+            (name, sorted(value.items()) if isinstance(value, dict) else value)
+            for name, value in known.items()
+        )
+        return f" container:{brief(plain)}" + (f" image:{brief(image)}" if image else "")
+
+    def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        """Return an outcome with what was used, created and deleted for it."""
+        return (
+            told(job, outcome, self._images.get(step.id, "")) if job.container and not job.part else outcome
+        )
+
+
+_SHELL = "/bin/sh"
+_SCRIPT = os.path.join(os.path.dirname(__file__), "shared.sh")
+_STARTED = os.getpid()  # a container is of one process of planrun: a resumed run starts a new one
+# Below a folder that only the caller can enter; the user of an image may be any other.
+_OPEN_FOLDER, _OPEN_FILE = 0o777, 0o666
+
+
+def room_of(step: Step) -> str:
+    """Return the name of the container of a step, unique in the run and usable as the name of a folder."""
+    container = step.container
+    assert container is not None
+    outer = step.id[: step.id.rindex("/") + 1] if "/" in step.id else ""  # a plan that is used twice has two
+    instance = f"[{step.instance}]" if container.per == "instance" and step.instance else ""
+    return f"box.{folder_of(f'{outer}{container.shared}{instance}')}"
+
+
+def sharing(job: Job, container: Mapping[str, Any], added: Mapping[str, str], step: Step, rundir: str) -> Job:
+    """Return a job that runs in a shared container; `added`: what the plan adds to the environment.
+
+    Raises NoEngine, OSError.
+    """
+    room, run = room_of(step), job.env["PLANRUN_RUN"]
+    output = _share(rundir, room, job)
+    own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_")}
+    own |= {"PLANRUN_OUTPUT": output, "PLANRUN_PROGRESS": output + PROGRESS, "PLANRUN_EXEC": ""}
+    secrets = {name: job.env[name] for name in step.secrets if name in job.env}
+    client, named = variables(job, {**added, **container.get("env", {}), **secrets, **own}, step.secrets)
+    box = {
+        "engine": engine_of(),
+        "name": name_of(run, room, _STARTED),
+        "image": container["image"],
+        "options": _options(container, rundir, room, job),
+        "room": room,
+        "exec": ["-w", job.cwd, *named],
+        "workspace": job.env["PLANRUN_WORKSPACE"] if os.getuid() else "",
+        "own": os.path.dirname(output),
+    }
+    script = job.env["PLANRUN_OUTPUT"] + SCRIPT
+    words = tuple([output + SCRIPT if word == script else word for word in job.argv])
+    return in_room(job.but(env=client, argv=words), box)
+
+
+def in_room(job: Job, box: dict[str, Any]) -> Job:
+    """Return a job whose words run in a shared container, and which can be found there by its processes."""
+    mark = f"{name_of(job.env['PLANRUN_RUN'], job.step, job.attempt)}-{job.part}."
+    before = [_SHELL, _SCRIPT, box["engine"], box["name"], mark, box["own"], box["workspace"], box["image"]]
+    before += [str(len(box["options"])), *box["options"], *box["exec"], box["name"]]
+    return job.but(
+        argv=(*before, *job.argv),
+        env={**job.env, "PLANRUN_EXEC": mark},
+        inside=job.argv,
+        container={**box, "mark": mark},
+        scripts=tuple(
+            [
+                script.but(words=tuple([(at + len(before), *rest) for at, *rest in script.words]))
+                for script in job.scripts
+            ]
+        ),
+    )
+
+
+def _options(container: Mapping[str, Any], rundir: str, room: str, job: Job) -> list[str]:
+    workspace = job.env["PLANRUN_WORKSPACE"]
+    options = ["--init", "--label", f"{LABEL}={job.env['PLANRUN_RUN']}"]
+    records, cover = f"{workspace}/.planrun", os.path.join(rundir, COVER)
+    options += ["-v", f"{workspace}:{workspace}", "-v", f"{cover}:{records}:ro"]
+    for folder in ("outputs", "work"):
+        path = os.path.join(rundir, folder, room)
+        mount_point(cover, os.path.relpath(path, records), is_folder=True)
+        options += ["-v", f"{path}:{path}"]
+    for volume in container.get("volumes", ()):
+        options += ["-v", volume]
+    options += ["--user", container["user"]] if container.get("user") else []
+    return options + (["--network", container["network"]] if "network" in container else [])
+
+
+def _share(rundir: str, room: str, job: Job) -> str:
+    """Make the files of an attempt reachable in its container; returns the path of its outputs there.
+
+    The container gets two folders of the run, in which each file is a second name of the one that planrun reads.
+    """
+    for folder in ("outputs", "work"):
+        path = os.path.join(rundir, folder, room)
+        os.makedirs(path, 0o700, exist_ok=True)
+        os.chmod(path, _OPEN_FOLDER)
+    if job.private:
+        os.chmod(job.private, _OPEN_FOLDER)
+    output = job.env["PLANRUN_OUTPUT"]
+    there = os.path.join(rundir, "outputs", room, os.path.basename(output))
+    for ending in ("", PROGRESS, SCRIPT):
+        path = output + ending
+        if ending != SCRIPT:
+            with open(path, "ab"):
+                os.chmod(path, _OPEN_FILE)
+        elif os.path.exists(path):
+            os.chmod(path, 0o644)
+        else:
+            continue
+        if os.path.lexists(there + ending):
+            os.unlink(there + ending)  # of an attempt that was cut short and is made again
+        os.link(path, there + ending)
+    return there
+
+
+def bring_back(rundir: str, step: Step, output: str) -> None:
+    """Put an attempt's files, as the container has them, into their place; the step may have replaced them."""
+    there = os.path.join(rundir, "outputs", room_of(step), os.path.basename(output))
+    for ending in ("", PROGRESS):
+        try:
+            os.replace(there + ending, output + ending)
+        except OSError:  # it took the file away
+            continue
+    try:
+        os.unlink(there + SCRIPT)
+    except OSError:
+        pass

@@ -1,0 +1,541 @@
+"""The files that a step reads, makes and changes, as they are at one moment: found by patterns, told by their content.
+
+A symbolic link is a file of its own, whose content is where it points; nobody goes through one. What is neither file
+nor link is left out. Nothing goes by times: they say when a file was written, and not what is in it.
+
+What becomes of files while a step runs: looked at before it starts and when it ended, and told in its record.
+
+The files that a step changed, whether it names them or not: two looks at the tree, before and after.
+
+Loaded for plans with `track_files`. A file counts as changed when its time, size or inode did; its hash is that of its
+content when the step ended. The hash before is there where an earlier step of the same process left the file so.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import EACCES, ELOOP, ENOENT, ENOTDIR
+from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG  # os has loaded it already
+
+from planrun.errors import EvaluationError
+from planrun.model.globs import BadGlob, fits, is_hidden, matches, parse
+from planrun.model.record import Record
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from planrun.model.globs import Glob
+    from planrun.model.job import Outcome
+    from planrun.model.plan import Step, Text
+
+CHUNK = 1 << 20  # bytes that are read at a time
+LARGE = 1 << 18  # bytes from which on OpenSSL's implementation is worth the 3 ms that it takes to load
+DEEPEST = 200  # folders in each other
+_GONE = (EACCES, ELOOP, ENOENT, ENOTDIR)
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Seen(Record):
+    """One file: the sha256 of its bytes, or of the text of a link; its mode (of a link 0), and how many bytes."""
+
+    sha256: str
+    bytes: int
+    mode: int
+    link: bool = False
+
+    @property
+    def same(self) -> tuple[str, bool, bool]:
+        """What two files have in common exactly when one can stand for the other."""
+        return self.sha256, self.link, bool(self.mode & 0o100)
+
+
+class Patterns(Record):
+    """What some texts of a plan mean: each text with its globs, and those that take away."""
+
+    texts: tuple[str, ...]
+    wanted: tuple[tuple[Glob, ...], ...]
+    unwanted: tuple[tuple[Glob, ...], ...] = ()
+
+    def takes(self, path: str) -> bool:
+        """Say whether a path is meant."""
+        return any(matches(globs, path) for globs in self.wanted) and not self.leaves(path)
+
+    def leaves(self, path: str) -> bool:
+        """Say whether a path is taken away."""
+        return any(matches(globs, path) for globs in self.unwanted)
+
+
+def patterns(texts: Sequence[Text], scope: dict[str, Any]) -> Patterns:
+    """Return the patterns that texts of a step are, values filled in; raises EvaluationError."""
+    return patterns_of([rendered(text, scope) for text in texts])
+
+
+def patterns_of(texts: Sequence[str]) -> Patterns:
+    """Return the patterns that some texts are; raises EvaluationError."""
+    wanted: dict[str, tuple[Glob, ...]] = {}
+    unwanted: list[tuple[Glob, ...]] = []
+    for text in texts:
+        try:
+            if text.startswith("!"):
+                unwanted.append(parse(text[1:]))
+            else:
+                wanted[text] = parse(text)
+        except BadGlob as error:
+            raise EvaluationError(f'the pattern "{text}" {error}') from None
+    return Patterns(texts=tuple(wanted), wanted=tuple(wanted.values()), unwanted=tuple(unwanted))
+
+
+def rendered(text: Text, scope: dict[str, Any]) -> str:
+    """Return a pattern with its values, which stand for themselves; raises EvaluationError."""
+    if isinstance(text, str):
+        return text
+    from planrun.expressions.render import render_pattern  # few patterns have values in them
+
+    return render_pattern(text, scope)
+
+
+def snapshot(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> dict[str, Seen]:
+    """Return what all files of a workspace are that some patterns mean, by path, in order.
+
+    `hidden`: folders of planrun's own that no pattern means. Raises OSError for a file that cannot be read.
+    """
+    seen = {path: look(os.path.join(root, path)) for path in matching(root, wanted, hidden)}
+    return {path: each for path, each in seen.items() if each is not None}
+
+
+def matching(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> list[str]:
+    """Return the paths in a folder that some patterns mean, in order; raises OSError for folders too deep."""
+    found: dict[str, None] = {}
+    for globs in wanted.wanted:
+        for glob in globs:
+            found.update(dict.fromkeys(_found(root, glob)))
+    return [path for path in sorted(found) if not wanted.leaves(path) and not _is_within(path, hidden)]
+
+
+def unmatched(wanted: Patterns, seen: Mapping[str, Seen]) -> list[str]:
+    """Return the texts of the patterns that match none of some files."""
+    return [
+        text
+        for text, globs in zip(wanted.texts, wanted.wanted, strict=True)
+        if not any(matches(globs, path) for path in seen)
+    ]
+
+
+def look(path: str) -> Seen | None:
+    """Return what a file is; None where there is neither a file nor a link. Raises OSError."""
+    try:
+        fd = os.open(path, _READ)
+    except OSError:
+        return _link(path)
+    try:
+        status = os.fstat(fd)
+        if not S_ISREG(status.st_mode):
+            return None
+        return Seen(sha256=hash_of(fd, status.st_size), bytes=status.st_size, mode=S_IMODE(status.st_mode))
+    finally:
+        os.close(fd)
+
+
+def _link(path: str) -> Seen | None:
+    try:
+        mode = os.lstat(path).st_mode
+        if not S_ISLNK(mode):
+            if S_ISREG(mode):
+                raise PermissionError(13, "Permission denied", path)
+            return None
+        text = os.fsencode(os.readlink(path))
+    except FileNotFoundError:
+        return None
+    return Seen(sha256=sha256(text).hexdigest(), bytes=len(text), mode=0, link=True)
+
+
+def hash_of(fd: int, size: int) -> str:
+    """Return the sha256 of what is left to read of a file, hex; `size`: about how much that is."""
+    if size <= LARGE:
+        found = sha256()
+    else:
+        import hashlib  # five times as fast, where there is something to hash
+
+        found = hashlib.sha256()
+    while block := os.read(fd, CHUNK):
+        found.update(block)
+    return str(found.hexdigest())
+
+
+def _is_within(path: str, hidden: Sequence[str]) -> bool:
+    return any(path == folder or path.startswith(folder + "/") for folder in hidden)
+
+
+def _found(root: str, glob: Glob) -> Iterator[str]:
+    """Yield the files that a glob matches, and all that is in the folders that it matches."""
+    try:
+        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        yield from _below(fd, "", glob, frozenset((0,)))
+    finally:
+        os.close(fd)
+
+
+def _below(folder: int, before: str, glob: Glob, places: frozenset[int]) -> Iterator[str]:
+    """Walk an open folder with all places of the glob that its name may have come to."""
+    if before.count("/") > DEEPEST:
+        raise OSError(ELOOP, f"more than {DEEPEST} folders in each other", before)
+    at = _beyond(glob, places)
+    for name, is_folder in _names(folder, glob, at):
+        ahead = frozenset(
+            place if place == len(glob) or glob[place] is None else place + 1
+            for place in at
+            if place == len(glob) or glob[place] is None or fits(glob[place] or (), name)
+        )
+        if not ahead:
+            continue
+        if not is_folder:
+            if len(glob) in _beyond(glob, ahead):
+                yield before + name
+            continue
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=folder)
+        except OSError as error:
+            if error.errno in _GONE:  # or it may not be read: what is in it is not there for the step either
+                continue
+            raise
+        try:
+            yield from _below(inner, f"{before}{name}/", glob, ahead)
+        finally:
+            os.close(inner)
+
+
+def _beyond(glob: Glob, places: frozenset[int]) -> frozenset[int]:
+    """Add the places that come after a `**` that stands for nothing."""
+    return places | {place + 1 for place in places if place < len(glob) and glob[place] is None}
+
+
+def _names(folder: int, glob: Glob, at: frozenset[int]) -> Iterator[tuple[str, bool]]:
+    """Yield the names in a folder that may count, and whether each is a folder; one name alone is looked up."""
+    if len(at) == 1 and (place := next(iter(at))) < len(glob):
+        part = glob[place]
+        if part is not None and all(len(token) == 1 and len(token[0]) == 1 for token in part):
+            name = "".join([str(token[0]) for token in part])
+            try:
+                mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            except (OSError, ValueError):
+                return
+            if not is_hidden(name):
+                yield name, S_ISDIR(mode)
+            return
+    with os.scandir(folder) as listed:
+        rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed]
+    yield from [row for row in sorted(rows) if not is_hidden(row[0])]
+
+
+MAX_LISTED = 1000
+"""Files of one attempt that stand in its record, those it made first; of more, how many and the hash of the list."""
+MADE = ("created", "changed", "unchanged", "restored")
+_NAMED = 3  # patterns in a message
+
+
+class Before(Record):
+    """The files of a step as they were before it started; `kept`: patterns by when their files are wanted."""
+
+    inputs: Patterns
+    produces: Patterns
+    kept: Mapping[str, Patterns]
+    writes: Patterns
+    read: Mapping[str, Seen]
+    made: Mapping[str, Seen]
+    others: Mapping[str, Seen]
+
+    def takes(self, path: str, *, failed: bool) -> bool:
+        """Say whether a file belongs to what the step made, by whether the step failed."""
+        return any(each.takes(path) for each in self.wanted(failed=failed))
+
+    def wanted(self, *, failed: bool) -> list[Patterns]:
+        """Return the patterns of the files that the step made, by whether it failed."""
+        return [self.produces, *[each for when, each in self.kept.items() if failed or when != "failed"]]
+
+
+class After(Record):
+    """The files that a step made, those that stand in its record, and what is wrong with them, "" when nothing is."""
+
+    made: Mapping[str, Seen]
+    listed: tuple[dict[str, Any], ...]
+    problem: str = ""
+
+
+class Filing:
+    """The files of a run's steps, in a workspace; `hidden` are folders in it that no pattern means."""
+
+    def __init__(self, workspace: str, hidden: Sequence[str]) -> None:
+        self._workspace = workspace
+        self._hidden = hidden
+        self._looked: dict[str, Before] = {}  # of steps that are about to start
+        self._begun: dict[str, Before] = {}
+        self._ended: dict[
+            str, tuple[Before, After]
+        ] = {}  # of those that may still have to prove what they did
+        self.on_end: Callable[[Step, Before, After, Outcome], Outcome] | None = (
+            None  # for results to be used again
+        )
+
+    def look(self, step: Step, scope: dict[str, Any]) -> Before:
+        """Look at the files of a step; an attempt that is prepared at once goes by it. Raises EvaluationError."""
+        found = self._looked[step.id] = before(step, scope, self._workspace, self._hidden)
+        return found
+
+    def again(self, known: Before) -> Mapping[str, Seen]:
+        """Look once more at what a step reads; raises EvaluationError."""
+        return _look(self._workspace, known.inputs, self._hidden)
+
+    def reading(self, step: Step, scope: dict[str, Any]) -> dict[str, str]:
+        """Return the SHA-256 of each file that a step would read now, by path; raises EvaluationError."""
+        wanted = patterns((*step.inputs, *(step.cache.inputs if step.cache else ())), scope)
+        return {path: seen.sha256 for path, seen in _look(self._workspace, wanted, self._hidden).items()}
+
+    def begin(self, step: Step, scope: dict[str, Any]) -> None:
+        """Look at the files of a step that starts, unless that was just done; raises EvaluationError."""
+        found = self._looked.pop(step.id, None)
+        self._begun[step.id] = found or before(step, scope, self._workspace, self._hidden)
+
+    def ended(self, step: Step, outcome: Outcome) -> Outcome:
+        """Return the outcome of an attempt with what became of its files; missing ones make it failed(outputs)."""
+        known = self._begun.pop(step.id, None)
+        if known is None or outcome.status == "cancelled":
+            return outcome
+        try:
+            found = after(known, self._workspace, self._hidden, failed=outcome.status != "completed")
+        except EvaluationError as error:
+            found = After(made={}, listed=(), problem=str(error))
+        if outcome.status == "completed" and found.problem:
+            outcome = outcome.but(status="failed", reason="outputs", message=found.problem)
+        if found.listed:
+            outcome = outcome.but(files=found.listed)
+        self._ended[step.id] = known, found
+        return outcome
+
+    def settled(self, step: Step, outcome: Outcome) -> Outcome:
+        """Keep what is to be used again, once nothing more has to hold of an attempt; returns its outcome with that."""
+        seen = self._ended.pop(step.id, None)
+        if (
+            seen and outcome.status == "failed" and "failed" in seen[0].kept
+        ):  # a check after its action failed
+            try:
+                found = after(seen[0], self._workspace, self._hidden, failed=True)
+                outcome = outcome.but(files=found.listed) if found.listed else outcome
+            except EvaluationError:  # the failure itself counts more
+                pass
+        return self.on_end(step, *seen, outcome) if seen and self.on_end else outcome
+
+
+def before(step: Step, scope: dict[str, Any], root: str, hidden: Sequence[str]) -> Before:
+    """Look at the files of a step that is about to start; raises EvaluationError."""
+    more = step.cache.inputs if step.cache else ()
+    inputs, produces, writes = (
+        patterns(texts, scope) for texts in ((*step.inputs, *more), step.produces, step.writes)
+    )
+    kept: dict[str, Patterns] = {
+        when: patterns([each.path for each in step.keeps if each.when == when], scope)
+        for when in dict.fromkeys([each.when for each in step.keeps])
+    }
+    read, others = (_look(root, each, hidden) for each in (inputs, writes))
+    made = _look_all(root, [produces, *kept.values()], hidden)
+    return Before(
+        inputs=inputs, produces=produces, kept=kept, writes=writes, read=read, made=made, others=others
+    )
+
+
+def after(known: Before, root: str, hidden: Sequence[str], *, failed: bool) -> After:
+    """Look at them again when the step ended; raises EvaluationError for a file that cannot be read."""
+    made = _look_all(root, known.wanted(failed=failed), hidden)
+    others = _look(root, known.writes, hidden)
+    rows = [_changed(path, known.made.get(path), seen) for path, seen in made.items()]
+    rows += [
+        _row(path, seen, "deleted")
+        for path, seen in known.made.items()
+        if path not in made and known.takes(path, failed=failed)
+    ]
+    for path in {**known.others, **others}:
+        old, new = known.others.get(path), others.get(path)
+        if (
+            path not in made
+            and path not in known.made
+            and (old is None or new is None or old.same != new.same)
+        ):
+            row = _changed(path, old, new) if new else _row(path, known.others[path], "deleted")
+            rows.append({**row, "key": "writes"})
+    rows += [_row(path, seen, "read") for path, seen in known.read.items()]
+    missing = unmatched(known.produces, made)
+    problem = ""
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        named = ", ".join([f'"{text}"' for text in missing[:_NAMED]])
+        problem = f"it did not make what it says under `produces`: nothing matches {named}{more}"
+    return After(made=made, listed=listing(rows), problem=problem)
+
+
+def listing(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return rows for a record, the last of them for all that do not fit."""
+    if len(rows) <= MAX_LISTED:
+        return tuple(rows)
+    left = rows[MAX_LISTED:]
+    size = sum([row["bytes"] for row in left])
+    return (*rows[:MAX_LISTED], {"op": "more", "count": len(left), "bytes": size, "sha256": digest(left)})
+
+
+def digest(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return what lists have in common exactly when the steps made the same files, however these came to be."""
+    from planrun.sha256 import sha256
+
+    nothing = sha256().hexdigest()  # of what is not listed, where that is about other files
+    told = [
+        f"{row.get('path', '')}\0{row['sha256']}\n"
+        for row in rows
+        if row["op"] in (*MADE, "more") and "key" not in row and row["sha256"] != nothing
+    ]
+    return str(sha256("".join(told).encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def _look(root: str, wanted: Patterns, hidden: Sequence[str]) -> Mapping[str, Seen]:
+    if not wanted.texts:
+        return {}
+    try:
+        return snapshot(root, wanted, hidden)
+    except OSError as error:
+        raise EvaluationError(f"its files cannot be read: {error.filename}: {error.strerror}") from None
+
+
+def _look_all(root: str, wanted: Sequence[Patterns], hidden: Sequence[str]) -> Mapping[str, Seen]:
+    found: dict[str, Seen] = {}
+    for each in wanted:
+        found.update(_look(root, each, hidden))
+    return found
+
+
+def _changed(path: str, old: Seen | None, new: Seen) -> dict[str, Any]:
+    if old is None:
+        return _row(path, new, "created")
+    if old.same == new.same:
+        return _row(path, new, "unchanged")
+    return {**_row(path, new, "changed"), "before": old.sha256}
+
+
+def _row(path: str, seen: Seen, op: str) -> dict[str, Any]:
+    return {"path": path, "op": op, "sha256": seen.sha256, "bytes": seen.bytes}
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from planrun.model.job import Outcome
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+
+    State = tuple[int, int, int]  # mtime in ns, size, inode
+    Tree = dict[str, State]
+
+MAX_FILES = 20_000  # of a tree; a larger one is not looked at, and the record says so
+MAX_CHANGES_LISTED = 1000  # rows of one attempt
+MAX_HASHED = 16 << 20  # bytes of one file: hashing happens between two steps
+ALL_HASHED = 64 << 20  # bytes of one attempt
+KEY = "tracked"  # what tells such a row from those of files that a step names
+_NEVER = (".git", ".planrun", "planrun-out")
+
+
+class TooMany(Exception):
+    """The tree has more than MAX_FILES files."""
+
+
+class Tracking:
+    """What changed in the tree of a run; `hidden`: folders in it that hold reports."""
+
+    def __init__(self, root: str, hidden: Sequence[str]) -> None:
+        self._root = root
+        self._hidden = frozenset((*_NEVER, *hidden))
+        self._begun: dict[str, Tree | None] = {}  # None: there were too many
+        self._beside: dict[str, dict[str, None]] = {}  # the steps that ran in the same time
+        self._hashes: dict[str, tuple[State, str]] = {}
+
+    def begin(self, step: Step, state: RunState) -> None:
+        """Look at the tree before an attempt starts."""
+        running = [name for name, each in state.steps.items() if each.status == "running" and name != step.id]
+        running = [name for name in running if state.steps[name].step.kind != "group"]
+        self._beside[step.id] = dict.fromkeys(running)
+        for name in running:
+            if name in self._beside:
+                self._beside[name][step.id] = None
+        self._begun[step.id] = self._tree()
+
+    def ended(self, step: Step, outcome: Outcome) -> Outcome:
+        """Return the outcome of an attempt with a row for each file that changed and that no row is about yet."""
+        if step.id not in self._begun:
+            return outcome
+        before, after, beside = self._begun.pop(step.id), self._tree(), self._beside.pop(step.id)
+        if before is None or after is None:
+            told = f"what it changed is not recorded: the tree has more than {MAX_FILES:,} files"
+            return outcome.but(notes=(*outcome.notes, told))
+        known = {row.get("path") for row in outcome.files}
+        changed = [path for path, state in after.items() if before.get(path) != state]
+        paths = sorted({*changed, *[path for path in before if path not in after]} - known)
+        left, room = len(paths) - MAX_CHANGES_LISTED, ALL_HASHED
+        rows: list[dict[str, Any]] = []
+        for path in paths[:MAX_CHANGES_LISTED]:
+            row = self._row(path, before.get(path), after.get(path), room)
+            room -= row["bytes"] if row["sha256"] else 0
+            rows.append({**row, "key": KEY, **({"also": list(beside)} if beside else {})})
+        if left > 0:
+            rows.append({"op": "more", "count": left, "bytes": 0, "sha256": "", "key": KEY})
+        return outcome.but(files=(*outcome.files, *rows)) if rows else outcome
+
+    def _row(self, path: str, old: State | None, new: State | None, room: int) -> dict[str, Any]:
+        """Return one row; `room`: how many bytes may still be hashed. An empty hash is one that is not known."""
+        state, sha256 = self._hashes.pop(path, (None, ""))
+        before = {"before": sha256} if sha256 and state == old else {}
+        if new is None:
+            return {"path": path, "op": "deleted", "sha256": "", "bytes": 0, **before}
+        found = self._hash(path) if new[1] <= min(MAX_HASHED, room) else ""
+        if found:
+            self._hashes[path] = new, found
+        op = "created" if old is None else "changed"
+        return {"path": path, "op": op, "sha256": found, "bytes": new[1], **before}
+
+    def _hash(self, path: str) -> str:
+        try:
+            seen = look(os.path.join(self._root, path))
+        except OSError:
+            return ""
+        return seen.sha256 if seen else ""
+
+    def _tree(self) -> Tree | None:
+        found: Tree = {}
+        try:
+            self._walk(self._root, "", found)
+        except TooMany:
+            return None
+        return found
+
+    def _walk(self, folder: str, before: str, found: Tree) -> None:
+        """Add all files below a folder; what may not be read is left out."""
+        inner: list[str] = []
+        try:
+            with os.scandir(folder) as listed:
+                for entry in listed:
+                    name = entry.name
+                    if name in _NEVER or before + name in self._hidden:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        inner.append(name)
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                    found[before + name] = status.st_mtime_ns, status.st_size, status.st_ino
+        except OSError:
+            pass
+        if len(found) > MAX_FILES:
+            raise TooMany
+        for name in inner:
+            self._walk(f"{folder}/{name}", f"{before}{name}/", found)

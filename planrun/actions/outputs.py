@@ -1,0 +1,191 @@
+"""What a step hands on: the file that `$PLANRUN_OUTPUT` names, typed by the step's `outputs`.
+
+The file holds `name=value` lines and `name<<WORD` … `WORD` blocks; a block keeps its lines as they are,
+without the last newline.
+
+The outputs of the plan that is run, evaluated when all its steps have ended.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISREG  # os has loaded it already
+
+from planrun.errors import EvaluationError
+from planrun.expressions.render import render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.model.plan import Plan
+    from planrun.ports import Masks
+
+MAX_BYTES = 1 << 20  # of one attempt's file
+SCRIPT = ".script"  # how the name of a script's file goes on after that of the outputs
+PROGRESS = ".progress"  # the same for the file in which a step says how far it is
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class OutputError(Exception):
+    """The outputs of a step are not what it declares; the message is one line for people."""
+
+
+def read_outputs(
+    path: str, declared: Mapping[str, dict[str, Any]], masks: Masks | None = None
+) -> dict[str, Any]:
+    """Return the typed outputs of an attempt from the file at `path`, which may be missing; values as they are.
+
+    Raises OutputError for a broken file, an undeclared or missing name, or a value of another type; what it quotes
+    of the file is masked.
+    """
+    text = _read(path)
+    try:
+        return _typed(text, declared)
+    except OutputError:
+        if masks is None:
+            raise
+    # Messages quote values cut to size, and half of a secret cannot be told any more: mask before the cut.
+    _typed(masks.mask_text(text), declared)
+    raise OutputError("its outputs are not what it declares, and what is wrong is masked")
+
+
+def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    texts = parse_outputs(text)
+    for name in texts:
+        if name not in declared:
+            raise OutputError(f'undeclared output "{name}"; add `outputs: {{{name}: ...}}`')
+    values: dict[str, Any] = {}
+    if not declared:
+        return values
+    from planrun.values import read_value  # only steps that hand something on pay for it
+
+    for name, schema in declared.items():
+        if name in texts:
+            try:
+                values[name] = read_value(schema, texts[name])
+            except ValueError as error:
+                raise OutputError(f'the output "{name}" {error}') from None
+        elif "default" in schema:
+            values[name] = schema["default"]
+        else:
+            raise OutputError(f'it did not write its output "{name}"')
+    return values
+
+
+def forget_outputs(path: str) -> None:
+    """Remove the files of an attempt, in which secrets may stand; what the step put in their place stays."""
+    for name in (path, path + SCRIPT, path + PROGRESS):
+        try:
+            os.unlink(name)
+        except OSError:
+            continue
+
+
+def keep_outputs(path: str) -> None:
+    """Leave the file of an attempt that is not read to its owner alone; most attempts have none."""
+    try:
+        fd = os.open(path, _READ)
+    except OSError:
+        return
+    _leave_to_owner(fd)
+    os.close(fd)
+
+
+def _leave_to_owner(fd: int) -> None:
+    """Take the rights of others away: the step made the file, with an umask of its own."""
+    try:
+        mode = os.fstat(fd).st_mode
+        if S_ISREG(mode) and mode & 0o077:
+            os.fchmod(fd, 0o600)
+    except OSError:  # a file system without modes
+        return
+
+
+def forget_all_outputs(folder: str) -> None:
+    """Remove the files of all attempts of a run, which was killed before they were read."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        forget_outputs(os.path.join(folder, name))
+
+
+def _read(path: str) -> str:
+    try:
+        fd = os.open(path, _READ)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
+    _leave_to_owner(fd)
+    try:
+        if os.fstat(fd).st_size > MAX_BYTES:
+            raise OutputError("its outputs are larger than 1 MiB")
+        data = os.read(fd, MAX_BYTES + 1)
+    except OSError as error:  # a folder, or a pipe that nobody fills
+        raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
+    finally:
+        os.close(fd)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise OutputError(f"its outputs are not UTF-8: byte {error.start}") from None
+
+
+def parse_outputs(text: str) -> dict[str, str]:
+    """Return name to text; the last of several values for a name counts. Raises OutputError naming the line."""
+    found: dict[str, str] = {}
+    lines = text.split("\n")
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        position += 1
+        if not line.strip():
+            continue
+        name, block, word = line.partition("<<")
+        if block and "=" not in name:
+            position = _block(lines, position, name.strip(), word.strip(), found)
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            raise OutputError(f"line {position} of its outputs is not name=value")
+        found[name.strip()] = value.removesuffix("\r")
+    return found
+
+
+def _block(lines: list[str], start: int, name: str, word: str, found: dict[str, str]) -> int:
+    if not word or not name:
+        raise OutputError(f"line {start} of its outputs is not name<<WORD")
+    for position in range(start, len(lines)):
+        if lines[position] == word:
+            found[name] = "\n".join(lines[start:position])
+            return position + 1
+    raise OutputError(f'the output "{name}" has no closing {word}')
+
+
+def evaluated(plan: Plan, scope: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the outputs by name, and why others could not be evaluated; "" when all could.
+
+    `scope`: the names that expressions of the plan can read.
+    """
+    values: dict[str, Any] = {}
+    wrong: list[str] = []
+    for name, template in plan.outputs.items():
+        try:
+            values[name] = render(template, scope)
+        except EvaluationError as error:
+            wrong.append(f'{_place(plan, name)}: the output "{name}" of the plan: {error}')
+    return values, "; ".join(wrong)
+
+
+def _place(plan: Plan, output: str) -> str:
+    """Return file, line and column of an output; the file alone where the text of the plan is not at hand."""
+    from planrun.plan.yaml.document import parse  # after an error alone
+
+    root, _ = parse(plan.source, plan.file) if plan.source else (None, None)
+    listed = root.get("outputs") if root is not None else None
+    node = listed.get(output) if listed is not None else None
+    return f"{plan.file}:{node.line}:{node.col}" if node is not None else plan.file

@@ -1,0 +1,442 @@
+"""From a step to a job or, for what needs no process, at once to its outcome."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.environment import layers_of, readable
+from planrun.actions.outputs import (
+    PROGRESS,
+    SCRIPT,
+    OutputError,
+    forget_outputs,
+    keep_outputs,
+    read_outputs,
+)
+from planrun.actions.render import (
+    MAX_ARGUMENT,
+    ROOT,
+    SH,
+    Recipe,
+    added_environment,
+    is_literal,
+    render_step,
+)
+from planrun.errors import EvaluationError
+from planrun.model.job import Job, Outcome, Prepared
+from planrun.model.plan import Shell, Validate
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.actions.containers import Boxes
+    from planrun.actions.environment import Layers
+    from planrun.actions.files import Filing, Tracking
+    from planrun.actions.reported import Reported
+    from planrun.actions.scripts import Copying
+    from planrun.actions.verify import Proofs
+    from planrun.model.plan import Step
+    from planrun.model.state import RunState
+    from planrun.ports import Masks
+
+TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
+NEVER = float("inf")  # a service goes on as long as others need it
+ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
+
+
+class Place(Record):
+    """Where a run happens: absolute folders, the caller's environment as steps see it, the default shell."""
+
+    run: str
+    workspace: str
+    rundir: str
+    env: dict[str, str]
+    shell: tuple[str, ...]
+    context: dict[str, Any]  # the `run` names of expressions
+    secrets: Mapping[str, str] = {}  # values by name; a step gets those that it lists
+    absent: Mapping[str, str] = {}  # why the other secrets have no value, by name
+    masks: Masks | None = None
+    hidden: tuple[str, ...] = ()  # folders in the workspace that no pattern of files means: reports
+    scripts: Mapping[
+        str, str
+    ] = {}  # that were reviewed: sha256 by workspace-relative path; steps run copies of them
+
+
+class Steps:
+    """The step runner: every kind but `abstract`, which nothing can run."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._fixed = {
+            "env": place.env,
+            "run": {"id": place.run, **place.context},
+            ROOT: place.workspace,
+        }
+        self._outputs = os.path.join(place.rundir, "outputs")
+        self._logs = os.path.join(place.rundir, "logs")
+        self._filing: Filing | None = None  # None: no step has named files yet
+        self._boxes: Boxes | None = None
+        self._proofs: Proofs | None = None  # of steps that have any
+        self._reported: Reported | None = None  # as well
+        self._tracking: Tracking | None = None  # None: no step is tracked
+
+    def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
+        """Return the names that expressions of a step can read."""
+        values = state.scope(self._fixed, step)
+        if step is not None:
+            if step.needs_dir:
+                values["step"] = {"dir": self._private(step, attempt)}
+            if step.env or state.plan.env or step.group:
+                values["env"] = {**self.place.env, **readable(self.layers(step, state, values))}
+        return values
+
+    def holds(self, step: Step, state: RunState) -> bool:
+        """Evaluate the condition of a step; raises EvaluationError."""
+        from planrun.expressions.evaluate import evaluate  # few plans have one
+
+        assert step.condition is not None
+        value = evaluate(step.condition, self.scope(state, step))
+        if not isinstance(value, bool):
+            raise EvaluationError(f"{step.condition_text} is not boolean")
+        return value
+
+    def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
+        """Render a step for one attempt; what cannot be rendered is `failed(refused)` and never runs."""
+        scope = self.scope(state, step, attempt)
+        try:
+            self._get_ready(step, state, scope)
+            if isinstance(step.action, Validate):
+                from planrun.actions.validate import validate  # few steps check things themselves
+
+                return validate(self, step, state, scope)
+            if step.kind in ASKING:
+                from planrun.actions.ask import prepare_answer  # only plans with such a step pay for it
+
+                return prepare_answer(step, state, scope)
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step, scope))
+        except EvaluationError as error:
+            return Prepared(
+                fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
+            )
+        fingerprint = self.veiled(step, recipe).fingerprint()
+        copying = self.copying(step, recipe)
+        if copying:
+            fingerprint += copying.part
+            if copying.refusal:
+                refused = Outcome(status="failed", reason="refused", message=copying.refusal)
+                return Prepared(fingerprint=fingerprint, outcome=refused)
+        job = self._made(step, attempt, recipe)
+        if isinstance(job, Outcome):
+            return Prepared(fingerprint="", outcome=job)
+        if copying and copying.scripts:
+            job = job.but(scripts=copying.scripts)
+        prepared = Prepared(fingerprint=fingerprint, job=job)
+        if step.container is not None:
+            prepared = self.boxes().prepare(step, scope, recipe, prepared)
+        if (step.expect or step.verify) and prepared.job is not None:
+            return self.proofs().prepare(step, state, scope, prepared)
+        return prepared
+
+    def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
+        """Return the job of an attempt; how it ended when what it needs cannot be written."""
+        try:
+            if step.needs_dir:
+                from planrun.folders import make_private  # few steps have one
+
+                make_private(self._private(step, attempt))
+            return self._job(step, attempt, recipe)
+        except OSError as error:  # an earlier step took the run's folders away, or the disk is full
+            message = f"cannot write what the step needs: {error.filename}: {error.strerror}"
+            return Outcome(status="failed", reason="spawn", message=message)
+
+    def layers(self, step: Step, state: RunState, scope: dict[str, Any]) -> Layers:
+        """Return what sets variables for a step, from the plan inwards; `scope`: the names that it reads itself."""
+        return layers_of(step, state, scope, self._fixed)
+
+    def copying(self, step: Step, recipe: Recipe) -> Copying | None:
+        """Return what a step runs from copies; None when it names no script, as most do."""
+        if not self.place.scripts or (is_literal(step) and not step.scripts and not step.mentions):
+            return None
+        from planrun.actions.scripts import Copies  # few plans name scripts
+
+        folder = os.path.join(self.place.rundir, "scripts")
+        return Copies(folder, self.place.workspace, self.place.scripts).of(step, recipe)
+
+    def fingerprint(self, step: Step, attempt: int, state: RunState) -> str:
+        """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
+        try:
+            scope = self.scope(state, step, attempt)
+            if isinstance(step.action, Validate):
+                from planrun.actions.validate import fingerprint_of_checks
+
+                return fingerprint_of_checks(self, step, added_environment(self.layers(step, state, scope)))
+            if step.kind in ASKING:
+                from planrun.actions.ask import fingerprint_of
+
+                return fingerprint_of(step, scope)
+            recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step, scope))
+            copying = self.copying(step, recipe)
+            found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
+            if step.container is not None:
+                found += self.boxes().part(step, scope)
+            if step.expect or step.verify:
+                found += self.proofs().part(step, state, scope)
+            return found
+        except EvaluationError:
+            return ""
+
+    def added(self, step: Step, attempt: int, state: RunState) -> dict[str, str]:
+        """Return the variables that the plan adds for an attempt, secrets as in its fingerprint.
+
+        None when they cannot be rendered.
+        """
+        try:
+            env = added_environment(self.layers(step, state, self.scope(state, step, attempt)))
+        except EvaluationError:
+            return {}
+        return self.veiled(step, Recipe(argv=(), env=env, workdir="")).env
+
+    def opening(self, group: Step, state: RunState) -> dict[str, Any]:
+        """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""
+        from planrun.actions.groups import allow, opening  # few plans have groups
+
+        fields = opening(group, self.scope(state, group))
+        allow(group, fields, state, self.place.masks)
+        return fields
+
+    def gathered(self, group: Step, state: RunState) -> dict[str, Any]:
+        """Return the outputs of a group that completed; raises EvaluationError."""
+        from planrun.actions.groups import gathered
+        from planrun.model.scopes import names_within
+
+        return gathered(group, {**self._fixed, **names_within(state, group.id)})
+
+    def plan_outputs(self, state: RunState) -> tuple[dict[str, Any], str]:
+        """Return the outputs of the plan by name, and why others could not be evaluated; "" when all could."""
+        from planrun.actions.outputs import evaluated  # few plans have any
+
+        return evaluated(state.plan, self.scope(state))
+
+    @property
+    def filing(self) -> Filing:
+        """What becomes of the files that steps name."""
+        if self._filing is None:
+            from planrun.actions.files import Filing  # few steps name files
+
+            self._filing = Filing(self.place.workspace, self.place.hidden)
+        return self._filing
+
+    def read_now(self, step: Step, state: RunState) -> dict[str, str]:
+        """Return the SHA-256 of each file that a step would read now, by path; raises EvaluationError."""
+        return self.filing.reading(step, self.scope(state, step))
+
+    def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        """Read the outputs of a completed attempt, or the last words of a failed one."""
+        if step.container is not None and step.container.shared:
+            self.boxes().take_over(step, job, self._output_file(step, job.attempt))
+        concluded = self._concluded(step, job, outcome)
+        if job.call:
+            from planrun.actions.tools import record_of  # as above
+
+            concluded = concluded.but(tools=(record_of(job, concluded, self.place.masks),))
+        if self._filing and not job.part:
+            concluded = self._filing.ended(step, concluded)
+        if step.reports and not job.part:
+            concluded = self.reported().ended(step, job, concluded)
+        if step.container is not None:
+            concluded = self.boxes().conclude(step, job, concluded)
+        if step.expect or (step.verify and step.service is None):
+            concluded = self.proofs().conclude(step, job, concluded)
+        if self._filing and not (job.following and concluded.status == "completed"):
+            concluded = self._filing.settled(step, concluded)
+        if self._tracking and not (job.following and concluded.status == "completed"):
+            concluded = self._tracking.ended(step, concluded)
+        if not job.part:
+            self._tidy(step, job, concluded)
+        return concluded
+
+    def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
+        """The shell of a script that names none: in a container one that every image with a shell has.
+
+        Raises EvaluationError.
+        """
+        return SH if step.container is not None and self.boxes().is_wanted(step, scope) else self.place.shell
+
+    def boxes(self) -> Boxes:
+        """The containers of steps."""
+        if self._boxes is None:
+            from planrun.actions.containers import Boxes  # few steps run in one
+
+            self._boxes = Boxes(self)
+        return self._boxes
+
+    def proofs(self) -> Proofs:
+        """What the steps have to prove, each in its way."""
+        if self._proofs is None:
+            from planrun.actions.verify import Proofs  # few steps have any
+
+            self._proofs = Proofs(self)
+        return self._proofs
+
+    def reported(self) -> Reported:
+        """The reports that steps write themselves."""
+        if self._reported is None:
+            from planrun.actions.reported import Reported  # few steps have any
+
+            self._reported = Reported(self.place)
+        return self._reported
+
+    def tracking(self) -> Tracking:
+        """What steps change in the tree."""
+        if self._tracking is None:
+            from planrun.actions.files import Tracking  # few plans ask for it
+
+            self._tracking = Tracking(self.place.workspace, self.place.hidden)
+        return self._tracking
+
+    def _tidy(self, step: Step, job: Job, concluded: Outcome) -> None:
+        """Leave nothing unmasked behind of what a step wrote as its outputs, and keep what a failed one wrote."""
+        if self.place.masks:
+            forget_outputs(self._output_file(step, job.attempt))
+        elif concluded.status != "completed":
+            keep_outputs(self._output_file(step, job.attempt))
+
+    def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        if outcome.status == "completed" and not job.part:
+            try:
+                path = self._output_file(step, job.attempt)
+                outputs = read_outputs(path, step.outputs, self.place.masks)
+            except OutputError as error:
+                return outcome.but(status="failed", reason="outputs", message=str(error))
+            return outcome.but(outputs=outputs) if outputs else outcome
+        if outcome.reason == "not_ready" and job.following:
+            from planrun.actions.verify import not_ready  # few services never are
+
+            return not_ready(outcome, _tail(job.following[0].log))
+        if outcome.status != "failed":
+            return outcome
+        return outcome.but(tail=_tail(job.log), errors=last_errors(job.log, outcome.stderr))
+
+    def _get_ready(self, step: Step, state: RunState, scope: dict[str, Any]) -> None:
+        """See to secrets and files before a step is rendered; raises EvaluationError."""
+        if step.secrets:
+            self._require(step)
+        if step.inputs or step.makes or step.writes or step.cache:
+            self.filing.begin(step, scope)
+        if step.reports:
+            self.reported().begin(step, scope)
+        if step.track_files and step.kind in ("run", "exec", "tool"):
+            self.tracking().begin(step, state)
+
+    def _require(self, step: Step) -> None:
+        """Raise EvaluationError for secrets that a step lists and planrun does not have."""
+        missing = [
+            f"{name} is {self.place.absent[name]}" for name in step.secrets if name in self.place.absent
+        ]
+        if missing:
+            raise EvaluationError(
+                f"{' and '.join(missing)} in planrun's environment, and the step lists it as a secret"
+            )
+
+    def secrets(self, step: Step) -> dict[str, str]:
+        """Return the values of the secrets that a step lists."""
+        known = self.place.secrets  # one that is not required may have no value
+        return {name: known[name] for name in step.secrets if name in known}
+
+    def veiled(self, step: Step, recipe: Recipe) -> Recipe:
+        """Return the recipe that a fingerprint is made of: with the names of secrets, and nothing of their values.
+
+        So another value reruns nothing, and nobody can try values against a ledger.
+        """
+        if step.secrets:
+            recipe = recipe.but(env={**recipe.env, **dict.fromkeys(step.secrets, "***")})
+        mask = self.place.masks
+        if mask is None:
+            return recipe
+        argv, env, workdir = mask.mask_value((recipe.argv, recipe.env, recipe.workdir))
+        return recipe.but(argv=argv, env=env, workdir=workdir)
+
+    def _job(self, step: Step, attempt: int, recipe: Recipe) -> Job:
+        place, output = self.place, self._output_file(step, attempt)
+        env = {
+            **place.env,
+            **recipe.env,
+            **self.secrets(step),
+            "PLANRUN_RUN": place.run,
+            "PLANRUN_STEP": step.id,
+            "PLANRUN_ATTEMPT": str(attempt),
+            "PLANRUN_OUTPUT": output,
+            "PLANRUN_PROGRESS": output + PROGRESS,
+            "PLANRUN_WORKSPACE": place.workspace,
+        }
+        argv = recipe.argv
+        if recipe.script is not None and len(recipe.script) > MAX_ARGUMENT // 4:
+            argv = self._through_file(step, attempt, recipe)
+        fields: dict[str, Any] = {}
+        if recipe.call:
+            from planrun.actions.tools import process_of  # few plans call tools
+
+            argv = process_of(recipe.call, self._output_file(step, attempt) + SCRIPT)
+            fields["call"] = recipe.call
+        elif isinstance(step.action, Shell):
+            fields["call"] = {"name": step.action.name, "args": {"command": recipe.script}}
+        return Job(
+            step=step.id,
+            attempt=attempt,
+            argv=argv,
+            env=env,
+            cwd=os.path.join(place.workspace, recipe.workdir) if recipe.workdir else place.workspace,
+            log=f"{self._logs}/{step.folder or step.id}/{attempt}.log",
+            timeout=step.timeout if step.service is None else NEVER,
+            idle_timeout=step.idle_timeout,
+            **fields,
+            private=self._private(step, attempt) if step.needs_dir else "",
+        )
+
+    def _through_file(self, step: Step, attempt: int, recipe: Recipe) -> tuple[str, ...]:
+        """Put a script that may be too long for one argument into a file; `-c` and its like go away."""
+        path = f"{self._output_file(step, attempt)}{SCRIPT}"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(os.fsencode(recipe.script or ""))  # bytes that are no text stay what they were
+        return (*recipe.argv[:-2], path)
+
+    def _output_file(self, step: Step, attempt: int) -> str:
+        return f"{self._outputs}/{step.folder or step.id}.{attempt}"
+
+    def _private(self, step: Step, attempt: int) -> str:
+        room = ""
+        if step.container is not None and step.container.shared:
+            from planrun.actions.containers import room_of  # few steps share one
+
+            room = f"{room_of(step)}/"
+        return f"{self.place.rundir}/work/{room}{step.folder or step.id}/{attempt}"
+
+
+def last_errors(path: str, stderr: tuple[int, ...]) -> str:
+    """Return the last of an attempt's stderr, of both outputs where they are mixed; empty when there is none."""
+    if not stderr:
+        return ""
+    begin, end = stderr
+    return _tail(path) if begin < 0 else _tail(path, begin, end)
+
+
+def _tail(path: str, begin: int = 0, end: int = -1) -> str:
+    """Return the last bytes of a log, or of what stands in it from `begin` to `end`, as text; empty for none."""
+    from planrun.model.job import original  # only failures need it
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        end = os.fstat(fd).st_size if end < 0 else end
+        begin = max(begin, end - TAIL_BYTES)
+        return original(os.pread(fd, end - begin, begin).decode("utf-8", "replace"))
+    except OSError:  # the step put something else in its place
+        return ""
+    finally:
+        os.close(fd)

@@ -1,0 +1,141 @@
+"""Which words of a step name reviewed scripts: it runs their copies, and not what stands in the workspace by then."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.render import brief
+from planrun.model.job import Script
+from planrun.model.plan import Run
+from planrun.model.record import Record
+from planrun.plan.scripts import hash_of
+from planrun.risk.actions import reads_bash
+from planrun.risk.classify import Setting
+from planrun.risk.scripts import scripts, scripts_of_argv
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planrun.actions.render import Recipe
+    from planrun.model.plan import Step
+
+# What runs a script and keeps its path for later: reports would name a file that is gone by then.
+_RECORDERS = frozenset(("coverage", "kcov", "bashcov", "c8", "nyc"))
+_QUOTES = "\"'"
+
+
+class Mention(Record):
+    """A word of a step's argv that names a file of the workspace.
+
+    `index`: of the argument, `start` and `end`: of the word in it; `path`: workspace-relative.
+    """
+
+    path: str
+    index: int
+    start: int
+    end: int
+
+
+class Copying(Record):
+    """What a step runs from copies; `refusal`: why it must not run at all, in words."""
+
+    scripts: tuple[Script, ...] = ()
+    part: str = ""  # of the fingerprint, with a blank before it
+    refusal: str = ""
+
+
+def mentioned(step: Step, recipe: Recipe, workspace: str) -> tuple[Mention, ...]:
+    """Return the words of a step that name files of the workspace which it runs."""
+    setting = Setting(cwd=_inside(recipe.workdir, workspace), workspace=workspace)
+    if isinstance(step.action, Run):
+        last = len(recipe.argv) - 1
+        if not reads_bash(recipe.argv[:last]):
+            return ()
+        return tuple(
+            Mention(path=found.path, index=last, start=found.start, end=found.end)
+            for found in scripts(recipe.argv[last], setting)
+        )
+    return tuple(
+        Mention(path=found.path, index=found.start, start=0, end=len(recipe.argv[found.start]))
+        for found in scripts_of_argv(recipe.argv, setting)
+    )
+
+
+def _inside(workdir: str, workspace: str) -> str:
+    """Return a folder as seen from the workspace."""
+    folder = os.path.relpath(os.path.join(workspace, workdir), workspace) if workdir else "."
+    return "" if folder == "." else folder
+
+
+class Copies:
+    """The scripts that a run keeps in `folder`; `known`: their sha256 by workspace-relative path."""
+
+    def __init__(self, folder: str, workspace: str, known: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._workspace = workspace
+        self._known = known
+
+    def of(self, step: Step, recipe: Recipe) -> Copying:
+        """Return what an attempt is to run from copies."""
+        found = mentioned(step, recipe, self._workspace)
+        words: dict[str, list[tuple[int, int, int, int]]] = {}
+        compared = {path for path in (*step.scripts, *step.mentions) if path in self._known}
+        at_word: dict[tuple[int, int], list[Mention]] = {}
+        for mention in found:
+            at_word.setdefault((mention.index, mention.start), []).append(mention)
+        for mentions in at_word.values():
+            places = [self._place(mention, recipe) for mention in mentions]
+            if all(place is not None for place in places):
+                for mention, place in zip(mentions, places, strict=True):
+                    assert place is not None
+                    words.setdefault(mention.path, []).append(place)
+            else:  # in one folder it was reviewed and in another it is not there, or the word is written in an odd way
+                compared |= {mention.path for mention in mentions if mention.path in self._known}
+        compared.difference_update(words)
+        names = sorted({*words, *compared})
+        text = isinstance(step.action, Run)
+        return Copying(
+            scripts=tuple([self._script(path, tuple(places), text) for path, places in words.items()]),
+            part=f" scripts:{brief([(name, self._known[name]) for name in names])}" if names else "",
+            refusal=self._changed(sorted(compared)),
+        )
+
+    def _script(self, path: str, words: tuple[tuple[int, int, int, int], ...], in_text: object) -> Script:
+        digest = self._known[path]
+        return Script(
+            source=os.path.join(self._folder, digest),
+            sha256=digest,
+            file=os.path.join(self._workspace, path),
+            name=path,
+            words=words,
+            kind="text" if in_text else "argument",
+        )
+
+    def _place(self, mention: Mention, recipe: Recipe) -> tuple[int, int, int, int] | None:
+        """Return where a word stands, and where its last component begins; None when the copy cannot be named there."""
+        if mention.path not in self._known or _records(recipe.argv):
+            return None
+        word = recipe.argv[mention.index][mention.start : mention.end]
+        at = word.rstrip(_QUOTES).rfind("/") + 1
+        if not at:
+            at = len(word) - len(word.lstrip(_QUOTES))
+        # Nothing in front of it is left open: the copy's name begins there, in the same quotes.
+        if word[at:].rstrip(_QUOTES).replace("\\", "") != os.path.basename(mention.path):
+            return None
+        return mention.index, mention.start, mention.end, mention.start + at
+
+    def _changed(self, paths: list[str]) -> str:
+        changed = [
+            path for path in paths if hash_of(os.path.join(self._workspace, path)) != self._known[path]
+        ]
+        if not changed:
+            return ""
+        return (
+            f"{' and '.join(changed)} changed after it was reviewed, and the step names it in a way in which no copy "
+            "can be run instead"
+        )
+
+
+def _records(argv: tuple[str, ...]) -> bool:
+    return not _RECORDERS.isdisjoint([word.rpartition("/")[2] for word in " ".join(argv).split()])

@@ -1,0 +1,102 @@
+"""A call of a tool for one attempt: its arguments with all values filled in, and the process that it becomes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.errors import EvaluationError
+from planrun.model.jsontext import dumps
+from planrun.model.tools import CATALOGUE, faults, place
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.job import Job, Outcome
+    from planrun.model.plan import Tool
+    from planrun.model.tools import Fragment
+    from planrun.ports import Masks
+
+# By its path: under -I nothing else says where the planrun is that asks. -S: it needs nothing that is installed.
+_MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tools", "__main__.py")
+_OPTIONS = ("-I", "-S")
+# One argument may be 128 KiB at most (Linux: MAX_ARG_STRLEN), and a character up to four bytes.
+_LONGEST = 25_000
+_FROM_FILE = "--from"
+_SHOWN = 200  # characters of one text in records
+_LISTED = 20  # items of one list in records
+
+
+def called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
+    """Return the name of the tool and its arguments, `{"name": …, "args": {…}}`.
+
+    Raises EvaluationError for what cannot be filled in, and for arguments that the tool does not take.
+    """
+    spec = CATALOGUE[action.name]
+    args = {name: _filled(value, spec.params.get(name, {}), scope) for name, value in action.args.items()}
+    for fault in faults(spec, args):
+        where = f"`{place(fault.path)}` " if fault.path else ""
+        raise EvaluationError(f"{spec.name}: {where}{fault.message}")
+    return {"name": spec.name, "args": args}
+
+
+def words_of(action: Tool, call: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a call comes to wherever planrun is installed: its name, the tool's version, arguments as JSON."""
+    return ("tool", action.name, str(action.version), dumps(call["args"]))
+
+
+def process_of(call: dict[str, Any], file: str) -> tuple[str, ...]:
+    """Return the argv of the process for a call; arguments that are long are put into `file`, bound by their hash."""
+    args = dumps(call["args"])
+    begin = (sys.executable, *_OPTIONS, _MAIN, call["name"])
+    if len(args) <= _LONGEST:
+        return (*begin, args)
+    data = args.encode()
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as out:
+        out.write(data)
+    return (*begin, _FROM_FILE, file, str(sha256(data).hexdigest()))
+
+
+def record_of(job: Job, outcome: Outcome, masks: Masks | None) -> dict[str, Any]:
+    """Return what is kept of a call: its id, the tool, its arguments with long texts shortened, and how it ended."""
+    call = job.call
+    args = (
+        masks.mask_value(call["args"]) if masks else call["args"]
+    )  # half of a secret cannot be told any more
+    return {
+        "id": f"{job.step}.{job.attempt}",
+        "name": call["name"],
+        "args": shortened(args),
+        "ok": outcome.status == "completed",
+        "duration": round(outcome.duration, 4),
+    }
+
+
+def shortened(value: Any) -> Any:
+    """Return data with long texts and lists cut, and what was left out said."""
+    if isinstance(value, dict):
+        return {name: shortened(part) for name, part in value.items()}
+    if isinstance(value, list):
+        more = [f"… {len(value) - _LISTED} more"] if len(value) > _LISTED else []
+        return [*map(shortened, value[:_LISTED]), *more]
+    if isinstance(value, str) and len(value) > _SHOWN:
+        return f"{value[:_SHOWN]}… {len(value) - _SHOWN} more characters"
+    return value
+
+
+def _filled(value: Any, schema: Fragment, scope: dict[str, Any]) -> Any:
+    """Return data with its templates filled in: what is one interpolation keeps its type, unless text is wanted."""
+    if isinstance(value, dict):
+        parts = schema.get("properties", {})
+        return {name: _filled(part, parts.get(name, {}), scope) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, schema.get("items", {}), scope) for part in value]
+    if not isinstance(value, tuple):
+        return value
+    from planrun.expressions.render import render, render_text  # only templates pay for it
+
+    found = (render_text if schema.get("type") == "string" else render)(value, scope)
+    return list(found) if isinstance(found, tuple) else found

@@ -1,0 +1,495 @@
+"""The conditions under which a command's risk class holds: its programs, and the code and configuration they read."""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX, S_IWOTH
+
+from planrun.actions import gitconfig, variables
+from planrun.actions.gitconfig import Found, GitFiles, Unsure, effective
+from planrun.risk.words import names_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    from planrun.model.job import Job
+
+    class Command(Protocol):
+        """What is looked at of a simple command: `planrun.risk.classify.Command`."""
+
+        @property
+        def words(self) -> tuple[str | None, ...]:
+            """The words without quotes, None for an unknown one."""
+
+        @property
+        def cwd(self) -> str | None:
+            """The folder in which it runs, relative to the workspace; None: not certain."""
+
+        @property
+        def level(self) -> str:
+            """Its class."""
+
+
+_ORDER = {"none": -1, "read-only": 0, "low": 1, "medium": 2, "high": 3}
+_FILES = GitFiles()  # what was read in this run
+
+
+def cleaned(job: Job, level: str, ground: Ground | None = None) -> Job:
+    """Return the job with an environment in which its text means what it says, for a class up to `level`.
+
+    `ground`: what was found out about the workspace and the machine's folders in the same look.
+
+    Read-only and low: nothing that changes what code runs is left, and PATH has only folders that are the machine's.
+    Medium: project code runs anyway, so only what changes the meaning of the text itself goes. High: the job as it is.
+    """
+    if level == "high":
+        return job
+    env = {name: value for name, value in job.env.items() if not variables.means_more(name, value)}
+    # Started by sshd or so it seems, a bash that nobody started before reads ~/.bashrc.
+    env.setdefault("SHLVL", "1")
+    if level == "medium":
+        folders = [folder for folder in _path(job).split(":") if folder]
+        return job.but(env={**env, "PATH": ":".join(folders) or os.defpath})
+    ground = ground or _ground(job)
+    trusted = [
+        name
+        for name, path in variables.config_files(env)
+        if not ground.blot(os.path.dirname(path)) or path == os.devnull
+    ]
+    kept = {name: value for name, value in env.items() if not variables.changes_code(name)}
+    kept["PATH"] = ":".join(ground.trusted(_path(job))) or os.defpath
+    if libraries := ":".join(ground.trusted(env.get("LD_LIBRARY_PATH", ""))):
+        kept["LD_LIBRARY_PATH"] = libraries
+    return job.but(env={**kept, **variables.configured(env, trusted), **variables.PLACED})
+
+
+def raised(
+    commands: Sequence[Command], job: Job, workspace: str, ground: Ground | None = None
+) -> tuple[str, str] | None:
+    """Return a higher level and the reason when what stands around the text makes its class untrue; None otherwise.
+
+    To be asked right before the start. It reads no more of the workspace than the names of programs and the files
+    that configure the ones in `commands`. `ground` as for `cleaned`.
+    """
+    look = _Look(job, workspace, ground or Ground(workspace))
+    found = [reason for reason in (look.at_program(job.argv[0]), *map(look.at, commands)) if reason]
+    return max(found, key=lambda one: _ORDER[one[0]]) if found else None
+
+
+class _Look:
+    """One look at the surroundings of a job."""
+
+    def __init__(self, job: Job, workspace: str, ground: Ground) -> None:
+        self._job = job
+        self._workspace = workspace
+        self._ground = ground
+        self._home = job.env.get("HOME", "")
+
+    def at(self, command: Command) -> tuple[str, str] | None:
+        """Look at what one command will meet."""
+        words = inner(command.words)
+        if not words or _ORDER.get(command.level, 3) > _ORDER["low"]:
+            return None
+        name = words[0] or ""
+        base = os.path.basename(name)
+        if name in BUILTINS and self._job_is_shell():
+            return None
+        cwd = None if command.cwd is None else os.path.join(self._workspace, command.cwd)
+        found = self.at_program(name, cwd or self._job.cwd)
+        if found:
+            return found
+        if reason := doubt(words):
+            return "medium", reason
+        if base in PLAIN:
+            return None
+        if cwd is None:
+            return "medium", f"it is not certain in which folder `{name}` runs, and what configures it there"
+        return self._at_home(name) or (
+            self._at_git(words, cwd) if base == "git" else self._at_files(words, cwd)
+        )
+
+    def at_program(self, name: str, cwd: str = "") -> tuple[str, str] | None:
+        """Look up a program as bash does; one with a slash is told by its text."""
+        if "/" in name:
+            return None
+        path = _path(self._job)
+        place, blot = self._ground.find(name, path, cwd or self._job.cwd)
+        if not place:
+            return "medium", f"`{name}` is not on the PATH of the step, so nobody knows what would run"
+        if blot:
+            return "medium", f"`{name}` is {self._shown(place)}: {blot}"
+        chosen = telling(SHIM_FILES, cwd or self._job.cwd) if "/shims/" in place else ""
+        if chosen:
+            return "medium", f"{self._relative(chosen)} says what `{name}` runs"
+        through = interpreter(place)
+        if through:
+            place, blot = self._ground.find(through, path, cwd or self._job.cwd)
+            if blot:
+                return "medium", f"`{name}` runs by {self._shown(place)}: {blot}"
+        return None
+
+    def _job_is_shell(self) -> bool:
+        return os.path.basename(self._job.argv[0]) in SHELLS
+
+    def _shown(self, place: str) -> str:
+        place = os.path.normpath(place)
+        top = self._workspace.rstrip("/") + "/"
+        return f"the workspace's own ./{place.removeprefix(top)}" if place.startswith(top) else place
+
+    def _at_home(self, name: str) -> tuple[str, str] | None:
+        """Whether somebody else could have written what configures the user's programs."""
+        for variable in ("HOME", "XDG_CONFIG_HOME"):
+            folder = self._job.env.get(variable, "")
+            if folder and (not folder.startswith("/") or self._ground.inside(folder)):
+                return (
+                    "medium",
+                    f"`{name}` reads its configuration from ${variable}, which is in the workspace",
+                )
+        return None
+
+    def _at_git(self, words: Sequence[str | None], cwd: str) -> tuple[str, str] | None:
+        cwd, subcommand = of_git(words, cwd)
+        if not cwd:
+            return "medium", "options of git leave open which repository is meant"
+        files = variables.config_files(self._job.env)
+        own = [path for _, path in files if not self._ground.blot(os.path.dirname(path))]
+        try:
+            for setting in effective(_FILES, os.path.realpath(cwd), own, self._home):
+                if found := self._at_setting(setting, subcommand):
+                    return found
+        except Unsure as unsure:
+            return "medium", f"what configures git cannot be told: {unsure}"
+        except OSError as error:
+            return "medium", f"what configures git cannot be told: {error.filename}: {error.strerror}"
+        return None
+
+    def _at_setting(self, setting: Found, subcommand: str) -> tuple[str, str] | None:
+        name = setting.name
+        where = f"{name} in {self._relative(setting.file)}"
+        if gitconfig.runs_program(name, setting.value, subcommand):
+            return "medium", f"{where} has git run a program"
+        if subcommand and gitconfig.alias(name) == subcommand:
+            return "medium", f"{where} may stand for another command"
+        if gitconfig.is_folder(name):
+            base = setting.gitdir if name == "core.worktree" else setting.top
+            real = os.path.realpath(os.path.join(base, setting.value or ""))
+            if not self._ground.inside(real) and real != setting.top:
+                return "high", f"{where} leads out of the workspace"
+            if name == "core.worktree" and real != setting.top:
+                return "medium", f"{where} has git work in another folder"
+        return None
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self._workspace) if self._ground.inside(path) else path
+
+    def _at_files(self, words: Sequence[str | None], cwd: str) -> tuple[str, str] | None:
+        """Whether files of the workspace say what the program is or loads."""
+        files = CODE_FILES.get(os.path.basename(words[0] or ""), ())
+        path = telling(files, cwd)
+        return ("medium", f"{self._relative(path)} says what `{words[0]}` runs") if path else None
+
+
+def _path(job: Job) -> str:
+    return job.env.get("PATH", os.defpath)
+
+
+def _ground(job: Job) -> Ground:
+    return Ground(job.env.get("PLANRUN_WORKSPACE", job.cwd))
+
+
+SHELLS = frozenset(("bash", "sh", "dash"))
+BUILTINS = names_in(
+    ": . [ break cd command continue echo exit export false printf pwd read readonly return set shift "
+    "source test times true type umask unset wait local let mapfile readarray dirs pushd popd getopts "
+    "ulimit jobs kill"
+)
+"""What bash does itself, before it looks at PATH."""
+# Coreutils, findutils, diffutils, grep, sed, awk and their like: no configuration but by variables.
+PLAIN = names_in(
+    "arch b2sum base32 base64 basename basenc cat chmod cksum comm cp csplit cut date df dir dirname du "
+    "echo expand expr factor false fmt fold groups head hostname id install join link ln logname ls "
+    "md5sum mkdir mktemp mv nice nl nproc numfmt od paste pathchk pr printf ps ptx pwd readlink realpath rev rm "
+    "rmdir seq sha1sum sha224sum sha256sum sha384sum sha512sum shasum shuf sleep sort split stat sum sync tac "
+    "tail tee test [ touch tr true truncate tsort tty uname unexpand uniq unlink uptime users vdir wc who "
+    "whoami yes cmp diff diff3 sdiff diffstat patch egrep fgrep grep zgrep sed awk gawk mawk nawk find rg "
+    "fd fdfind file column hexdump xxd strings tree dos2unix unix2dos iconv which whereis getconf locale "
+    "free lscpu cal lsb_release gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat "
+    "lz4 tar zip unzip zipinfo"
+)
+"""Programs that read nothing of the workspace but what they are told to, and that read it as data."""
+# Their configuration, of the workspace or of the user's home, names no code, or CODE_FILES says where it does.
+LOOKED = names_in(
+    "git jq colordiff pip pip3 ruff black isort autoflake pyupgrade autopep8 yapf gofmt goimports shfmt "
+    "rustfmt clang-format shellcheck yamllint taplo cargo codespell typos stylua buf "
+    "mypy flake8 coverage vulture docformatter pre-commit npm gofumpt hadolint actionlint tokei cloc size nm readelf "
+    "xmllint yq"
+)
+"""Programs that read configuration."""
+VERSIONS = names_in(
+    "python python3 node npm make cmake gcc g++ cc clang java javac go rustc ruby perl php lua uv ninja "
+    "meson protoc dotnet curl wget bash sh dash ld"
+)
+"""Programs that are believed when they are only asked for their version: then they load nothing of the workspace."""
+_UNSEEN = b"\\u"  # with which TOML spells any letter otherwise
+_TOOLCHAINS = (("rust-toolchain", (b"/",)), ("rust-toolchain.toml", (b"path", _UNSEEN)))
+
+
+def _python(own: str, *needles: bytes) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
+    """The files that may configure a tool of Python, and what in them has it load code."""
+    return tuple(
+        (name, (*needles, _UNSEEN)) for name in (*own.split(), "setup.cfg", "tox.ini", "pyproject.toml")
+    )
+
+
+CODE_FILES: dict[str, tuple[tuple[str, tuple[bytes, ...]], ...]] = {
+    "cargo": (*_TOOLCHAINS, (".cargo/config.toml", ()), (".cargo/config", ())),
+    "rustc": _TOOLCHAINS,
+    "rustfmt": _TOOLCHAINS,
+    "mypy": _python("mypy.ini .mypy.ini", b"plugins", b"python_executable"),
+    "flake8": _python(".flake8", b"local-plugins", b"local_plugins"),
+    "coverage": _python(".coveragerc", b"plugins"),
+    "dotnet": (("global.json", (b"paths",)),),
+}
+"""Program -> files, looked for from its folder upwards, that say what it runs if they hold such a word; (): any."""
+SHIM_FILES: tuple[tuple[str, tuple[bytes, ...]], ...] = (
+    *(
+        (".tool-versions", (b"path:", b"/")),
+        (".mise.toml", ()),
+        ("mise.toml", ()),
+        (".python-version", (b"/",)),
+    ),
+    *(
+        (".ruby-version", (b"/",)),
+        (".node-version", (b"/",)),
+        (".nvmrc", (b"/",)),
+        (".java-version", (b"/",)),
+    ),
+)
+"""The same for a program that only chooses which version is to run, as the shims of pyenv, asdf and mise do."""
+_CONFIGURE = ("--config", "--rcfile", "--append-config", "--python-executable")
+_WRAPPERS = frozenset(("env", "timeout", "nice", "command", "time", "stdbuf", "ionice", "chrt"))
+_VERSION_WORDS = frozenset(("--version", "-V", "-v", "version", "-version"))
+_MAX_FILE = 1 << 16  # bytes that are looked at
+
+
+def inner(words: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    """Return the words from the program on that a wrapper like `timeout 5` or `env A=b` starts."""
+    while words and words[0] in _WRAPPERS:
+        rest = words[1:]
+        while rest and (rest[0] is None or rest[0].startswith("-") or "=" in rest[0] or _is_number(rest[0])):
+            rest = rest[1:]
+        if not rest:
+            break
+        words = rest
+    return words
+
+
+def of_git(words: Sequence[str | None], cwd: str) -> tuple[str, str]:
+    """Return in which folder git works, and what it is to do; both empty when its options leave that open."""
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word is None or word.startswith(
+            ("--git-dir", "--work-tree", "--exec-path", "--namespace", "-c", "--config")
+        ):
+            return "", ""
+        if word == "-C":
+            following = words[at + 1] if at + 1 < len(words) else None
+            if following is None:
+                return "", ""
+            cwd = os.path.join(cwd, following)
+            at += 1
+        elif not word.startswith("-"):
+            return cwd, word.lower()
+        at += 1
+    return cwd, ""
+
+
+def doubt(words: Sequence[str | None]) -> str:
+    """Say why a command is not believed to run nothing of the workspace; "" when it is."""
+    name = os.path.basename(words[0] or "")
+    if name in CODE_FILES and any((word or "--config").startswith(_CONFIGURE) for word in words[1:]):
+        return f"which configuration `{name}` reads is not looked into"
+    if name in PLAIN or name in LOOKED:
+        return ""
+    if name in VERSIONS and len(words) == 2 and words[1] in _VERSION_WORDS:
+        return ""
+    return f"`{name}` may load code of the workspace"
+
+
+def telling(files: Sequence[tuple[str, tuple[bytes, ...]]], folder: str) -> str:
+    """Return the first of such files that is there and counts, from a folder upwards; "" when there is none."""
+    while files:
+        for name, needles in files:
+            path = os.path.join(folder, name)
+            if holds(path, needles):
+                return path
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    return ""
+
+
+def holds(path: str, needles: tuple[bytes, ...]) -> bool:
+    """Whether a file is there and holds one of the words, or is too long to be looked at."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(fd, "rb") as file:
+            data = file.read(_MAX_FILE).lower()
+    except OSError:
+        return os.path.lexists(path)
+    return not needles or len(data) == _MAX_FILE or any(needle in data for needle in needles)
+
+
+def _is_number(word: str) -> bool:
+    return bool(word) and word.rstrip("smhd").replace(".", "", 1).isdecimal()
+
+
+_KEPT: dict[tuple[str, str], tuple[list[tuple[str, int]], str]] = {}  # by workspace and folder: way, blot
+_DEEP = 64  # components; of longer paths the whole is resolved at once
+_SHEBANG = 256  # bytes: what Linux reads of a first line
+
+
+class Ground:
+    """The workspace and what was found out about folders of the machine, for one look: each is looked at once."""
+
+    def __init__(self, workspace: str) -> None:
+        self._modes: dict[str, int] = {}
+        self._reals: dict[str, str] = {"/": "/"}
+        self.workspace = self.real(workspace)
+        self._below = self.workspace.rstrip("/") + "/"
+        self._folders: dict[str, str] = {}
+
+    def inside(self, path: str) -> bool:
+        """Whether an absolute path is the workspace or below it, once links are followed or as it is written."""
+        return any(
+            found == self.workspace or found.startswith(self._below)
+            for found in (self.real(path), os.path.normpath(path))
+        )
+
+    def real(self, path: str) -> str:
+        """Return a path without links: `os.path.realpath`, which looks at the folders above again for each path."""
+        known = self._reals.get(path)
+        if known is None:
+            known = self._reals[path] = self._resolved(path)
+            self._reals[known] = known
+        return known
+
+    def _resolved(self, path: str) -> str:
+        above, _, name = path.rpartition("/")
+        if not path.startswith("/") or name in ("", ".", "..") or path.count("/") > _DEEP:
+            return os.path.realpath(path)
+        place = f"{self.real(above or '/').rstrip('/')}/{name}"
+        return os.path.realpath(place) if S_ISLNK(self._mode(place)) else place
+
+    def _mode(self, path: str) -> int:
+        """Return the mode of a path that is not followed; 0: nothing is there."""
+        known = self._modes.get(path)
+        if known is None:
+            try:
+                known = os.lstat(path).st_mode
+            except (OSError, ValueError):
+                known = 0
+            self._modes[path] = known
+        return known
+
+    def _is_open(self, real: str, *, except_sticky: bool = False) -> bool:
+        """Whether everybody can write a file or folder; what is not there is for those who can make it.
+
+        A link here leads in a circle, or was put there this moment: everybody's, then.
+        """
+        mode = self._mode(real)
+        if except_sticky and S_ISDIR(mode) and mode & S_ISVTX:
+            return False
+        return bool(mode & S_IWOTH) or S_ISLNK(mode)
+
+    def blot(self, folder: str) -> str:
+        """Say why a folder is not to be trusted; "" for the machine's own."""
+        known = self._folders.get(folder)
+        if known is None:
+            known = self._folders[folder] = self._kept(folder)
+        return known
+
+    def _kept(self, folder: str) -> str:
+        """Return what an earlier look found, if everything that it saw is the same now.
+
+        That is kept of a folder without links on its way: of that, only the kinds and modes on the way decide.
+        """
+        kept = _KEPT.get((self.workspace, folder))
+        if kept is not None and all([self._mode(place) == mode for place, mode in kept[0]]):  # noqa: C419 - half the time
+            return kept[1]
+        found = self._blot(folder)
+        if folder.startswith("/") and self.real(folder) == folder:
+            ends = [at for at, char in enumerate(folder) if char == "/"][1:]
+            way = [(place, self._mode(place)) for place in (*[folder[:at] for at in ends], folder)]
+            _KEPT[self.workspace, folder] = way, found
+        return found
+
+    def _blot(self, folder: str) -> str:
+        if not folder.startswith("/"):
+            return "a relative entry of PATH" if folder else "an empty entry of PATH"
+        if self.inside(folder):
+            return "in the workspace"
+        real = self.real(folder)
+        if self._is_open(real):
+            return f"in {folder}, which others can write"
+        above = os.path.dirname(real)
+        while len(above) > 1:
+            if self._is_open(above, except_sticky=True):
+                return f"in {folder}, which others can exchange"
+            above = os.path.dirname(above)
+        return ""
+
+    def trusted(self, folders: str) -> list[str]:
+        """Return the folders of a list like PATH that exist and are nobody else's."""
+        return [folder for folder in folders.split(":") if not self.blot(folder)]
+
+    def find(self, name: str, path: str, cwd: str) -> tuple[str, str]:
+        """Return where bash finds a program, and why that is not to be trusted; both empty: nowhere."""
+        for folder in path.split(":"):
+            place = os.path.join(cwd, folder, name)
+            if is_program(place):
+                return place, self.blot(folder) or self._blot_of_file(place)
+        return "", ""
+
+    def _blot_of_file(self, place: str) -> str:
+        """Say why a program in a good folder is not to be trusted: by where its links lead, or who can write it."""
+        real = self.real(place)
+        if self.inside(real):
+            return "a link into the workspace"
+        return self.blot(os.path.dirname(real)) or (
+            "a file that others can write" if self._is_open(real) else ""
+        )
+
+
+def is_program(place: str) -> bool:
+    """Whether a path is a file that may be executed."""
+    try:
+        return S_ISREG(os.stat(place).st_mode) and os.access(place, os.X_OK)
+    except (OSError, ValueError):
+        return False
+
+
+def interpreter(place: str) -> str:
+    """Return the program that `#!/usr/bin/env NAME` of a script looks up on PATH; "" when it looks up none."""
+    try:
+        fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            first = os.read(fd, _SHEBANG)
+        finally:
+            os.close(fd)
+    except OSError:
+        return ""
+    if not first.startswith(b"#!"):
+        return ""
+    words = first[2:].split(b"\n", 1)[0].split()
+    if not words or words[0].rpartition(b"/")[2] != b"env":
+        return ""
+    names = [word for word in words[1:] if not word.startswith(b"-") and b"=" not in word]
+    return os.fsdecode(names[0]) if names else ""

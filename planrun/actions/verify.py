@@ -1,0 +1,199 @@
+"""The proofs of a step's work: what is expected of it, and the commands that verify it, with what came of each."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.render import brief, render_step
+from planrun.errors import EvaluationError
+from planrun.model.job import Outcome, Prepared
+from planrun.model.plan import Run
+from planrun.plan.compile.canonical import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from planrun.actions.prepare import Steps
+    from planrun.actions.render import Recipe
+    from planrun.actions.scripts import Copying
+    from planrun.model.job import Job
+    from planrun.model.plan import Exec, Step
+    from planrun.model.state import RunState
+
+    Proof = tuple[Recipe, Copying | None]
+
+PROBE = ":ready"
+"""What follows the id of a service in the name of the job that tells whether it is ready; no id has a colon."""
+SHOWN = 200
+"""Characters of a command, and of its last line of output, that a result shows."""
+
+
+class Proofs:
+    """What the attempts that go on have proven so far, by step."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._so_far: dict[str, Outcome] = {}
+        self._scopes: dict[str, dict[str, Any]] = {}
+
+    def prepare(self, step: Step, state: RunState, scope: dict[str, Any], prepared: Prepared) -> Prepared:
+        """Add the commands that verify a step, and have what is expected of it looked at when it ends."""
+        assert prepared.job is not None
+        try:
+            found = self._proofs(step, state, scope)
+        except EvaluationError as error:
+            refused = Outcome(status="failed", reason="refused", message=str(error))
+            return Prepared(fingerprint="", outcome=refused)
+        refusal = next((copying.refusal for _, copying in found if copying and copying.refusal), "")
+        if refusal:
+            refused = Outcome(status="failed", reason="refused", message=refusal)
+            return Prepared(fingerprint=prepared.fingerprint, outcome=refused)
+        self._scopes[step.id] = scope
+        return Prepared(
+            fingerprint=prepared.fingerprint + self._part(step, found),
+            job=prepared.job.but(
+                following=following(
+                    prepared.job, found, step.verify_timeout, service=step.service is not None
+                )
+            ),
+        )
+
+    def part(self, step: Step, state: RunState, scope: dict[str, Any]) -> str:
+        """Return the part of a fingerprint that stands for the proofs of a step; raises EvaluationError."""
+        return self._part(step, self._proofs(step, state, scope))
+
+    def _proofs(self, step: Step, state: RunState, scope: dict[str, Any]) -> list[Proof]:
+        shell, layers = self._steps.shell(step, scope), self._steps.layers(step, state, scope)
+        recipes = [(proof, render_step(proof, layers, scope, shell)) for proof in step.proofs]
+        return [(recipe, self._steps.copying(proof, recipe)) for proof, recipe in recipes]
+
+    def _part(self, step: Step, found: list[Proof]) -> str:
+        commands = [
+            (self._steps.veiled(step, recipe).argv, copying.part if copying else "")
+            for recipe, copying in found
+        ]
+        return f" proofs:{brief((repr(plain(step.expect)), commands))}"
+
+    def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        """Return what a step came to when its action, or one of the commands after it, has ended."""
+        if job.part:
+            return self.of_command(step, job, outcome)
+        results: tuple[dict[str, Any], ...] = ()
+        if step.expect and outcome.status == "completed":
+            from planrun.actions.validate import CheckScope, run_checks
+
+            place, scope = self._steps.place, own_scope(step, self._scopes[step.id], outcome.outputs)
+            results = run_checks(step.expect, CheckScope(place.workspace, job.env, scope, place.masks))
+        return self.of_action(step, outcome, results)
+
+    def of_action(self, step: Step, outcome: Outcome, checks: tuple[dict[str, Any], ...]) -> Outcome:
+        """Return what the action of a step came to, with what was expected of it; kept for the commands to come."""
+        outcome = _with(outcome, checks)
+        if step.verify and outcome.status == "completed":
+            self._so_far[step.id] = outcome
+        return outcome
+
+    def of_command(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        """Return what the step came to when one of its commands has ended."""
+        before = self._so_far.pop(step.id)
+        said = "" if outcome.status == "completed" else f"{outcome.message or outcome.reason}{_last(outcome)}"
+        result = {
+            "name": f"verify: {_told(step.verify[job.part - 1], job)}",
+            "ok": outcome.status == "completed",
+            "message": said,
+            "exit_code": outcome.exit_code,
+            "duration": round(outcome.duration, 4),
+            "log": "/".join(job.log.split("/")[-3:]),
+        }
+        found = _with(before, (result,)).but(duration=before.duration + outcome.duration)
+        notes = (*before.notes, *outcome.notes)
+        if notes:
+            found = found.but(notes=notes)
+        if outcome.status == "completed":
+            if job.following:
+                self._so_far[step.id] = found
+            return found
+        if outcome.status == "cancelled":
+            return found.but(status="cancelled", reason=outcome.reason, message=outcome.message, outputs={})
+        kind = "verify" if outcome.reason == "exit" else outcome.reason
+        return found.but(reason=kind, exit_code=outcome.exit_code, tail=outcome.tail)
+
+
+def _with(outcome: Outcome, checks: tuple[dict[str, Any], ...]) -> Outcome:
+    """Return an outcome with more checks; failed(verify) when one of them does not hold."""
+    if not checks:
+        return outcome
+    outcome = outcome.but(checks=(*outcome.checks, *checks))
+    failed = [check for check in checks if not check["ok"]]
+    if not failed:
+        return outcome
+    message = "; ".join(f"{check['name']}: {check['message']}" for check in failed)
+    return outcome.but(status="failed", reason="verify", message=message, outputs={})
+
+
+def _last(outcome: Outcome) -> str:
+    lines = [line.strip() for line in outcome.tail.splitlines() if line.strip()]
+    return f": {lines[-1][:SHOWN]}" if lines else ""
+
+
+def not_ready(outcome: Outcome, tail: str) -> Outcome:
+    """Return the end of a service that never was ready; `tail`: what the last probe said that said anything."""
+    outcome = outcome.but(tail=tail)
+    return outcome.but(message=f"{outcome.message}{_last(outcome)}")
+
+
+def _told(action: Run | Exec, job: Job) -> str:
+    words = job.argv[-1] if isinstance(action, Run) else " ".join(job.argv)
+    line = " ".join(words.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+
+
+def following(
+    main: Job, proofs: Sequence[Proof], timeout: float | None = None, *, service: bool = False
+) -> tuple[Job, ...]:
+    """Return the jobs that verify a step, in order; each has a log of its own beside that of the action.
+
+    `timeout`: seconds for each of them; None: as many as for the action. Of a service it is the one that
+    shows that it is ready, under a name of its own: it runs while the service does.
+    """
+    jobs = []
+    bound = main.timeout if timeout is None or service else timeout
+    # By this its processes are told from those of the service.
+    mark = {"PLANRUN_STEP": f"{main.step}{PROBE}"} if service else {}
+    for number, (recipe, copying) in enumerate(proofs, 1):
+        own = {"step": f"{main.step}{PROBE}"} if service else {"part": number}
+        job = main.but(
+            argv=recipe.argv,
+            env={**main.env, **mark, "PLANRUN_OUTPUT": os.devnull},
+            log=f"{main.log.removesuffix('.log')}.{'ready' if service else f'verify{number}'}.log",
+            scripts=copying.scripts if copying else (),
+            call={},
+            following=(),
+            inside=(),
+            timeout=bound,
+            **own,
+        )
+        if main.container and service:
+            from planrun.actions.containers import beside  # few steps run in one
+
+            job = beside(job, main.container).but(container={})
+        elif "room" in main.container:
+            from planrun.actions.containers import in_room
+
+            job = in_room(job, main.container)
+        elif main.container:
+            from planrun.actions.containers import in_box
+
+            job = in_box(job, main.container, f"{main.container['name']}-{number}")
+        jobs.append(job)
+    return tuple(jobs)
+
+
+def own_scope(step: Step, scope: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Any]:
+    """Return a scope in which a step that is about to end can read its own outputs."""
+    steps, name = scope["steps"], step.id.rpartition("/")[2]
+    if name in steps:
+        steps[name] = {**steps[name], "status": "completed", "outputs": outputs}
+    return scope

@@ -1,1 +1,0 @@
-"""From the steps of a Dagu file to steps of a plan."""

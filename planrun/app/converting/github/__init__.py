@@ -1,1 +1,0 @@
-"""From the jobs of a GitHub workflow to steps of a plan."""

@@ -1,0 +1,108 @@
+"""Do what a run that was cut short still owes: undo what it did, run its `finally` steps, give it an end."""
+
+from __future__ import annotations
+
+import os
+
+from planrun import __version__
+from planrun.app.rerun import given_up, lost_attempts
+from planrun.app.resume import policies_of, reopen
+from planrun.app.run import admission_of, scheduler_options
+from planrun.app.selection import select
+from planrun.app.session import Session, engine_of
+from planrun.errors import EXIT_FAILED, EXIT_OK
+from planrun.model import events as ev
+from planrun.model.rollback import owed_cleanup, owed_undoing, owes, status
+from planrun.records import rundir as records
+from planrun.settings import current_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.app.session import Result
+    from planrun.model.state import RunState
+    from planrun.settings import Settings
+
+
+def finalize(run: str, settings: Settings) -> Result | None:
+    """Catch up with a run; None when it owes nothing, and its reports are written again.
+
+    Its steps start no more. Raises InvalidInput for an unknown run, an altered ledger, or a workspace that a run holds.
+    """
+    with Session(settings, current_folder()) as session:
+        rundir, reading, state = reopen(session, run)
+        name = os.path.basename(rundir)
+        session.refuse_copy(state, name, f"finalize {name}")
+        session.prepare_reports()
+        if engine := engine_of(state.plan):
+            from planrun.executors.containers import sweep_earlier  # few plans have any
+
+            sweep_earlier(engine, os.path.dirname(rundir))
+        if not owes(state):
+            _, unwritten = session.report(state, rundir, reading.head)
+            if unwritten:
+                raise unwritten
+            return None
+        assert state.started is not None
+        session.take_over(state.started.options)
+        opening = _opening(session, state, rundir)
+        rerun = [*owed_undoing(state), *owed_cleanup(state)]
+        event = ev.CleanupResumed(
+            at=opening["at"],
+            planrun=__version__,
+            options=opening["options"],
+            lost=tuple(lost_attempts(state)),
+            rerun=tuple(rerun),
+            pid=opening["pid"],
+            host=opening["host"],
+        )
+        selected = select(state.plan, state.started.options["selection"])
+        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
+        session.record(state, ledger, event)
+        for name in rerun:
+            if _must_not_repeat(state, name):
+                session.record(state, ledger, given_up("", name, event.at))
+        steps = session.steps(state, rundir, opening)
+        gates = session.admit(state, ledger, steps, opening, selected)
+        ledger.sync()
+        options = scheduler_options(session, state.plan, selected).but(catches_up=True, asks=False)
+        return session.drive(state, ledger, steps, options, gates)
+
+
+def exit_code(result: Result) -> int:
+    """Return 0 when all that was owed was done, whatever became of the run: that was told when it ended, or died.
+
+    1 when something of it failed; that of the run when this was cut short in its turn.
+    """
+    state = result.state
+    if owes(state):
+        return result.exit_code
+    failed = status(state) == "failed" or any(
+        found.status == "cancelled" or (found.status == "failed" and state.tolerance(name) is None)
+        for name, found in state.steps.items()
+        if found.step.section == "finally"
+    )
+    return EXIT_FAILED if failed else EXIT_OK
+
+
+def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
+    """Return what the steps to come see of the run, and who is let in: as it was."""
+    assert state.started is not None
+    admission = session.admission = admission_of(state.plan, session.settings, rundir, policies_of(state))
+    selection: Mapping[str, Any] = state.started.options["selection"]
+    opening = session.opening(state.plan, state.params, selection, state.named)
+    opening["context"] = state.started.context
+    if session.vault:
+        opening["options"]["secrets"] = session.vault.notice(state.plan, select(state.plan, selection))
+    if admission:
+        opening["options"] |= {"policy": admission.recorded()}
+    return opening
+
+
+def _must_not_repeat(state: RunState, name: str) -> bool:
+    """Whether an attempt of a step was lost that may have had its effect."""
+    found = state.steps[name]
+    lost = bool(found.attempts) and found.attempts[-1].status == "lost"
+    return lost and not found.step.idempotent

@@ -1,1 +1,0 @@
-"""Plans that a model writes: for review, or during a run inside the limits that a reviewer set."""

@@ -1,0 +1,430 @@
+"""Which steps of a run that goes on run again, and why, each in words."""
+
+from __future__ import annotations
+
+from planrun.actions.render import parts_of
+from planrun.actions.templates import formulas
+from planrun.errors import EvaluationError
+from planrun.expressions.check import references
+from planrun.model import events as ev
+from planrun.model import graph
+from planrun.model.gates import LEFT_OUT
+from planrun.model.groups import unrolled
+from planrun.model.plan import Ask, Decide, Group, Validate
+from planrun.model.rollback import awaits_replan
+from planrun.plan.compile.canonical import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from planrun.actions.prepare import Steps
+    from planrun.model.plan import Step
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+
+ASKED = "asked for"
+"""The answer that stands for a step which was left out when its run was approved."""
+CLEANUP = "it belongs to every end of a run"
+# The parts of a fingerprint, as people call them.
+_PARTS = {
+    "argv": "its command changed",
+    "checks": "its checks changed",
+    "container": "its container changed",
+    "image": "its image changed",
+    "env": "its environment changed",
+    "proofs": "what has to hold afterwards changed",
+    "question": "its question changed",
+    "scripts": "the scripts it runs changed",
+    "workdir": "its folder changed",
+}
+_NAMED = 5  # of many names the first ones
+
+
+def lost_attempts(state: RunState) -> list[str]:
+    """Return the steps whose last attempt has no end."""
+    states = [*state.steps.items(), *state.undoing.items()]
+    return [name for name, step in states if step.attempts and step.attempts[-1].ended is None]
+
+
+def given_up(run: str, name: str, at: str) -> ev.StepMoved:
+    """The failure of a step whose lost attempt may have had its effect, because it must not be repeated unasked.
+
+    `run`: the one in which somebody may ask for it; empty: nobody can.
+    """
+    message = "its last attempt has no end and it is not idempotent"
+    if run:
+        message += f"; `planrun retry {run} {name}` runs it again"
+    return ev.StepMoved(at=at, step=name, status="failed", reason="lost", message=message)
+
+
+def refusal(found: StepState) -> str:
+    """Say who or what refused a step for good, as a clause about it; empty when nobody did."""
+    answered = found.gate.answered if found.gate else None
+    by = f" by {answered.by}" if answered and answered.by else ""
+    if found.status == "failed" and found.reason == "denied":
+        rejected = answered is not None and answered.answer in ("rejected", False)
+        said = f"was rejected{by}" if rejected else "was denied"
+        reason = answered.reason if rejected and answered else found.message
+        return said + (f": {reason}" if reason else "")
+    if found.status == "skipped" and found.reason == "approval" and answered and answered.answer == LEFT_OUT:
+        return f"was left out{by} when the run was approved"
+    return ""
+
+
+class Repetition:
+    """A run that goes on: `before` as it stopped, `after` the same under the plan that it goes on with.
+
+    Both are the same state when that is the same plan. `selected` are the steps that may run, None: all.
+    `keeps_failures`: what failed, and what that blocked, stays so. `held` are failures that are planned anew.
+    `holds` evaluates a condition, `steps` renders.
+    """
+
+    def __init__(
+        self,
+        before: RunState,
+        after: RunState,
+        steps: Steps,
+        *,
+        selected: frozenset[str] | None,
+        holds: Callable[[Step, RunState], bool],
+    ) -> None:
+        self._before = before
+        self._after = after
+        self._steps = steps
+        self._selected = selected
+        self._holds = holds
+        self.keeps_failures = False
+        self.held: tuple[str, ...] = ()
+        self.spent: dict[
+            str, str
+        ] = {}  # not idempotent, so they do not run again, with what would be the reason
+        self.emptied: dict[
+            str, list[str]
+        ] = {}  # finished steps by the shared container that has lost their work
+        self._lists: dict[str, dict[str, Any] | None] = {}  # of groups whose members were found in the run
+        self._lost = frozenset(lost_attempts(before))
+        self._again: dict[str, str] = {}
+        self._restarted: set[str] = set()  # services that run again for others, and have nobody run again
+        self._before_each = graph.waits(after.plan.main())
+        self._links = _links(after.plan.main())
+
+    def of_changes(self) -> dict[str, str]:
+        """Return the steps that a resumed run has to run again, in file order, each with the reason.
+
+        Kept is what completed or was skipped, or failed and was tolerated or recovered, as long as it would do the
+        same again and depends on nothing that runs again. `finally` steps belong to every end of a run.
+        """
+        return self._walk(
+            lambda found: (
+                self._unfinished(found)
+                or self._dependence(found.step)
+                or self._revalued(found.step)
+                or self._change(found)
+            )
+        )
+
+    def of_wishes(self, wanted: Iterable[str]) -> dict[str, str]:
+        """Return the `wanted` steps and all that depend on them, and what has no end; each with the reason."""
+        asked = frozenset([each for name in wanted for each in (name, *self._members(name))])
+        again = self._walk(
+            lambda found: (
+                ASKED if found.step.id in asked else self._interruption(found) or self._dependence(found.step)
+            )
+        )
+        return {name: ASKED if name in asked else why for name, why in again.items()}
+
+    def _members(self, name: str) -> tuple[str, ...]:
+        action = self._after.steps[name].step.action
+        return action.members if isinstance(action, Group) else ()
+
+    def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
+        self._walk_once(why)
+        if gone := self._gone():
+            groups = {self._after.steps[name].step.group for name in gone}
+            self._restarted |= {
+                *gone,
+                *groups - self._again.keys(),
+            }  # nothing else runs again because of them
+            self._again.clear()
+            self._walk_once(lambda found: why(found) or gone.get(found.step.id, ""))
+        self._again |= self._needed()
+        self._again.update((step.id, CLEANUP) for step in self._after.plan.cleanup())
+        return {
+            name: self._again[name]
+            for name, found in self._after.steps.items()
+            if name in self._again and found.status != "pending" and not found.at_gate
+        }
+
+    def _walk_once(self, why: Callable[[StepState], str]) -> None:
+        after = self._after
+        for name in graph.order(self._before_each):
+            found = after.steps[name]
+            if name in self.held or (name in after.replaced and found.ended):
+                # Others do what it was for, or will; what was blocked is left out instead, as if it had not ended.
+                if found.status in ("blocked", "cancelled"):
+                    self._again[name] = "others take its place"
+                continue
+            if found.step.kind == "group":
+                reason = self._renewal(found)
+            else:
+                reason = self._pardon(found) if refusal(found) else why(found)
+                if reason not in ("", ASKED) and name not in self._lost and found.is_spent:
+                    self.spent[name] = reason
+                    continue
+            if reason and found.step.service is not None and self._is_same(found, reason):
+                self._restarted.add(name)
+            if reason:
+                self._again[name] = reason
+
+    def _gone(self) -> dict[str, str]:
+        """Return the finished steps that prepare shared containers in which something is left to run, with the reason.
+
+        Where none is named, those that finished stand in `emptied`: the new container has nothing of what they did.
+        """
+        self.emptied.clear()
+        shared = {
+            step.id: step.container
+            for step in self._after.plan.main()
+            if step.container is not None and step.container.shared
+        }
+        if not shared:
+            return {}
+        from planrun.actions.containers import room_of  # few plans share any
+
+        states = self._after.steps
+        rooms = {name: room_of(states[name].step) for name in shared}
+        due = {rooms[name] for name in shared if name in self._again or not states[name].ended}
+        found = {}
+        for name, container in shared.items():
+            if rooms[name] in due and states[name].status == "completed" and name not in self._again:
+                if container.setup:
+                    found[name] = f'the container "{container.shared}" is new'
+                else:
+                    self.emptied.setdefault(container.shared, []).append(name)
+        for container in shared.values():
+            if container.setup:
+                self.emptied.pop(container.shared, None)
+        return found
+
+    def _renewal(self, found: StepState) -> str:
+        """Why a group is opened again: what it depends on runs again, one of its members does, or it never was open.
+
+        In the order of things its members come before it, and what it is made of is what it depends on.
+        """
+        action = found.step.action
+        assert isinstance(action, Group)
+        if changed := self._relisted(found.step):
+            return changed
+        members = [name for name in action.members if name in self._again]
+        if members or (found.status not in ("completed", "skipped", "failed")):
+            return f"{members[0]} runs again" if members else self._interruption(found) or found.status
+        dependence = self._dependence(found.step)
+        if dependence or found.status == "completed":
+            return dependence
+        if found.status == "skipped":
+            return self._decision(found)
+        return "" if found.reason == "members" else self._unfinished(found)
+
+    def _relisted(self, group: Step) -> str:
+        """Why a group gets other members than it had, which were found when it was opened."""
+        opened = self._after.steps[group.id].opened
+        if opened is None or self._after is self._before or group.action.template is None:  # type: ignore[union-attr]
+            return ""
+        items = self._items(group)
+        if items is None:
+            return "its list has no value any more"
+        return "" if list(items.values()) == list(opened.items) else "its list changed"
+
+    def _items(self, group: Step) -> dict[str, Any] | None:
+        """Return what a group would be made of now, by instance; None when that cannot be told."""
+        if group.id not in self._lists:
+            try:
+                items = self._steps.opening(group, self._after).get("items", ())
+                self._lists[group.id] = {each["instance"]: each for each in items}
+            except EvaluationError:
+                self._lists[group.id] = None
+        return self._lists[group.id]
+
+    def _revalued(self, step: Step) -> str:
+        """Why a member is about something else than it was, though it is called the same."""
+        group = self._after.steps[step.group].step if step.group else None
+        if group is None or self._after is self._before or not isinstance(group.action, Group):
+            return ""
+        if group.action.template is None or self._after.steps[group.id].opened is None:
+            return ""
+        items = self._items(group)
+        made = items.get(step.instance) if items else None
+        own = {"matrix": step.matrix} if step.matrix else {"item": step.item[0]} if step.item else {}
+        return "" if made is None or {"instance": step.instance, **own} == made else "its values changed"
+
+    def _pardon(self, found: StepState) -> str:
+        """Why a step that somebody refused is judged again: only since it is another one now."""
+        if self._after is self._before or plain(found.step) == plain(self._before.steps[found.step.id].step):
+            return ""
+        return "it changed since it was refused"
+
+    def _interruption(self, found: StepState) -> str:
+        """Why a step without an end runs again; what is paused goes on with its next attempt instead."""
+        if found.step.id in self._lost:
+            return "lost"
+        if found.undone:
+            return "it was undone" if found.undone == "completed" else "undoing it was begun"
+        return "interrupted" if found.status in ("pending", "running", "waiting") else ""
+
+    def _unfinished(self, found: StepState) -> str:
+        interrupted = self._interruption(found)
+        if interrupted or found.status in ("completed", "skipped", "paused"):
+            return interrupted
+        if self.keeps_failures and not awaits_replan(self._before, found):
+            return ""
+        if found.status != "failed":
+            return found.status
+        if found.reason == "denied":
+            return ""
+        if found.reason == "lost" and not found.step.idempotent:
+            return ""  # only who knows what it did can tell whether it may run again
+        ending = self._before.ending
+        cut_short = ending is not None and ending.why == "deadline" and found.reason == "timeout"
+        return "failed" if cut_short or self._after.tolerance(found.step.id) is None else ""
+
+    def _is_same(self, found: StepState, reason: str) -> bool:
+        """Whether a service runs again as it was, so that what it was there for does not have to."""
+        if reason == ASKED or self._dependence(found.step):
+            return False
+        return not found.attempts or not self._change(found)
+
+    def _needed(self) -> dict[str, str]:
+        """Return the services that others need which have yet to run, or run again: a service is never finished."""
+        services = [step for step in self._after.plan.main() if step.service is not None]
+        if not services:
+            return {}
+        from planrun.engine.services import users  # few plans have any
+
+        found = {}
+        for step in services:
+            if step.id in self._again or self._after.steps[step.id].status not in ("completed", "failed"):
+                continue
+            for name in users(self._after.plan.main(), step.id):
+                if name in self._again or not self._after.steps[name].ended:
+                    found[step.id] = f"{name} needs it"
+                    break
+        return found
+
+    def _dependence(self, step: Step) -> str:
+        on = next(
+            (name for name in self._links[step.id] if name in self._again and name not in self._restarted), ""
+        )
+        if not on:
+            return ""
+        verb = "has yet to run" if self._after.steps[on].status == "pending" else "runs again"
+        return f"depends on {on}, which {verb}"
+
+    def _change(self, found: StepState) -> str:
+        """What makes a finished step end in another way now; empty when nothing does."""
+        if found.status == "skipped":
+            return self._decision(found) if self._after is not self._before else ""
+        reasons = [*self._parts(found), *self._inputs(found)]
+        if self._after is not self._before:
+            reasons += self._meaning(found.step)
+        return ", ".join(reasons)
+
+    def _decision(self, found: StepState) -> str:
+        """Why it has to be decided anew whether a skipped step runs."""
+        step = found.step
+        old = self._before.steps[step.id].step
+        if _changed(step, old, "edges"):
+            return "its dependencies changed"
+        if _changed(step, old, "condition"):
+            return "its condition changed"
+        if found.reason == "replaced_by_replan":
+            return "nothing takes its place any more"
+        if found.reason == "not_selected":
+            return "now selected" if self._selected is None or step.id in self._selected else ""
+        if found.reason != "condition":
+            return ""
+        try:
+            return "its condition is true now" if self._holds(step, self._after) else ""
+        except EvaluationError:
+            return "its condition has no value now"
+
+    def _meaning(self, step: Step) -> list[str]:
+        """What changed of a step that ran and that does not show in its fingerprint."""
+        old = self._before.steps[step.id].step
+        found = []
+        if _changed(step, old, "outputs"):
+            found.append("its outputs changed")
+        if isinstance(step.action, Validate | Ask | Decide):
+            read = {
+                str(reference.path[1])
+                for formula in formulas(step)
+                for reference in references(formula)
+                if reference.path[0] == "params" and len(reference.path) > 1
+            }
+            before, after = self._before.params, self._after.params
+            other = sorted(name for name in read if before.get(name) != after.get(name))
+            if other:
+                found.append(f"the parameters it reads changed: {_names(other)}")
+        return found
+
+    def _parts(self, found: StepState) -> list[str]:
+        """Which parts of the fingerprint are not what they were."""
+        if not found.attempts:
+            return []
+        last = found.attempts[-1]
+        old = parts_of(last.started.fingerprint)
+        new = parts_of(self._steps.fingerprint(found.step, last.n, self._after))
+        if old and not new:
+            return ["its values cannot be filled in any more"]
+        return [
+            _PARTS.get(name, f"its {name} changed") + (self._variables(found) if name == "env" else "")
+            for name in {**old, **new}
+            if old.get(name) != new.get(name) and (name != "image" or name in old)  # it had to be fetched
+        ]
+
+    def _inputs(self, found: StepState) -> list[str]:
+        """Which of the files that it read are not what they were, as far as they stand in its record."""
+        ended = found.attempts[-1].ended if found.attempts and found.restored is None else None
+        if ended is None or not found.step.reads_files:
+            return []
+        before = {row["path"]: row["sha256"] for row in ended.files if row["op"] == "read"}
+        is_whole = all(row["op"] != "more" for row in ended.files)
+        try:
+            now = self._steps.read_now(found.step, self._after)
+        except EvaluationError as error:
+            return [str(error)]
+        gone = [f"{path} is gone" for path in before if path not in now]
+        changed = [f"{path} changed" for path, digest in now.items() if before.get(path, digest) != digest]
+        new = [f"{path} is new" for path in now if path not in before and is_whole]
+        told = [*changed, *gone, *new]
+        return [f"its input {_names(told)}"] if told else []
+
+    def _variables(self, found: StepState) -> str:
+        """`: NAME, …`, the variables that differ, as far as the plan tells; the caller's old ones are not on record."""
+        if self._after is self._before:
+            return ""
+        attempt = found.attempts[-1].n
+        old = self._steps.added(self._before.steps[found.step.id].step, attempt, self._before)
+        new = self._steps.added(found.step, attempt, self._after)
+        names = sorted(name for name in {**old, **new} if old.get(name) != new.get(name))
+        return f": {_names(names)}" if names else ""
+
+
+def _links(steps: Sequence[Step]) -> dict[str, list[str]]:
+    """Return what each step depends on: a member of a group on what its group does, a group not on its members."""
+    if not any(step.group for step in steps):
+        return {step.id: [edge.on for edge in step.edges] for step in steps}
+    found = unrolled(steps)
+    members = {step.id: step.action.members for step in steps if isinstance(step.action, Group)}
+    return {name: [on for on, _ in pairs if on not in members.get(name, ())] for name, pairs in found.items()}
+
+
+def _changed(step: Step, old: Step, field: str) -> bool:
+    """Whether a field of a step means something else than before."""
+    return bool(plain(step).get(field) != plain(old).get(field))
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

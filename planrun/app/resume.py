@@ -1,0 +1,483 @@
+"""Let a run go on: what finished and would be the same again is not run again, unless somebody asks for it."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.outputs import forget_all_outputs
+from planrun.app.copies import added_by_models, read_last, state_of, state_under
+from planrun.app.inspect import find
+from planrun.app.rerun import CLEANUP, Repetition, given_up, lost_attempts, refusal
+from planrun.app.run import admission_of, scheduler_options, vault_of
+from planrun.app.selection import select, with_groups
+from planrun.app.session import Session
+from planrun.approval.digest import files_of, named_plan, review
+from planrun.diff.plans import change_lines
+from planrun.errors import Denied, InvalidInput
+from planrun.executors.logs import recover
+from planrun.model import events as ev
+from planrun.model.record import Record
+from planrun.model.rollback import is_past_steps, unended
+from planrun.plan.keys.params import keep_params
+from planrun.plan.problems import did_you_mean
+from planrun.records import inputs
+from planrun.records import rundir as records
+from planrun.records.reading import repair
+from planrun.settings import current_folder
+from planrun.sha256 import sha256
+from planrun.values import show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from planrun.app.admission import Admission
+    from planrun.app.discard import Discarded
+    from planrun.app.session import Result
+    from planrun.approval.digest import Reviewed
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
+    from planrun.records.reading import Reading
+    from planrun.settings import Settings
+
+    Say = Callable[[str], object]
+
+_TOLD = 20  # steps that run again, one a line
+_LASTING = frozenset(("destroys", "publishes"))
+
+
+class Wish(Record):
+    """How a run is to go on: `say` takes a line for people that has to come before anything runs.
+
+    `replan`: failed steps that a model plans anew, empty: all; None: nothing is planned unasked for.
+    `plan`: the plan to go on with instead of the run's newest copy. `steps`: steps to run again, finished or not, with
+    what depends on them and nothing else; empty: whatever has to.
+    """
+
+    say: Say
+    plan: Plan | None = None
+    replan: tuple[str, ...] | None = None
+    steps: tuple[str, ...] = ()
+    workspace: str = ""
+
+
+def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
+    """Go on with a run; None when it is finished and there is nothing to do but to write its reports again.
+
+    What the run was started with stays in force: its parameters, its selection, --strict, --fail-on-flaky and
+    --no-rollback.
+    Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
+    """
+    with Session(settings, wish.workspace or current_folder()) as session:
+        if inputs.may_say(found := find(run, session.workspace), b"concurrency", wish.plan):
+            from planrun.app.concurrency import take_turn_again  # few plans have a turn to wait for
+
+            take_turn_again(session, found, wish.plan)
+        rundir, reading, state = reopen(session, run, wish.plan)
+        name = os.path.basename(rundir)
+        verb = " ".join(["retry", name, *wish.steps] if wish.steps else ["resume", name])
+        session.refuse_copy(state, name, verb)
+        broken = _broken(session, rundir, state)
+        course = Course(session, rundir, state, wish)
+        session.prepare_reports()
+        if course.is_over:
+            if broken:
+                wish.say(broken.told())
+                broken.drop()
+            # planrun may have been killed before it had written them
+            _, unwritten = session.report(state, rundir, reading.head)
+            if unwritten:
+                raise unwritten
+            return None
+        course.require_secrets()
+        event = course.event()
+        if broken:
+            wish.say(broken.told())
+            broken.drop()
+            event = event.but(discarded=broken.event())
+        course.tell(event)
+        course.keep_plan()
+        contents = course.reviewed.contents if course.reviewed else {}
+        kept = inputs.add_scripts(rundir, contents) if contents else ()
+        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head, beside=kept)
+        session.record(state, ledger, event)
+        for name in course.given_up():
+            run = "" if name in state.undoing else os.path.basename(rundir)
+            session.record(state, ledger, given_up(run, name, event.at))
+        selected = course.selected
+        if course.is_abstract:
+            from planrun.app.selection import with_pieces
+            from planrun.planner.prepare import make_concrete  # few plans have such steps
+
+            make_concrete(session, state, ledger, course.steps, course.opening)
+            selected = with_pieces(state.plan, selected)
+        gates = session.admit(state, ledger, course.steps, course.opening, selected)
+        ledger.sync()
+        return session.drive(state, ledger, course.steps, course.options.but(selected=selected), gates)
+
+
+def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, Reading, RunState]:
+    """Take the workspace for a run that is there; returns its folder, its ledger and its state.
+
+    `plan`: what it is to go on with, whose secrets then count. Raises InvalidInput for an unknown run, an altered
+    ledger or a workspace that another run holds.
+    """
+    rundir = find(run, session.workspace)
+    session.claim(os.path.basename(rundir))
+    recover(os.path.join(rundir, "logs"))
+    reading = repair(os.path.join(rundir, records.LEDGER), discard=session.settings.discard)
+    state = state_of(rundir, reading)
+    if vault := vault_of(plan or state.plan, session.settings.llm_model):
+        session.vault = vault
+        state = state_of(rundir, reading, vault.masked)
+        forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
+    return rundir, reading, state
+
+
+def _broken(session: Session, rundir: str, state: RunState) -> Discarded | None:
+    """Return the end of the ledger that the caller wants dropped; raises InvalidInput when it must not be."""
+    if not session.settings.discard:
+        return None
+    from planrun.app.discard import discarded  # few ledgers are broken
+
+    broken = discarded(rundir)
+    if broken:
+        broken.require_harmless(state)
+    return broken
+
+
+class Course:
+    """What a run is to do when it goes on: worked out, checked and told before anything is recorded."""
+
+    def __init__(self, session: Session, rundir: str, state: RunState, wish: Wish) -> None:
+        assert state.started is not None
+        self._session = session
+        self._rundir = rundir
+        self._before = state
+        self._wish = wish
+        self._named = state.named
+        self._spent: dict[str, str] = {}
+        is_asked = bool(wish.plan or wish.steps or wish.replan is not None)
+        self.finishes = is_past_steps(state) and not is_asked
+        self._keeps_failures = state.ended is None and state.ending is None and wish.plan is None
+        self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
+        self.plan = self._revised(wish.plan) if wish.plan else state.plan
+        _refuse_rejected(state, self.plan)
+        if state.started.options.get("expand"):
+            session.settings = session.settings.but(expand=True)
+        self.failed = self._failed()
+        self.opening = self._new_opening(state.started)
+        admission = session.admission = self._admission(rundir)
+        self._refuse_drift()
+        if admission:
+            self.opening["options"] |= admission.options(self.plan, session.settings, self.failed)
+            if session.vault:
+                admission.refuse(session.vault)
+        if self.plan.llm or session.settings.llm_model:
+            from planrun.planner.readiness import limits_on_record  # few runs may ask a model
+
+            self.opening["options"] |= limits_on_record(
+                self.plan, session.settings, admission, _options(state)
+            )
+        self._after = self._under_the_plan()
+        asked = {name for event in state.resumed for name in event.retry} | set(wish.steps)
+        asked |= added_by_models(state)
+        chosen = select(self.plan, self.opening["options"]["selection"])
+        self.selected = None if chosen is None else with_groups(self.plan, chosen | asked)
+        unfinished = [
+            step.id
+            for step in self.plan.steps
+            if step.kind == "abstract" and (self.selected is None or step.id in self.selected)
+        ]
+        self.is_abstract = bool(unfinished)
+        if unfinished:
+            from planrun.planner.readiness import require_actions
+
+            require_actions(self.plan, session.settings, unfinished)
+        if session.vault:
+            told = session.vault.notice(self.plan, self.selected)
+            self.opening["options"]["secrets"] = {**told, "missing": {}}  # what runs has them all
+        session.recall(self.plan, self.opening)
+        options = scheduler_options(session, self.plan, self.selected)
+        self.options = options.but(replan=self.failed, catches_up=self.finishes)
+        self.steps = session.steps(self._after, rundir, self.opening)
+        self._again = self._repetition()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run completed and nothing but its cleanup would run, which nobody asked for."""
+        if self._before.status != "completed" or self._wish.steps or self.failed:
+            return False
+        main = self._after.plan.main()
+        return all(step.id not in self._again and self._after.steps[step.id].ended for step in main)
+
+    def event(self) -> ev.RunResumed:
+        """The event with which the run goes on."""
+        lost = lost_attempts(self._before)
+        steps = self._wish.steps
+        event = ev.RunResumed(
+            rerun=tuple(self._again),
+            lost=tuple(lost),
+            why=self._again,
+            retry=steps,
+            **self.opening,
+        )
+        return event.but(finishes=True) if self.finishes else event
+
+    def require_secrets(self) -> None:
+        """Raise InvalidPlan when a step that is about to run lists a secret without a value."""
+        vault = self._session.vault
+        if not vault or not vault.absent:
+            return
+        from planrun.app.required import require_secrets  # only where one has no value
+
+        steps = self._after.steps.items()
+        names = {name for name, found in steps if name in self._again or not found.ended}
+        if self.finishes:
+            names = {name for name in names if self._after.steps[name].step.section == "finally"}
+        selected = names if self.selected is None else names & self.selected
+        require_secrets(self._after.plan, self._after.params, vault.absent, selected)
+
+    def keep_plan(self) -> None:
+        """Keep a copy of a plan that the run had not seen."""
+        if self.plan.version != self._named["version"]:
+            if self.plan.files:
+                inputs.add_files(self._rundir, self.plan.files)
+            inputs.add_plan(self._rundir, self.plan.version, self.plan.source)
+
+    def given_up(self) -> list[str]:
+        """The steps whose lost attempt may have had its effect, and which say that they must not be repeated.
+
+        To be asked when the event is applied: what counts is what the plan says now. A resume that was killed may
+        have told of the loss, and not have come to this.
+        """
+        before = self._before
+        return [
+            name
+            for name, found in [*before.steps.items(), *before.undoing.items()]
+            if found.status == "pending"
+            and found.attempts
+            and found.attempts[-1].status == "lost"
+            and not found.step.idempotent
+            and not self._is_asked_for(name)
+        ]
+
+    def _is_asked_for(self, name: str) -> bool:
+        """Whether somebody asked for a step since its last attempt was lost."""
+        for event in reversed(self._before.resumed):
+            if name in event.retry:
+                return True
+            if name in event.lost:
+                return False
+        return False
+
+    def tell(self, event: ev.RunResumed) -> None:
+        """Say what is different and which steps run again, before any does."""
+        masks = self._session.masks
+        lines = [*self._about_the_plan()]
+        if not self._session.settings.quiet:
+            lines += self._summary(event)
+        for line in lines:
+            self._wish.say(masks.mask_text(line) if masks else line)
+
+    # The plan and its parameters.
+
+    def _revised(self, plan: Plan) -> Plan:
+        known = self._named
+        is_same = sha256(plan.source).hexdigest() == known["sha256"] and files_of(plan) == known.get(
+            "files", {}
+        )
+        if is_same and not known.get("origins"):
+            return (
+                self._before.plan
+            )  # where a model wrote some of it, whoever names the file has reviewed that now
+        vault = self._session.vault
+        revised = (vault.masked(plan) if vault else plan).but(version=int(known["version"]) + 1)
+        self._before.versions = {**self._before.versions, revised.version: revised}
+        return revised
+
+    def _new_opening(self, started: ev.RunStarted) -> dict[str, Any]:
+        state, session = self._before, self._session
+        given: set[str] = set((state.resumed[-1] if state.resumed else started).options.get("given", ()))
+        params = state.params
+        if self._wish.plan:
+            if session.vault:
+                session.vault.refuse_given(session.settings.params)
+            params = keep_params(self.plan, params, given, session.settings.params)
+            if session.vault:
+                session.vault.refuse(self._wish.plan, params)
+        session.take_over(started.options)
+        named = self._anew(self._wish.plan, params) if self._wish.plan else self._named
+        opening = session.opening(self.plan, params, started.options["selection"], named)
+        opening["context"] = started.context
+        given |= set(opening["options"]["given"])
+        opening["options"]["given"] = sorted(given & {param.name for param in self.plan.params})
+        return opening
+
+    def _anew(self, plan: Plan, params: dict[str, Any]) -> dict[str, Any]:
+        """Read the scripts again, for a run that goes on with another plan or with other parameters."""
+        self.reviewed = review(plan, params, self._session.workspace)
+        if self.plan is self._before.plan:
+            plan = plan.but(version=self.plan.version, file=self._named["file"])
+        return named_plan(plan.but(version=self.plan.version), self.reviewed)
+
+    def _failed(self) -> tuple[str, ...]:
+        """Return the failures that are planned anew because somebody wants it."""
+        if self._wish.replan is None:
+            return ()
+        from planrun.planner.readiness import failures_to_plan  # few runs are
+
+        return failures_to_plan(self._before, self._wish.replan, self._session.settings)
+
+    def _admission(self, rundir: str) -> Admission | None:
+        before, settings = policies_of(self._before), self._session.settings
+        if not self.failed:
+            return admission_of(self.plan, settings, rundir, before)
+        from planrun.app.admission import Admission  # what a model writes is always judged
+
+        return Admission(self.plan, settings, rundir, before)
+
+    def _refuse_drift(self) -> None:
+        if self.reviewed and self._wish.plan:
+            self._session.refuse_drift(self._wish.plan, self.opening["params"], self.reviewed)
+
+    def _under_the_plan(self) -> RunState:
+        """The state as it would be under the plan to go on with, if nothing ran again."""
+        if self.plan is self._before.plan and self.opening["params"] == self._before.params:
+            return self._before
+        return state_under(self._before, self.plan, self.opening["params"])
+
+    def _repetition(self) -> dict[str, str]:
+        if self.finishes:
+            return dict.fromkeys(unended(self._before), "lost")
+        found = Repetition(
+            self._before,
+            self._after,
+            self.steps,
+            selected=self.selected,
+            holds=self.steps.holds,
+        )
+        found.keeps_failures = self._keeps_failures
+        found.held = self.failed
+        self._spent = found.spent
+        self._emptied = found.emptied
+        if not self._wish.steps:
+            return found.of_changes()
+        for name in self._wish.steps:
+            if name not in self._after.steps:
+                hint = did_you_mean(name, list(self._after.steps))
+                raise InvalidInput(f'no step "{name}" in {self.plan.file}' + (f"; {hint}" if hint else ""))
+            if name in self._after.replaced:
+                others = ", ".join([step.id for step in self.plan.steps if name in step.replaces])
+                raise InvalidInput(f'the step "{name}" was replaced by {others}, and never runs again')
+            if why := refusal(self._after.steps[name]):
+                raise InvalidInput(
+                    f'the step "{name}" {why}; it is run again only in a plan in which it changed'
+                )
+        return found.of_wishes(self._wish.steps)
+
+    # What is told.
+
+    def _file_changed(self) -> bool:
+        """Whether the plan file now says something else; False when it is gone."""
+        try:
+            with open(os.path.join(self._session.workspace, self._named["file"]), "rb") as file:
+                return sha256(file.read()).hexdigest() not in (self._named["sha256"], read_last(self._before))
+        except OSError:
+            return False
+
+    def _about_the_plan(self) -> Iterator[str]:
+        if self._wish.plan:
+            yield from self._revision()
+        elif self._file_changed():
+            file = self._named["file"]
+            yield (
+                f"{file} has changed; this run goes on with its own copy, a new run would take the change, "
+                f"and so would `planrun resume {os.path.basename(self._rundir)} --plan {file}`"
+            )
+
+    def _revision(self) -> Iterator[str]:
+        """What is different about the plan and the parameters."""
+        old, new = self._before, self._after
+        if self.plan is old.plan:
+            yield f"{self._wish_file} is what this run goes on with already"
+        else:
+            yield f"{self.plan.file} becomes version {self.plan.version} of this run's plan"
+        if self.plan.name != old.plan.name:
+            yield f'warning: the plan is named "{self.plan.name}"; this run is one of "{old.plan.name}"'
+        yield from [f"  {line}" for line in change_lines(old.plan, self.plan)]
+        yield from [f"  {line}" for line in _values(old.params, new.params)]
+        yield from [f"  {line}" for line in self._kept_defaults()]
+
+    @property
+    def _wish_file(self) -> str:
+        return self._wish.plan.file if self._wish.plan else self.plan.file
+
+    def _kept_defaults(self) -> Iterator[str]:
+        """Where a recorded value hides a default that somebody has just changed."""
+        old = {param.name: param.schema.get("default") for param in self._before.plan.params}
+        for param in self.plan.params:
+            name, default = param.name, param.schema.get("default")
+            value = self._after.params.get(name)
+            if name in old and default not in (None, old[name], value):
+                yield f"the parameter {name} stays {show(value)}; --param {name}={show(default)} takes the new default"
+
+    def _summary(self, event: ev.RunResumed) -> Iterator[str]:
+        main = self.plan.main()
+        if self.finishes:
+            left = [step.id for step in self.plan.cleanup() if not self._after.steps[step.id].ended]
+            yield f"resuming: no steps to rerun; under finally: {', '.join(left) or 'none'}"
+            return
+        steps = {step.id: self._after.steps[step.id] for step in main}
+        again = {name: why for name, why in self._again.items() if why != CLEANUP}
+        to_come = sum(found.status in ("pending", "paused") for found in steps.values())
+        reused = len(steps) - len(again) - to_come
+        not_run = f", {to_come} not yet run" if to_come else ""
+        yield f"resuming: {reused} reused, {len(again)} to rerun{not_run}"
+        for name, why in list(again.items())[:_TOLD]:
+            known = self._after.steps[name].step
+            lost = name in event.lost and name not in event.retry
+            note = ""
+            if lost and not known.idempotent:
+                note = ", and not idempotent, so it does not run"
+            elif lost and not _LASTING.isdisjoint(known.effects):
+                note = "; it may have had its effect already; `idempotent: false` fails such a step instead"
+            yield f"  {name}: {why}{note}"
+        if len(again) > _TOLD:
+            yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
+        for name, why in self._spent.items():
+            run = os.path.basename(self._rundir)
+            yield f"  {name}: not idempotent, so it does not run again ({why}); planrun retry {run} {name} runs it"
+        for name, lost_work in self._emptied.items():
+            run = os.path.basename(self._rundir)
+            yield (
+                f'  the container "{name}" is new: changes that {", ".join(lost_work[:_TOLD])} made in it are lost; '
+                f"`planrun retry {run} STEP` repeats a step, `setup` in the plan does it on each resume"
+            )
+
+
+def policies_of(state: RunState) -> list[Mapping[str, Any]]:
+    """Return what a run recorded of the policies it was under, from its start to its last resumption."""
+    return [known["policy"] for known in _options(state) if known.get("policy")]
+
+
+def _options(state: RunState) -> list[Mapping[str, Any]]:
+    """Return what a run was asked for, when it was started and each time it was resumed."""
+    return [event.options for event in (state.started, *state.resumed) if event is not None]
+
+
+def _refuse_rejected(state: RunState, plan: Plan) -> None:
+    """Raise Denied for a run that somebody rejected, unless it is to go on with another plan."""
+    answered = state.gate.answered if state.gate else None
+    if state.ended and answered and answered.answer == "rejected" and plan is state.plan:
+        reason = f": {answered.reason}" if answered.reason else ""
+        run = state.started.run if state.started else ""
+        raise Denied(f"the run {run} was rejected by {answered.by}{reason}; it stays cancelled")
+
+
+def _values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            before, after = (show(values[name]) if name in values else "nothing" for values in (old, new))
+            yield f"~ the parameter {name} was {before} and is {after}"

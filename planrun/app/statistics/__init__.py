@@ -1,1 +1,0 @@
-"""What many runs add up to: read from their ledgers, one after the other, and told as figures."""

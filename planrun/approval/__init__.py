@@ -1,0 +1,1 @@
+"""Policies, gates, answers, approval files and the control socket."""

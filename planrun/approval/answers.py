@@ -1,0 +1,346 @@
+"""What may be answered: texts and values made into the answer of a step that asks, or refused with what there is.
+
+An answer is True or False to a yes-or-no question, a value that fits the schema of a typed one, the value of an option
+of a decision, and a list of them, in the order of the options, for `multi_select`.
+
+What was answered before a run starts or goes on: `--decide`, `--decisions FILE` and the policies' `decisions`.
+
+Loaded for plans with steps that ask, and when such an option is given.
+"""
+
+from __future__ import annotations
+
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.model.plan import Ask, Decide
+from planrun.model.record import Record
+from planrun.plan.problems import did_you_mean
+from planrun.values import check_value, fits, read_value, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from planrun.model.plan import Option, Plan, Step
+    from planrun.model.policy import Policy
+    from planrun.plan.problems import Problem
+    from planrun.plan.yaml.node import Node
+
+MAX_TEXT = 1 << 20  # characters of one answer, as of one parameter
+_YES = ("yes", "y", "true")
+_NO = ("no", "n", "false")
+RETRY = "retry"
+CHOICES = {
+    RETRY: "try once more",
+    "skip": "tolerate it, and skip what waits for it",
+    "continue": "tolerate it, and run what waits for it",
+    "block": "it counts, what waits for it is blocked, the rest goes on",
+    "abort": "it counts, and nothing else runs",
+}
+"""What may become of a failed step, in words, where the plan says `on_failure: ask`."""
+_NAMED = 12  # options that a message names
+
+
+def asking(plan: Plan) -> dict[str, Step]:
+    """Return the steps of a plan that ask, by id."""
+    return {
+        step.id: step
+        for step in plan.steps
+        if isinstance(step.action, Ask | Decide) or step.on_failure == "ask"
+    }
+
+
+def asking_step(plan: Plan, name: str) -> Step:
+    """Return the step that asks; raises ValueError for an unknown one and for one that asks nothing."""
+    known = asking(plan)
+    if name in known:
+        return known[name]
+    if any(step.id == name for step in plan.steps):
+        there = f"those that do are {', '.join(known)}" if known else "no step of this plan does"
+        raise ValueError(f'the step "{name}" asks nothing; {there}')
+    hint = did_you_mean(name, known) or (
+        f"those that ask are {', '.join(known)}" if known else "no step of this plan asks"
+    )
+    raise ValueError(f'there is no step "{name}"; {hint}')
+
+
+def parted(plan: Plan, text: str) -> tuple[str, str]:
+    """Return id and value of an `id=value` text, where an instance has `=` in its id; raises ValueError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"an answer is given as id=value, not {show(text)}")
+    if "[" in name:
+        ids = {step.id for step in plan.steps}
+        ends = [at for at, letter in enumerate(text) if letter == "=" and text[:at] in ids]
+        end = ends[0] if ends else text.find("]=") + 1 or len(name)
+        return text[:end], text[end + 1 :]
+    return name, value
+
+
+def answer_of_text(step: Step, text: str) -> Any:
+    """Return what a text from a command line or a file answers; raises ValueError with a line for people."""
+    action = step.action
+    if len(text) > MAX_TEXT:
+        raise ValueError(f'the answer of "{step.id}" is longer than {MAX_TEXT} characters')
+    if isinstance(action, Decide):
+        return _chosen(step, action, _words(action, text))
+    if not isinstance(action, Ask):
+        return _fate(step, text.strip())
+    if action.schema is None:
+        word = text.strip().casefold()
+        if word in _YES or word in _NO:
+            return word in _YES
+        raise ValueError(f'the step "{step.id}" asks for yes or no, and {show(text)} is neither')
+    try:
+        return read_value({"type": _type(action.schema), **action.schema}, text)
+    except ValueError as error:
+        raise ValueError(f'the answer of "{step.id}" {error}') from None
+
+
+def answer_of_value(step: Step, value: Any) -> Any:
+    """Return what plain data answers: True, 3, "jwt", ["auth"]; raises ValueError with a line for people."""
+    action = step.action
+    if isinstance(action, Decide):
+        return _chosen(step, action, value if isinstance(value, list | tuple) else [value])
+    if not isinstance(action, Ask):
+        return _fate(step, value)
+    if action.schema is None:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return answer_of_text(step, value)
+        raise ValueError(f'the step "{step.id}" asks for yes or no, and {show(value)} is neither')
+    problem = check_value(action.schema, value)
+    if problem:
+        raise ValueError(f'the answer of "{step.id}" {problem}')
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _fate(step: Step, word: Any) -> str:
+    """Return what is to become of a failure of a step that says `on_failure: ask`."""
+    if isinstance(word, str) and word in CHOICES:
+        return word
+    there = ", ".join(CHOICES)
+    raise ValueError(f'{show(word)} is nothing that a failure of "{step.id}" can come to: {there}')
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """Return the type that a text is read as; a schema without one has values of one type, or is about text."""
+    allowed = schema.get("enum") or ()
+    kinds = ("integer", "number", "boolean")
+    return next((kind for kind in kinds if allowed and all(fits(kind, value) for value in allowed)), "string")
+
+
+def _words(action: Decide, text: str) -> Sequence[str]:
+    """Part a text at its commas, unless it is an option as it stands."""
+    if _option(action.options, text):  # exactly as it is, blanks included
+        return [text]
+    whole = text.strip()
+    if "," not in whole or _option(action.options, whole):
+        return [whole]
+    return [word.strip() for word in whole.split(",")]
+
+
+def _chosen(step: Step, action: Decide, words: Iterable[Any]) -> Any:
+    found = [_known(step, action, word) for word in words]
+    if not action.multi_select:
+        if len(found) != 1:
+            raise ValueError(f'the step "{step.id}" takes one option, and these are {len(found)}')
+        return found[0].value
+    if not found:
+        raise ValueError(f'no option is chosen for "{step.id}"; {_there(action.options)}')
+    labels = [option.label for option in found]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise ValueError(f'the option {show(twice)} is chosen twice for "{step.id}"')
+    return [option.value for option in action.options if option.label in labels]
+
+
+def _known(step: Step, action: Decide, word: Any) -> Option:
+    found = _option(action.options, word)
+    if found is not None:
+        return found
+    hint = did_you_mean(word, _names(action.options)) if isinstance(word, str) else ""
+    there = _there(action.options)
+    raise ValueError(
+        f'{show(word)} is no option of the step "{step.id}"; ' + (f"{hint} {there}" if hint else there)
+    )
+
+
+def _option(options: Iterable[Option], word: Any) -> Option | None:
+    """Find the option with this value or, failing that, with this label; a text also stands for what it spells."""
+    for option in options:
+        if type(option.value) is type(word) and option.value == word:
+            return option
+    for option in options:
+        if isinstance(word, str) and word in (option.label, _spelled(option.value)):
+            return option
+    return None
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else show(value)
+
+
+def _names(options: Iterable[Option]) -> list[str]:
+    return list(dict.fromkeys(name for option in options for name in (_spelled(option.value), option.label)))
+
+
+def _there(options: Sequence[Option]) -> str:
+    named = [
+        _spelled(option.value)
+        if option.label == option.value
+        else f"{_spelled(option.value)} ({option.label})"
+        for option in options[:_NAMED]
+    ]
+    more = f" and {len(options) - _NAMED} more" if len(options) > _NAMED else ""
+    return f"the options are {', '.join(named)}{more}"
+
+
+class Answer(Record):
+    """An answer that is known before anybody is asked; `via` as in GateAnswered, `rule` where a policy gave it."""
+
+    value: Any
+    via: str
+    rule: str = ""
+
+
+class Answers(Record):
+    """The answers to one plan's questions by step: what the caller gave, and what policies say."""
+
+    given: Mapping[str, Answer] = {}
+    of_policies: Mapping[str, Answer] = {}
+
+    def values(self) -> dict[str, Any]:
+        """Return what the caller answered, by step."""
+        return {name: answer.value for name, answer in self.given.items()}
+
+
+def answers_of(plan: Plan, texts: Iterable[str], file: str, ceilings: Iterable[Policy] = ()) -> Answers:
+    """Return the answers given as `id=value` texts and in a decisions file, and those of the policies.
+
+    Raises InvalidInput with everything that is wrong, InvalidPlan for what is wrong in the file.
+    """
+    given = read_texts(plan, texts)
+    for name, answer in (_read_file(plan, file) if file else {}).items():
+        if name not in given:
+            given[name] = answer
+        elif not _same(given[name].value, answer.value):
+            raise InvalidInput(
+                f'the step "{name}" is answered in two ways: {show(given[name].value)} by --decide, '
+                f"{show(answer.value)} in {file}"
+            )
+    return Answers(given=given, of_policies=_of_policies(plan, ceilings))
+
+
+def read_texts(plan: Plan, texts: Iterable[str], via: str = "option") -> dict[str, Answer]:
+    """Return the answers in `id=value` texts by step; raises InvalidInput with all that is wrong."""
+    found: dict[str, Answer] = {}
+    problems: list[str] = []
+    for text in texts:
+        try:
+            name, value = _parted(plan, text)
+        except ValueError as error:
+            problems.append(str(error))
+            continue
+        if name in found and not _same(found[name].value, value):
+            problems.append(
+                f'the step "{name}" is answered in two ways: {show(found[name].value)} and {show(value)}'
+            )
+        found[name] = Answer(value=value, via=via)
+    if problems:
+        raise InvalidInput("; ".join(problems))
+    return found
+
+
+def _parted(plan: Plan, text: str) -> tuple[str, Any]:
+    name, value = parted(plan, text)
+    return name, answer_of_text(asking_step(plan, name), value)
+
+
+def _same(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and bool(left == right)
+
+
+def _of_policies(plan: Plan, ceilings: Iterable[Policy]) -> dict[str, Answer]:
+    """Return what policies answer: a ceiling's word counts more than the plan's.
+
+    A ceiling is about many plans, so it may name steps that this one does not have.
+    """
+    found: dict[str, Answer] = {}
+    known = asking(plan)
+    policies = [("ceiling", policy) for policy in ceilings]
+    if plan.policy:
+        policies.append(("plan", plan.policy))
+    for origin, policy in policies:
+        for name, value in policy.decisions.items():
+            if name not in known or name in found:
+                continue
+            try:
+                answer = answer_of_value(known[name], value)
+            except ValueError as error:
+                where = "the policy of the plan" if origin == "plan" else "the --policy file"
+                raise InvalidInput(f"{where}, under `decisions`: {error}") from None
+            found[name] = Answer(value=answer, via="policy", rule=f"{origin}:decisions.{name}")
+    return found
+
+
+# The file.
+
+
+def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
+    from planrun.plan.problems import Problem, in_order
+    from planrun.plan.yaml.document import parse, read_source  # few command lines name one
+    from planrun.plan.yaml.node import MAPPING
+
+    try:
+        data = read_source(file)
+    except InvalidPlan as error:
+        raise InvalidInput(f"{file}: {_of_file(error.problems[0].message)}") from None
+    root, problems = parse(data, file)
+    if root is None or root.kind != MAPPING:
+        # What is said of it is said of a plan.
+        wanted = "decisions are a mapping of step ids to answers, such as `auth: jwt`, and this is none"
+        problems = [
+            problem.but(message=wanted, hint="") if problem.code in ("E006", "E101") else problem
+            for problem in problems or [Problem(code="E101", message=wanted, file=file)]
+        ]
+        raise InvalidPlan(in_order(problems), {file: data})
+    found: dict[str, Answer] = {}
+    for name, node in root.value.items():
+        try:
+            found[name] = Answer(value=_of_node(asking_step(plan, name), node), via="file")
+        except ValueError as error:
+            code = "E202" if name not in asking(plan) else "E222"
+            at = root.key(name) if code == "E202" else node
+            problems.append(_problem(code, str(error), file, at))
+    if problems:
+        raise InvalidPlan(in_order(problems), {file: data})
+    return found
+
+
+def _of_node(step: Step, node: Node) -> Any:
+    """Return the answer in a value of the file; where it has no quotes, only the question decides what it is."""
+    from planrun.plan.schema.forms import NULLS, to_data
+    from planrun.plan.yaml.node import SCALAR, SEQUENCE
+
+    if node.kind == SCALAR:
+        if node.plain and node.value in NULLS:
+            raise ValueError(f'the step "{step.id}" is named and has no answer')
+        return answer_of_text(step, node.value)
+    if node.kind == SEQUENCE and step.kind == "decide":
+        if any(item.kind != SCALAR for item in node.value):
+            raise ValueError(f'the answer of "{step.id}" is an option or a list of them')
+        return answer_of_value(step, [item.value for item in node.value])
+    return answer_of_value(step, to_data(node))
+
+
+def _problem(code: str, message: str, file: str, node: Node) -> Problem:
+    from planrun.plan.problems import Problem
+
+    return Problem(code=code, message=message, file=file, line=node.line, col=node.col, end_col=node.end_col)
+
+
+def _of_file(message: str) -> str:
+    """Return what is said of an unreadable plan as it is said of this file."""
+    return message.replace("the plan", "the decisions").replace("a plan", "a file of decisions")

@@ -1,0 +1,230 @@
+"""What a step would do, for those who decide about it: its risk and its commands, as written or as about to start."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.outputs import SCRIPT
+from planrun.approval.rules import asks_for_commands
+from planrun.model.plan import Exec, Run, Tool
+from planrun.plan.compile.risks import commands_of
+from planrun.plan.keys.containers import least
+from planrun.reports.describe import action, called
+from planrun.risk.actions import of_argv, of_call, of_script
+from planrun.risk.classify import Risk, Setting
+from planrun.risk.levels import HIGH, rank
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.actions.prepare import Place
+    from planrun.approval.rules import Layers
+    from planrun.model.job import Job
+    from planrun.model.plan import Step
+
+_OWN = (
+    *("PLANRUN_OUTPUT", "PLANRUN_PROGRESS", "PLANRUN_WORKSPACE"),
+    *("PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT"),
+)
+
+
+def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
+    """Return what the text of a plan tells of a step, as fields of Facts.
+
+    Its commands are left out where no rule of `layers` asks for them: finding them takes as long as all the rest.
+    """
+    found = _commands(step) if layers is None or asks_for_commands(layers) else None
+    return {
+        "risk": step.risk,
+        "reason": step.risk_reason,
+        "effects": step.effects,
+        "text": "\n".join([action(each) for each in (step, *step.proofs)]),
+        **(facts_of_commands(found) if found else {}),
+    }
+
+
+def _commands(step: Step) -> Risk | None:
+    """Return the commands of a step and of what verifies it, None where it starts no process."""
+    found = commands_of(step)
+    if found is not None:
+        for proof in filter(None, map(commands_of, step.proofs)):
+            found = _joined(found, proof)
+    return found
+
+
+def as_started(
+    step: Step, job: Job, place: Place, known: dict[tuple[object, ...], Risk]
+) -> tuple[dict[str, Any], Risk]:
+    """Return what is about to start, as fields of Facts, and its class with the commands in it.
+
+    `known`: classes that were found in the same run, and where new ones are kept.
+    """
+    job = _inside(job)
+    found = _classified(step, job, place, known)
+    for proof, later in zip(step.proofs, job.following, strict=False):
+        found = _joined(found, _classified(proof, later, place, known))
+    if step.container is not None:
+        found = _at_least(found, *least(step.container))
+    level = step.declared_risk
+    declared = bool(level) and rank(level) > rank(found.level)
+    fields = {
+        "risk": level if declared else found.level,
+        "reason": "the plan declares it" if declared else found.reason,
+        "effects": found.effects,
+        "text": "\n".join(
+            [_text(each, of) for each, of in zip((step, *step.proofs), (job, *job.following), strict=False)]
+        ),
+        **facts_of_commands(found),
+    }
+    lost = "" if "destroys" in found.effects else _lost(found, place.workspace)
+    if lost:
+        fields["effects"] = tuple(sorted({*found.effects, "destroys"}))
+        fields["reason"] += f"; it replaces what {lost} holds"
+    # What a rule allows by its words it allows here: elsewhere they may name other programs and files.
+    if _folder_of(job, place).startswith(("..", "/")):
+        fields["is_bare"] = False
+    return fields, found
+
+
+def _text(step: Step, job: Job) -> str:
+    """Return what is about to be read or started, also where it is too long to be an argument."""
+    if isinstance(step.action, Tool):
+        return called(job.call["name"], job.call["args"])
+    if not isinstance(step.action, Run):
+        return " ".join(job.argv)
+    if not _is_in_file(job):
+        return job.argv[-1]
+    try:
+        with open(job.argv[-1], encoding="utf-8", errors="replace", newline="") as file:
+            return file.read()
+    except OSError:  # another step took it away, and so nothing can be run
+        return ""
+
+
+def _is_in_file(job: Job) -> bool:
+    return job.argv[-1] == f"{job.env.get('PLANRUN_OUTPUT', '')}{SCRIPT}"
+
+
+def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
+    """Return the same facts with a higher risk where the text is not all that decides, and the job as it is let in."""
+    if job.inside:  # what is around it is the image's
+        return found, job
+    # Only steps that are let in for their class pay for it.
+    from planrun.actions.trust import Ground, cleaned, raised
+
+    ground = Ground(workspace)
+    above = raised(risk.commands, job, workspace, ground)
+    if above is not None and rank(above[0]) > rank(found["risk"]):
+        found = {**found, "risk": above[0], "reason": above[1]}
+    return found, cleaned(job, found["risk"], ground)
+
+
+def facts_of_commands(found: Risk) -> dict[str, Any]:
+    """Return the commands of an action, as fields of Facts."""
+    return {
+        "commands": tuple([command.words for command in found.commands]),
+        "is_understood": found.understood,
+        "is_bare": found.bare,
+    }
+
+
+def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ...], Risk]) -> Risk:
+    # What the plan adds: its env files, which are read by now, included.
+    inherited = place.env
+    env: dict[str, str | None] = {
+        name: value
+        for name, value in job.env.items()
+        if inherited.get(name) != value and name not in _OWN and name not in step.secrets
+    }
+    # What uses no variable and names no path in a folder does not depend on where the step's own files are.
+    key = (step.action.__class__, job.argv, _folder_of(job, place), *env.items())
+    is_free = "$" not in job.argv[-1] and not any(["/" in word for word in (*job.argv, *env.values())])  # type: ignore[operator]  # noqa: C419 - half the time
+    if is_free and key in known:
+        return known[key]
+    found = _found(step, job, place, env)
+    if is_free:
+        known[key] = found
+    return found
+
+
+def _lost(found: Risk, workspace: str) -> str:
+    """Return the first file that is there and whose content is replaced; "" when there is none."""
+    return next((path for path in found.overwrites if _holds_data(workspace, path)), "")
+
+
+def _holds_data(workspace: str, path: str) -> bool:
+    place = os.path.join(workspace, path)
+    try:
+        return (
+            bool(os.listdir(place))
+            if path[-1:] == "/"
+            else os.path.isfile(place) and os.path.getsize(place) > 0
+        )
+    except OSError:
+        return False
+
+
+def _inside(job: Job) -> Job:
+    """Return a job as what runs, without the container around it."""
+    if not job.inside:
+        return job
+    return job.but(argv=job.inside, following=tuple([_inside(each) for each in job.following]))
+
+
+def _at_least(found: Risk, level: str, reason: str) -> Risk:
+    if rank(level) <= rank(found.level):
+        return found
+    return Risk(
+        level=level,
+        reason=reason,
+        effects=found.effects,
+        commands=found.commands,
+        understood=found.understood,
+        overwrites=found.overwrites,
+        bare=False,
+    )
+
+
+def _joined(one: Risk, other: Risk) -> Risk:
+    """Return what two texts that a step runs are together: as risky as the worse of them."""
+    worse = other if rank(other.level) > rank(one.level) else one
+    return Risk(
+        level=worse.level,
+        reason=worse.reason,
+        effects=tuple(sorted({*one.effects, *other.effects})),
+        commands=(*one.commands, *other.commands),
+        understood=one.understood and other.understood,
+        overwrites=(*one.overwrites, *other.overwrites),
+        bare=one.bare and other.bare,
+    )
+
+
+def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Risk:
+    output = job.env.get("PLANRUN_OUTPUT", "")
+    setting = Setting(
+        cwd=_folder_of(job, place),
+        variables={name: value for name, value in job.env.items() if name in env or name in _OWN},
+        places=(
+            output,
+            job.env.get("PLANRUN_PROGRESS", output),
+            f"{place.rundir}/work/{step.folder or step.id}/",
+        ),
+        workspace=place.workspace,
+    )
+    if isinstance(step.action, Tool):
+        return of_call(job.call["name"], job.call["args"], env, setting)
+    if isinstance(step.action, Exec):
+        return of_argv(job.argv, env, setting)
+    if _is_in_file(job):
+        reason = "the script is too long to look into"
+        return Risk(level=HIGH, reason=reason, effects=("unknown",), understood=False)
+    return of_script(job.argv[-1], job.argv[:-1], env, setting)
+
+
+def _folder_of(job: Job, place: Place) -> str:
+    """Return the folder of a job as seen from the workspace, links followed: an earlier step may have made one."""
+    if job.cwd == place.workspace:
+        return ""
+    path = os.path.relpath(os.path.realpath(job.cwd), os.path.realpath(place.workspace))
+    return "" if path == "." else path

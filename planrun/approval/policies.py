@@ -1,0 +1,104 @@
+"""Which policies are in force: the plan's, the ceilings of the command line, and those that a run began with."""
+
+from __future__ import annotations
+
+from planrun.approval.files import Given, read_given
+from planrun.approval.rules import Ceiling, Facts, Layers, decide
+from planrun.model.policy import Policy
+from planrun.plan.keys.policy import policy_in
+from planrun.records.inputs import read_policy
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from planrun.approval.rules import Decision
+    from planrun.model.plan import Plan, Step
+    from planrun.settings import Settings
+
+
+class Ceilings:
+    """The ceilings of a run and the bytes of their files, which its folder keeps."""
+
+    def __init__(self) -> None:
+        self.known: tuple[Ceiling, ...] = ()
+        self.files: dict[str, bytes] = {}  # by sha256
+
+    def add(self, given: Given) -> None:
+        """Take in a ceiling; the same one twice is one. Raises InvalidPlan for a policy that is none."""
+        ceiling = ceiling_in(given)
+        if ceiling.sha256 not in self.files:
+            self.files[ceiling.sha256] = given.data
+            self.known = (*self.known, ceiling)
+
+
+def ceiling_in(given: Given) -> Ceiling:
+    """Return the ceiling that a file holds; raises InvalidPlan."""
+    return Ceiling(
+        policy=policy_in(given.data, given.name),
+        file=given.name,
+        sha256=str(sha256(given.data).hexdigest()),
+        commit=given.commit,
+        ignored=given.ignored,
+    )
+
+
+def ceilings_of(settings: Settings) -> Ceilings:
+    """Return the ceilings that the caller names; raises InvalidInput, InvalidPlan."""
+    found = Ceilings()
+    if settings.policy:
+        found.add(read_given(settings.policy, "policy"))
+    return found
+
+
+def recall(ceilings: Ceilings, rundir: str, recorded: Iterable[Mapping[str, Any]]) -> None:
+    """Take in the ceilings that a run was under before; raises InvalidInput when its copy of one was altered."""
+    for told in recorded:
+        data = read_policy(rundir, told["sha256"])
+        ceilings.add(Given(name=told["file"], data=data, commit=told.get("commit", "")))
+
+
+def layers_of(plan: Plan, settings: Settings, ceilings: Ceilings | None = None) -> Layers:
+    """Return all that is in force for a plan; raises InvalidInput, InvalidPlan for a policy file that is none."""
+    found = ceilings or ceilings_of(settings)
+    return Layers(plan=plan.policy, file=plan.file, option=settings.auto_approve, ceilings=found.known)
+
+
+def recorded(layers: Layers) -> dict[str, Any]:
+    """Return what is in force as the first event of a run records it."""
+    return {
+        "plan": _told(layers.plan) if layers.plan else None,
+        "option": layers.option,
+        "ceilings": [
+            {
+                "file": ceiling.file,
+                "sha256": ceiling.sha256,
+                "commit": ceiling.commit,
+                **_told(ceiling.policy),
+            }
+            for ceiling in layers.ceilings
+        ],
+    }
+
+
+def _told(policy: Policy) -> dict[str, Any]:
+    return {
+        "auto_approve": policy.auto_approve,
+        "llm_auto_approve": policy.llm_auto_approve,
+        "rules": len(policy.rules),
+        "ask_for": policy.ask_for,
+    }
+
+
+def static_decision(step: Step, layers: Layers, context: Mapping[str, Any]) -> Decision:
+    """Return what a step would be told as far as the plan's text tells; values that come later may change it."""
+    from planrun.approval.assess import as_written
+
+    return decide(facts_of(step, context, as_written(step, layers)), layers)
+
+
+def facts_of(step: Step, context: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
+    """Return what a decision is made of; `found` are the fields that tell what the step would do."""
+    return Facts(step=step, ref=str(context.get("ref", "")), event=str(context.get("event", "")), **found)

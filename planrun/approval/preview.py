@@ -1,0 +1,338 @@
+"""What a run of a plan would be bound to, as far as it can be told before all its parameters are known.
+
+What the policies in force will say of a plan's steps, as far as its text and its parameters tell.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.approval.assess import facts_of_commands
+from planrun.approval.digest import review
+from planrun.approval.policies import facts_of, layers_of, recorded
+from planrun.approval.rules import Decision, decide, decisions, in_force, matches
+from planrun.errors import EvaluationError
+from planrun.model.plan import Ask, Decide, Exec, Group, Run, Tool
+from planrun.model.record import Record
+from planrun.plan.compile.risks import Risks, commands_of, readable
+from planrun.plan.keys.params import parse_params
+from planrun.reports.describe import action, step_data
+from planrun.reports.policies import RiskTotals, layers_told
+from planrun.settings import ci_context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from planrun.approval.digest import Reviewed
+    from planrun.approval.rules import Facts, Layers
+    from planrun.model.plan import Plan, Step, Text
+    from planrun.model.policy import Policy
+    from planrun.risk.classify import Risk
+    from planrun.settings import Settings
+
+
+class Foreseen(Record):
+    """What was reviewed; `missing` are the required parameters that nobody gave: a run has another digest then."""
+
+    reviewed: Reviewed
+    missing: tuple[str, ...] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "missing_params": list(self.missing),
+            "scripts": dict(sorted(self.reviewed.scripts.items())),
+            "uncovered": dict(sorted(self.reviewed.uncovered.items())),
+            "later": list(self.reviewed.later),
+        }
+
+
+def foresee(plan: Plan, given: Iterable[str], workspace: str) -> Foreseen:
+    """Return what a run in `workspace` would be bound to with these `name=value` texts; raises InvalidInput."""
+    params, missing = known_params(plan, given)
+    return Foreseen(reviewed=review(plan, params, workspace), missing=missing)
+
+
+def known_params(plan: Plan, given: Iterable[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the parameters that have a value, and the names of the required ones that have none.
+
+    Raises InvalidInput for a `name=value` text that does not fit.
+    """
+    texts = tuple(given)
+    named = {text.partition("=")[0] for text in texts}
+    missing = tuple(
+        param.name
+        for param in plan.params
+        if param.required and "default" not in param.schema and param.name not in named
+    )
+    known = plan.but(params=tuple(param for param in plan.params if param.name not in missing))
+    return parse_params(known, texts), missing
+
+
+class Look(Record):
+    """A rule that is looked at for a step: whose (`plan`, or a ceiling's file), and whether it is about the step."""
+
+    policy: str
+    verb: str
+    number: int
+    line: int
+    fits: bool
+    label: str = ""  # of a rule of a preset
+
+
+class Prospect(Record):
+    """What a step will be told.
+
+    `step` has the risk that it has with the parameters that are known; `voices` are what each policy says, ceilings
+    first; `risk` holds its commands, None where they were not looked at.
+    """
+
+    step: Step
+    decision: Decision
+    voices: tuple[Decision, ...]
+    looks: tuple[Look, ...]
+    risk: Risk | None = None
+
+
+class Outlook:
+    """Tells of each step of a plan what it will be told, under the caller's `settings`: policy, level, parameters.
+
+    Raises InvalidInput, InvalidPlan for a parameter or a policy file that is none. A required parameter that is not
+    given is one more value that is not known.
+    """
+
+    def __init__(self, plan: Plan, settings: Settings) -> None:
+        self.plan = plan
+        self.layers = layers_of(plan, settings)
+        self._context = ci_context(os.environ)
+        self._scope = {"params": known_params(plan, settings.params)[0]}
+        self._risks = Risks(self._filled(plan.env), plan.env_file)
+
+    @property
+    def policy(self) -> str:
+        """Which policy is in force, in one line."""
+        return in_force(self.layers)
+
+    def policy_data(self) -> dict[str, Any]:
+        """Return the policy in force as `ledger.json` has it, and in one line."""
+        return {**layers_told(recorded(self.layers)), "told": self.policy}
+
+    def steps(self) -> list[Prospect]:
+        """Return what the steps of the plan will be told, in their order."""
+        return self._all(self.plan.steps)
+
+    def undoing(self) -> list[Prospect]:
+        """Return what the steps that undo others will be told, should it come to that."""
+        return self._all(self.plan.everything()[len(self.plan.steps) :])
+
+    def _all(self, steps: Iterable[Step]) -> list[Prospect]:
+        policies = [*[ceiling.policy for ceiling in self.layers.ceilings], self.layers.plan]
+        speaks = any(rule.match.command for policy in policies if policy for rule in policy.rules)
+        return [self._told(step, self._risk(step) if speaks else None) for step in steps]
+
+    def of(self, step: Step) -> Prospect:
+        """Return what a step will be told, with its commands; to read them takes up to some milliseconds."""
+        return self._told(step, self._risk(step))
+
+    def _risk(self, step: Step) -> Risk | None:
+        """Return the class of an action with its commands; None for one that starts no process."""
+        return commands_of(self._known(step))
+
+    def _told(self, step: Step, risk: Risk | None) -> Prospect:
+        if isinstance(step.action, Group):
+            return self._of_group(step, step.action)
+        known = self._known(step)
+        fields: dict[str, Any] = {
+            "risk": known.risk,
+            "reason": known.risk_reason,
+            "effects": known.effects,
+            "text": action(known),
+        }
+        if risk:
+            fields |= facts_of_commands(risk)
+        if known.open_risk:  # where values are missing, rules are looked for in the text besides
+            fields["is_understood"] = False
+        facts = facts_of(known, self._context, fields)
+        found = decide(facts, self.layers)
+        if known.kind in ("ask", "decide") and found.answer == "ask":  # it asks somebody anyway
+            found = found.but(answer="allow")
+        return Prospect(
+            step=known,
+            decision=found,
+            voices=tuple(decisions(facts, self.layers)),
+            looks=tuple(_looks(facts, self.layers)),
+            risk=risk,
+        )
+
+    def _of_group(self, step: Step, group: Group) -> Prospect:
+        """Return what a group will be told: nothing, its members are; unless nobody knows them: then, as written."""
+        if group.template is not None:
+            of = group.template.but(id=step.id, group="", edges=step.edges)
+            return self._told(of, self._risk(of)).but(step=step)
+        return Prospect(
+            step=step,
+            decision=Decision(answer="allow", rule="group", reason="it starts nothing"),
+            voices=(),
+            looks=(),
+        )
+
+    def _known(self, step: Step) -> Step:
+        """Return a step with the parameters that are known put in, and the risk that it has then."""
+        action = step.action
+        if not (step.open_risk and self._scope["params"]):
+            return step
+        changes: dict[str, Any] = {"env": self._filled(step.env)} if step.env else {}
+        if isinstance(action, Run):
+            changes["action"] = action.but(script=self._text(action.script, is_script=True))
+        elif isinstance(action, Exec):
+            changes["action"] = action.but(argv=tuple([self._text(word) for word in action.argv]))
+        elif isinstance(action, Tool):
+            changes["action"] = action.but(args=self._args(action.args))
+        if step.workdir is not None:
+            changes["workdir"] = self._text(step.workdir)
+        fields = {name: value for name, value in vars(step).items() if name not in _FOUND}
+        return type(step)(**(fields | changes | self._risks.of(fields | changes)))
+
+    def _filled(self, texts: Mapping[str, Text]) -> dict[str, Text]:
+        return {name: self._text(text) for name, text in texts.items()}
+
+    def _args(self, value: Any) -> Any:
+        """Return arguments of a tool with what is known put in."""
+        if isinstance(value, dict):
+            return {name: self._args(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self._args(part) for part in value]
+        return self._text(value) if isinstance(value, tuple) else value
+
+    def _text(self, text: Text, *, is_script: bool = False) -> Text:
+        """Return a text with what is known put in; the text itself when that is all of it."""
+        if isinstance(text, str):
+            return text
+        parts: list[Any] = []
+        for part in text[1]:
+            found = part if isinstance(part, str) else self._value(part, is_script=is_script)
+            if parts and isinstance(parts[-1], str) and isinstance(found, str):
+                parts[-1] += found
+            else:
+                parts.append(found)
+        return str(parts[0]) if len(parts) == 1 and isinstance(parts[0], str) else (text[0], tuple(parts))
+
+    def _value(self, part: Any, *, is_script: bool) -> Any:
+        """Return the text of an interpolation that reads parameters which are known, and nothing else."""
+        from planrun.expressions.render import render_script, render_text
+
+        names = list(_paths(part[0]))
+        if any(name[0] != "params" or (name[1:2] and name[1] not in self._scope["params"]) for name in names):
+            return part
+        try:
+            return (render_script if is_script else render_text)(("template", (part,)), self._scope)
+        except (EvaluationError, KeyError):  # it will be refused, or is not known without an environment
+            return part
+
+
+def totals(steps: Iterable[Prospect]) -> dict[str, Any]:
+    """Return what the risks of steps come to, as `ledger.json` has it."""
+    found = RiskTotals()
+    for prospect in steps:
+        if isinstance(prospect.step.action, Group) and prospect.step.action.template is None:
+            continue  # its members count
+        if prospect.step.kind == "abstract":
+            continue  # there is nothing yet that could have one
+        found.add(prospect.step, prospect.step.risk)
+    return found.as_data()
+
+
+# What is found out about an action anew.
+_FOUND = frozenset(("risk", "risk_reason", "effects", "open_risk"))
+
+
+def _paths(tree: Any) -> Iterable[tuple[Any, ...]]:
+    """Yield the names that an expression reads."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple):
+            if len(node) == 4 and node[0] == "path":
+                yield node[3]
+            else:
+                stack.extend(node)
+
+
+def _looks(facts: Facts, layers: Layers) -> Iterable[Look]:
+    """Yield the rules in the order in which they are looked at, each policy up to the first one that fits."""
+    policies: list[tuple[str, Policy]] = [(ceiling.file, ceiling.policy) for ceiling in layers.ceilings]
+    if layers.plan is not None:
+        policies.append(("plan", layers.plan))
+    for name, policy in policies:
+        for verb in ("deny", "require", "allow"):
+            for rule in policy.rules:
+                if rule.verb != verb:
+                    continue
+                fits = matches(rule, facts)
+                yield Look(
+                    policy=name, verb=verb, number=rule.number, label=rule.label, line=rule.line, fits=fits
+                )
+                if fits:
+                    break
+            else:
+                continue
+            break
+
+
+def missing(prospect: Prospect, layers: Layers) -> str:
+    """Say in words which answer a step will need that nobody has given yet; empty when it needs none."""
+    step = prospect.step
+    if isinstance(step.action, Ask | Decide):
+        policies = [*[ceiling.policy for ceiling in layers.ceilings], layers.plan]
+        if any(policy is not None and step.id in policy.decisions for policy in policies):
+            return ""
+        criteria = isinstance(step.action, Decide) and any(option.when for option in step.action.options)
+        return f"an answer (--decide {step.id}=VALUE)" + (
+            ", unless its criteria give one" if criteria else ""
+        )
+    return f"an approval of {step.id}" if prospect.decision.answer == "ask" else ""
+
+
+def plan_data(foresight: Outlook) -> dict[str, Any]:
+    """Return policy, risks and steps of a plan as JSON data: what `show --json` adds to the plan itself."""
+    steps = foresight.steps()
+    return {
+        "policy": foresight.policy_data(),
+        "risk": totals([*steps, *foresight.undoing()]),
+        "steps": [
+            {**step_data(one.step), "action": action(original), "decision": as_data(one, foresight.layers)}
+            for one, original in zip(steps, foresight.plan.steps, strict=True)
+        ],
+    }
+
+
+def as_data(prospect: Prospect, layers: Layers) -> dict[str, Any]:
+    """Return what a step will be told as JSON data."""
+    risk, decision = prospect.risk, prospect.decision
+    commands = [
+        {"words": list(command.words), "risk": command.level, "reason": readable(command.reason)}
+        for command in (risk.commands if risk else ())
+    ]
+    looks = [
+        {
+            "policy": look.policy,
+            "verb": look.verb,
+            "rule": look.label or look.number,
+            "line": look.line,
+            "fits": look.fits,
+        }
+        for look in prospect.looks
+    ]
+    return {
+        "answer": decision.answer,
+        "rule": decision.rule,
+        "reason": decision.reason,
+        "policies": [
+            {"answer": one.answer, "rule": one.rule, "reason": one.reason} for one in prospect.voices
+        ],
+        "rules": looks,
+        "missing": missing(prospect, layers) or None,
+        **({"understood": risk.understood, "commands": commands} if risk else {}),
+    }

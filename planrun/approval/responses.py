@@ -1,0 +1,163 @@
+"""What somebody says to the gates of a run, and the events that it comes to: of a run at rest and of a live one."""
+
+from __future__ import annotations
+
+from planrun.approval.answers import answer_of_text, asking_step, parted
+from planrun.errors import InvalidInput
+from planrun.model import events as ev
+from planrun.model.gates import LEFT_OUT
+from planrun.model.record import Record
+from planrun.reports.gates import open_gates
+from planrun.values import show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+
+    Verb = Literal["approve", "reject", "decide"]
+
+
+class Reply(Record):
+    """What one command says: `steps` are ids, for `decide` texts `id=value`; `digest`: of what was reviewed, or ""."""
+
+    verb: Verb
+    steps: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    by: str = ""
+    reason: str = ""
+    digest: str = ""
+
+
+def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
+    """Return the answers that a reply gives; raises InvalidInput with what waits when it fits nothing that does."""
+    if state.ended is not None:
+        raise InvalidInput(
+            f"the run {_run(state)} is finished: it ended {state.ended.verdict}; nothing waits"
+        )
+    digest = str(state.named.get("digest", ""))
+    if reply.digest and reply.digest != digest:
+        raise InvalidInput(f"what was reviewed has the digest {reply.digest}, this run has {digest}")
+    said = {"via": "command", "by": reply.by}
+    if reply.reason:
+        said["reason"] = reply.reason
+    found = _WORDS[reply.verb](reply, state)
+    if reply.verb != "decide":
+        said["digest"] = digest
+    return [ev.GateAnswered(at=at, step=step, answer=answer, **said) for step, answer in found.items()]
+
+
+def waiting(state: RunState) -> str:
+    """Say what waits, and by which command each is answered; a clause for the end of a message."""
+    gates = open_gates(state)
+    if not gates:
+        return "nothing of it waits for anybody"
+    run = _run(state)
+    return "; ".join([_told(run, gate) for gate in gates])
+
+
+def _told(run: str, gate: GateOpened) -> str:
+    if not gate.step:
+        return f"the plan waits for an approval: planrun approve {run}"
+    if gate.kind == "approval":
+        return f'"{gate.step}" waits for an approval: planrun approve {run} {gate.step}'
+    if gate.kind == "ask" and gate.schema is None:
+        return f'"{gate.step}" waits for yes or no: planrun decide {run} {gate.step}=yes'
+    return f'"{gate.step}" waits for an answer: planrun decide {run} {gate.step}=VALUE'
+
+
+def _approved(reply: Reply, state: RunState) -> dict[str, Any]:
+    found: dict[str, Any] = {name: _answer(reply, state, name) for name in reply.steps}
+    for name in reply.skip:
+        step = _step(state, name)
+        if name in found:
+            raise InvalidInput(f'the step "{name}" is approved and left out: choose one')
+        if step.ended or step.status == "running":
+            raise InvalidInput(f'the step "{name}" cannot be left out: it is {step.status}')
+        found[name] = LEFT_OUT
+    if reply.steps:
+        return found
+    asked = [gate.step for gate in open_gates(state) if gate.kind == "approval"]
+    if not asked and not reply.skip:
+        raise InvalidInput(f"no approval is asked for in the run {_run(state)}: {waiting(state)}")
+    # The steps that wait have it on record, too: nobody is told that they wait still.
+    return {**dict.fromkeys(["", *asked], "approved"), **found} if asked else found
+
+
+def _rejected(reply: Reply, state: RunState) -> dict[str, Any]:
+    gates = open_gates(state)
+    if not reply.steps:
+        if not gates:
+            raise InvalidInput(f"the run {_run(state)} asks nothing now: {waiting(state)}")
+        if gates[0].step and len(gates) > 1:
+            raise InvalidInput(f"name the step that is rejected; {waiting(state)}")
+        if not gates[0].step:
+            return {"": "rejected"}
+    return {name: _answer(reply, state, name) for name in reply.steps or (gates[0].step,)}
+
+
+def _answer(reply: Reply, state: RunState, name: str) -> Any:
+    """Return what approving or rejecting a step is as an answer to what its gate asks."""
+    step = _step(state, name)
+    opened = step.asked
+    if opened is None:
+        raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
+    if opened.kind == "approval":
+        return "approved" if reply.verb == "approve" else "rejected"
+    if opened.kind == "ask" and opened.schema is None:
+        return reply.verb == "approve"
+    raise InvalidInput(f"{_told(_run(state), opened)}: it is no question of yes or no")
+
+
+def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in reply.steps:
+        try:
+            name, value = parted(state.plan, text)
+            answer = answer_of_text(asking_step(state.plan, name), value)
+        except ValueError as error:
+            raise InvalidInput(str(error)) from None
+        step = state.steps[name]
+        asks = step.step.kind in ("ask", "decide")
+        gate = step.after or (step.gate if asks else None)
+        if gate is None and not asks:  # what becomes of a failure is asked after it
+            raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
+        before = gate.answered if gate else None
+        if step.ended or step.status == "running" or (before is not None and before.answer != answer):
+            raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
+        if name in found and found[name] != answer:
+            raise InvalidInput(
+                f'the step "{name}" is answered in two ways: {show(found[name])} and {show(answer)}'
+            )
+        found[name] = answer
+    return found
+
+
+def _step(state: RunState, name: str) -> StepState:
+    found = state.steps.get(name)
+    if found is None:
+        from planrun.plan.problems import did_you_mean
+
+        hint = did_you_mean(name, state.steps)
+        raise InvalidInput(f'no step "{name}" in the run {_run(state)}; {hint or waiting(state)}')
+    return found
+
+
+def _why_not(step: StepState) -> str:
+    """Say why a step does not wait."""
+    gate = step.gate
+    if gate is not None and gate.answered is not None:
+        by = f" by {gate.answered.by}" if gate.answered.by else ""
+        return f'the step "{step.step.id}" was answered already{by}, with {show(gate.answered.answer)}'
+    reason = f" ({step.reason})" if step.reason else ""
+    return f'the step "{step.step.id}" does not wait for anybody, it is {step.status}{reason}'
+
+
+def _run(state: RunState) -> str:
+    return state.started.run if state.started else ""
+
+
+_WORDS = {"approve": _approved, "reject": _rejected, "decide": _decided}

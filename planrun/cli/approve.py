@@ -1,0 +1,402 @@
+"""`planrun approve`, `planrun reject` and `planrun decide`: answer what a run asks, from another shell.
+
+`planrun approve PLAN` and `planrun lock PLAN`: files that say what was reviewed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from inspect import cleandoc
+
+import click
+from click.core import ParameterSource
+
+from planrun.cliutil.completion import (
+    complete_params,
+    complete_plans,
+    complete_plans_or_runs,
+    complete_questions,
+    complete_runs,
+    complete_waiting,
+)
+from planrun.cliutil.failure import complain, printable
+from planrun.cliutil.printing import say, say_json
+from planrun.errors import InvalidInput
+from planrun.records.rundir import HOME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from planrun.app.respond import Recorded
+    from planrun.approval.digest import Reviewed
+    from planrun.approval.responses import Verb
+    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.plan import Plan
+
+_BY = click.Option(
+    ["--by"], metavar="NAME", envvar="PLANRUN_BY", help="Who says so. Default: the user's name.  [PLANRUN_BY]"
+)
+_REASON = click.Option(["--reason"], metavar="TEXT", default="", help="Why, for the record.")
+_DIGEST = click.Option(
+    ["--digest"], metavar="HEX", default="", help="What was reviewed; refused when the run has another one."
+)
+_RESUME = click.Option(
+    ["--resume"], is_flag=True, help="Go on with the run at once; the exit code is the run's."
+)
+_REPORTS = click.Option(
+    ["--report-dir"],
+    type=click.Path(),
+    metavar="DIR",
+    envvar="PLANRUN_REPORT_DIR",
+    help="Where the reports of a run at rest go. Default: planrun-out  [PLANRUN_REPORT_DIR]",
+)
+_JSON = click.Option(["--json"], is_flag=True, help="Print what was recorded, and what still waits, as JSON.")
+_COMMON = (_BY, _REASON, _RESUME, _REPORTS, _JSON)
+
+_FOR_PLANS = (
+    click.Option(["--step", "named"], multiple=True, metavar="STEP", help="Approve this step; repeatable."),
+    click.Option(
+        ["--param", "-p", "params"],
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Of a plan: give a parameter its value, as the run gets it; repeatable.",
+    ),
+    click.Option(
+        ["--expires"], metavar="WHEN", help="Of a plan: for how long (168h, 7d) or until when. Default: 168h"
+    ),
+    click.Option(["--uses"], type=int, metavar="N", help="Of a plan: for how many runs. Default: 1"),
+    click.Option(
+        ["--approver"], metavar="NAME", help="Of a plan: who approves. Default: the CI's user, or yours."
+    ),
+    click.Option(
+        ["-o", "--output", "out"],
+        type=click.Path(),
+        metavar="FILE",
+        help="Of a plan: where it goes, - for stdout. Default: PLAN with .approval.json as its ending.",
+    ),
+)
+
+
+def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **given: Any) -> int:
+
+    for_plan = {name: given.pop(name) for name in ("named", "params", "expires", "uses", "approver", "out")}
+    steps = (*step, *for_plan.pop("named"))
+    if is_plan(run):
+        # A variable that is set for a whole job says nothing about this plan.
+        asked = click.get_current_context().get_parameter_source
+        if skip or any(asked(name) is ParameterSource.COMMANDLINE for name in given):
+            raise InvalidInput(
+                f"{run} is a plan: --skip, --digest, --by, --reason, --resume, --report-dir and --json are for runs; "
+                "who approves a plan is told by --approver"
+            )
+        return approve_plan(run, {"steps": steps, **for_plan})
+    if any(value not in (None, ()) for value in for_plan.values()):
+        raise InvalidInput(
+            f'"{run}" is no plan file: --param, --expires, --uses, --approver, -o are for plans'
+        )
+    step = steps
+    return _answer("approve", run, {"steps": step, "skip": skip}, given)
+
+
+def _reject(run: str, step: str | None, **given: Any) -> int:
+    return _answer("reject", run, {"steps": (step,) if step else ()}, given)
+
+
+def _decide(run: str, answer: tuple[str, ...], **given: Any) -> int:
+    return _answer("decide", run, {"steps": answer}, given)
+
+
+def _answer(verb: Verb, run: str, said: dict[str, tuple[str, ...]], given: dict[str, Any]) -> int:
+    from planrun.app.respond import answer
+    from planrun.approval.responses import Reply
+    from planrun.settings import Settings
+
+    if given["json"] and given["resume"]:
+        raise InvalidInput(
+            "--json and --resume: one at a time; `planrun resume --json` prints the run's ledger.json"
+        )
+    folder = given["report_dir"]
+    reply = Reply(
+        verb=verb,
+        by=_one_line(given["by"] or _user()),
+        reason=_one_line(given.get("reason") or ""),
+        digest=given.get("digest") or "",
+        **said,
+    )
+    recorded = answer(run, reply, Settings(report_dir=folder) if folder else Settings())
+    if given["json"]:
+        _print_json(recorded)
+    else:
+        _print(recorded)
+    if not given["resume"] or recorded.live or recorded.status == "cancelled":
+        return 0
+    from planrun.cli.run import running
+
+    return running(["resume", recorded.run, *(["--report-dir", folder] if folder else [])])
+
+
+def _user() -> str:
+    """Return the name of the user, as the system knows it."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"
+
+
+def _one_line(text: str) -> str:
+    from planrun.reports.escape import line
+
+    return line(text)
+
+
+def _print(recorded: Recorded) -> None:
+    for event in recorded.answers:
+        say(f"run {recorded.run}: {_told(event)}")
+    for gate in recorded.waiting:
+        say(f"  still waits: {_asked(gate)}")
+    if recorded.status == "cancelled":
+        say(f"run {recorded.run}: cancelled; its exit code is 3")
+    elif not recorded.live:
+        say(f"planrun resume {recorded.run} goes on")
+
+
+def _told(event: GateAnswered) -> str:
+    from planrun.model.jsontext import dumps
+
+    name = _one_line(event.step) or "the plan"
+    if event.answer == "skipped":
+        return f"{name} is left out"
+    if event.answer in ("approved", "rejected"):
+        return f"{name} is {event.answer}"
+    spoken = {True: "yes", False: "no"}.get(event.answer) if isinstance(event.answer, bool) else None
+    return f"{name} is answered with {spoken or _one_line(dumps(event.answer))}"
+
+
+def _asked(gate: GateOpened) -> str:
+    return f"{_one_line(gate.step) or 'the plan'} ({gate.kind})" + (
+        f": {_one_line(gate.question)}" if gate.question else ""
+    )
+
+
+def _print_json(recorded: Recorded) -> None:
+    waits = [{"step": gate.step, "kind": gate.kind, "question": gate.question} for gate in recorded.waiting]
+    said = [
+        {"step": event.step, "answer": event.answer, "by": event.by, "reason": event.reason}
+        for event in recorded.answers
+    ]
+    say_json(
+        {
+            "run": recorded.run,
+            "recorded": said,
+            "waiting": waits,
+            "status": recorded.status,
+            "live": recorded.live,
+        }
+    )
+
+
+def _command(name: str, params: list[click.Parameter], text: str) -> click.Command:
+    callbacks: dict[str, Callable[..., int]] = {"approve": _approve, "reject": _reject, "decide": _decide}
+    about = cleandoc(text)
+    return click.Command(
+        name, callback=callbacks[name], params=params, help=about, short_help=about.partition("\n")[0]
+    )
+
+
+approve = _command(
+    "approve",
+    [
+        click.Argument(["run"], shell_complete=complete_plans_or_runs),
+        click.Argument(["step"], nargs=-1, shell_complete=complete_waiting),
+        click.Option(
+            ["--skip"],
+            multiple=True,
+            metavar="STEP",
+            help="Leave this step out, and what depends on it; repeatable.",
+            shell_complete=complete_waiting,
+        ),
+        _DIGEST,
+        *_COMMON,
+        *_FOR_PLANS,
+    ],
+    """Approve what RUN waits for: steps of it, or the whole plan when none is named; or a PLAN that is to run.
+
+    A run at rest gets the approval recorded, and `planrun resume RUN` goes on; one that is going on is told. A
+    question of yes or no is answered with yes when its step is named.
+
+    With a plan file in the place of RUN an approval is written into a file, which `execute --approval` reads: of what
+    the plan, its parameters and its scripts are now.
+
+    \b
+    Examples:
+      planrun approve last
+      planrun approve plan.yml --step publish --expires 24h -o approvals/publish.json
+      planrun approve last publish --by release-team --resume
+      planrun approve last --skip load-test
+    """,
+)
+reject = _command(
+    "reject",
+    [
+        click.Argument(["run"], shell_complete=complete_runs),
+        click.Argument(["step"], required=False, shell_complete=complete_waiting),
+        _DIGEST,
+        *_COMMON,
+    ],
+    """Reject what RUN waits for: a step, or the whole plan.
+
+    A rejected step fails, with exit code 3, when the run goes on; it is not run again by a resume. A run that awaits
+    its approval as a whole is cancelled, with exit code 3. A question of yes or no is answered with no.
+
+    \b
+    Examples:
+      planrun reject last publish --reason "Not on a Friday"
+      planrun reject last
+    """,
+)
+decide = _command(
+    "decide",
+    [
+        click.Argument(["run"], shell_complete=complete_runs),
+        click.Argument(
+            ["answer"], nargs=-1, required=True, metavar="STEP=VALUE...", shell_complete=complete_questions
+        ),
+        *_COMMON,
+    ],
+    """Answer questions and decisions of RUN.
+
+    VALUE is yes or no, a value, an option of a decision by its value or label, or several with commas between them
+    where more than one may be chosen. Anything else is refused with the options there are.
+
+    \b
+    Examples:
+      planrun decide last auth=jwt
+      planrun decide last publish=yes features=auth,logging --resume
+    """,
+)
+
+
+_ENDINGS = (".yml", ".yaml")
+PARAM_HELP = "Give a parameter of the plan its value, as the run gets it; repeatable."
+
+
+def is_plan(operand: str) -> bool:
+    """Whether an operand is a plan file, and not the id of a run; no file that a step made takes a run's name."""
+    is_run = operand == "last" or os.path.isdir(os.path.join(HOME, "runs", operand))
+    return operand.endswith(_ENDINGS) or (os.path.isfile(operand) and not is_run)
+
+
+def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any], Reviewed]:
+    """Load a plan with its parameters and read its scripts, in this folder; raises InvalidInput."""
+    from planrun.approval.digest import review
+    from planrun.plan.keys.params import parse_params
+    from planrun.plan.load import load
+    from planrun.settings import current_folder
+
+    if not os.path.lexists(file):
+        _refuse_template(file)
+    plan = load(file, cache=False)
+    values = parse_params(plan, params)
+    return plan, values, review(plan, values, current_folder())
+
+
+def _refuse_template(name: str) -> None:
+    """Raise InvalidInput for the name of a template: what is reviewed, and what runs, is the plan made of it."""
+    from planrun.templates.templates import known
+
+    if name in known():
+        raise InvalidInput(
+            f'"{name}" is a template and no plan; first `planrun templates render {name} --var NAME=VALUE -o plan.yml`'
+        )
+
+
+def approve_plan(file: str, given: dict[str, Any]) -> int:
+    """Write an approval of a plan; `given` are the options of `approve`."""
+    from planrun.approval.approvals import Grant, approval_file, approval_of, as_text, told, write_approval
+    from planrun.approval.preview import Outlook
+    from planrun.settings import Settings
+
+    grant = Grant(
+        **{
+            name: given[name]
+            for name in ("steps", "expires", "uses", "approver")
+            if given.get(name) not in (None, ())
+        }
+    )
+    plan, _, reviewed = review_plan(file, given["params"])
+    approval = approval_of(plan, reviewed, grant)
+    # Whoever approves reads the risk of what runs: with these parameters, and not with the worst that there could be.
+    ahead = Outlook(plan, Settings(params=given["params"]))
+    known = plan.but(steps=tuple([prospect.step for prospect in ahead.steps()]))
+    lines = [printable(line) for line in told(known, reviewed, approval)]
+    path = given["out"] or approval_file(file)
+    if path == "-":
+        sys.stderr.write("".join([f"{line}\n" for line in lines]))
+        say(as_text(approval).rstrip("\n"))
+        return 0
+    write_approval(path, approval)
+    say("\n".join(lines))
+    say(f"wrote {printable(path)}; planrun execute {printable(file)} --approval {printable(path)} uses it")
+    return 0
+
+
+@click.command(short_help="Write down what was reviewed, for `execute --locked`.")
+@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
+@click.option(
+    "--param",
+    "-p",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help=PARAM_HELP,
+    shell_complete=complete_params,
+)
+@click.option(
+    "--policy", type=click.Path(), metavar="FILE", help="The policy that runs have to be under, too."
+)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Default: PLAN with .lock.json as its ending.",
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit 3 and say what differs when something does.")
+def lock(plan: str, params: tuple[str, ...], policy: str | None, out: str | None, *, check: bool) -> int:
+    """Write what PLAN means, its parameters and its scripts into a lock file beside it.
+
+    `planrun execute PLAN --locked` then runs exactly that, or nothing. Commit the lock with the plan: a change of
+    either shows in the review. The file is readable JSON with one line for each step and script.
+
+    Exit code 0: it is written, or with --check: nothing differs. 2: the plan is wrong, or there is no lock to
+    check. 3: something differs.
+
+    \b
+    Examples:
+      planrun lock plan.yml
+      planrun lock plan.yml --param target=prod --policy ci/policy.yml
+      planrun lock plan.yml --check
+    """
+    from planrun.approval import lockfile
+
+    found, values, reviewed = review_plan(plan, params)
+    now = lockfile.lock_of(found, values, reviewed)
+    policies = [lockfile.policy_of(policy)] if policy else []
+    path = out or lockfile.lock_file(plan)
+    if not check:
+        lockfile.write_lock(path, {**now, **({"policy": policies[0]} if policies else {})})
+        say(f"wrote {printable(path)}, digest {now['digest']}")
+        return 0
+    differences = list(lockfile.drift(lockfile.read_lock(path, found), now, policies))
+    if differences:
+        lines = "".join([f"\n  {line}" for line in differences])
+        complain(f"{plan} is not what {path} holds:{lines}")
+        return 3
+    say(f"{printable(path)} holds what {printable(plan)} is, digest {now['digest']}")
+    return 0

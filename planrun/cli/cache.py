@@ -1,0 +1,140 @@
+"""`planrun cache`: what is kept of cached steps, and taking it away."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+from planrun.cliutil.printing import say, say_json
+from planrun.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from planrun.store.entries import Store
+
+_VERBS = ("stats", "list", "clear", "prune", "verify")
+
+
+@click.command(short_help="What is kept of cached steps, and taking it away.")
+@click.argument("verb", type=click.Choice(_VERBS), default="stats")
+@click.option(
+    "--store", metavar="DIR", help="The folder that --cache-store names, instead of this user's own."
+)
+@click.option("--max-size", metavar="SIZE", help="With prune: what may stay, as 500M or 2G. Default: 2G.")
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) -> int:
+    """Look at the results of cached steps that are kept, or take them away.
+
+    \b
+    stats    how many results, how many bytes, and where
+    list     each result: when it was used last, its step, its run, its size
+    prune    take out what was not used for longest, until no more than --max-size is left
+    clear    take out everything
+    verify   read everything; what is damaged is taken out, and the exit code is 1
+
+    \b
+    Examples:
+      planrun cache
+      planrun cache list --json
+      planrun cache prune --max-size 500M
+    """
+    found = _store(store)
+    if max_size is not None and verb != "prune":
+        raise InvalidInput("--max-size goes with `planrun cache prune`")
+    data = _DOES[verb](found, max_size or "2G")
+    if as_json:
+        say_json(data)
+    else:
+        for line in _told(verb, data):
+            say(line)
+    return 1 if verb == "verify" and data["damaged"] else 0
+
+
+def _store(path: str | None) -> Store:
+    from planrun.app.caching import own_store
+    from planrun.store.entries import Store
+
+    if path:
+        if not os.path.isdir(path):
+            raise InvalidInput(f"there is no folder {path}")
+        return Store(os.path.abspath(path), shared=True)
+    own = own_store()
+    if own is None:
+        raise InvalidInput("the environment names no folder for caches: set PLANRUN_CACHE_DIR or HOME")
+    return own
+
+
+def _stats(store: Store, _most: str) -> dict[str, Any]:
+    from planrun.store.prune import MAX_SIZE, rows, size
+
+    return {"folder": store.path, "results": len(rows(store)), "bytes": size(store), "most": MAX_SIZE}
+
+
+def _list(store: Store, _most: str) -> dict[str, Any]:
+    from planrun.store.prune import rows
+
+    found = [
+        {
+            "key": row.entry.key,
+            "step": row.entry.step,
+            "run": row.entry.run,
+            "seconds": row.entry.seconds,
+            "files": len(row.entry.files),
+            "bytes": sum([each.bytes for each in row.entry.files]),
+            "used_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row.used)),
+        }
+        for row in rows(store)
+    ]
+    return {"folder": store.path, "results": found}
+
+
+def _prune(store: Store, most: str) -> dict[str, Any]:
+    from planrun.store.prune import as_bytes, prune
+
+    number = as_bytes(most)
+    if number is None:
+        raise InvalidInput(f'--max-size takes a number of bytes such as 500M or 2G, not "{most}"')
+    return dict(vars(prune(store, number)))
+
+
+def _clear(store: Store, _most: str) -> dict[str, Any]:
+    from planrun.store.prune import clear
+
+    return dict(vars(clear(store)))
+
+
+def _verify(store: Store, _most: str) -> dict[str, Any]:
+    from planrun.store.prune import verify
+
+    sound, damaged = verify(store)
+    return {"sound": sound, "damaged": damaged}
+
+
+_DOES: dict[str, Callable[[Store, str], dict[str, Any]]] = {
+    "stats": _stats,
+    "list": _list,
+    "prune": _prune,
+    "clear": _clear,
+    "verify": _verify,
+}
+
+
+def _told(verb: str, data: dict[str, Any]) -> list[str]:
+    if verb == "stats":
+        return [f"{data['results']} results, {data['bytes']:,} bytes of files, in {data['folder']}"]
+    if verb == "list":
+        return [
+            f"{row['used_at']}  {row['step']}: {row['files']} files, {row['bytes']:,} bytes, run {row['run']}"
+            for row in data["results"]
+        ]
+    if verb == "verify":
+        return [
+            *[f"damaged, and taken out: {name}" for name in data["damaged"]],
+            f"{data['sound']} files are whole",
+        ]
+    return [f"{data['entries']} results and {data['bytes']:,} bytes taken out"]

@@ -1,0 +1,96 @@
+"""`planrun execute`, `planrun resume` and `planrun retry` for click: their help and completion; they run without it."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+
+import click
+
+from planrun.cli.overview import EXIT_CODES
+from planrun.cliutil.click import tabled
+from planrun.cliutil.completion import complete_plans, complete_runs, complete_steps
+from planrun.cliutil.options import EXECUTE, RESUME, RETRY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.cliutil.options import Option
+
+
+def _run(words: list[str]) -> int:
+    from planrun.cli.run import running
+
+    verb = click.get_current_context().info_name or ""
+    return running([verb, *words])
+
+
+def _running(
+    name: str, operands: list[click.Parameter], options: tuple[Option, ...], text: str
+) -> click.Command:
+    about = f"{cleandoc(text)}\n\n\b\nExit codes:\n{EXIT_CODES}"
+    return tabled(name, operands, options, about, _run)
+
+
+execute = _running(
+    "execute",
+    [click.Argument(["plan"], type=click.Path(readable=False), shell_complete=complete_plans)],
+    EXECUTE,
+    """Run PLAN.
+
+    The plan is checked first; nothing runs when anything in it is wrong. What happens is recorded in .planrun,
+    and reports stand in planrun-out when the run ends. Each option can be given by the variable in brackets: a flag
+    by 1 or 0 (true, yes, on; false, no, off), several values separated by commas, parameters one a line.
+
+    --only, --from, --until and --tag can be repeated and add up: what any of them names is run. --skip takes away
+    from that, or from the whole plan when none of them is given. Steps under `finally` run unless they are skipped.
+
+    \b
+    Examples:
+      planrun execute plan.yml
+      planrun execute plan.yml --param target=prod --param version=1.2.3
+      planrun execute plan.yml --only test --only lint
+      planrun execute plan.yml --from build --skip publish
+      planrun execute plan.yml --jobs 8 --strict
+      planrun execute plan.yml --json | jq .verdict
+    """,
+)
+
+resume = _running(
+    "resume",
+    [click.Argument(["run"], shell_complete=complete_runs)],
+    RESUME,
+    """Let RUN go on: the id of a run, the beginning of one, or `last`.
+
+    It runs what failed, was lost or never started, and everything that depends on it, from the plan that the run
+    keeps. Steps that completed and would do the same again are not run again. A finished run stays as it is; its
+    reports are written again.
+
+    With --plan the run goes on with an edited plan: what is different is printed first, steps that changed and what
+    depends on them run again, new ones run, and the run keeps this version beside the first.
+
+    \b
+    Examples:
+      planrun resume last
+      planrun resume 20260131-093000-1f2e3d --jobs 2
+      planrun resume last --plan plan.yml
+      planrun resume last --plan plan.yml --param target=prod
+    """,
+)
+
+retry = _running(
+    "retry",
+    [
+        click.Argument(["run"], shell_complete=complete_runs),
+        click.Argument(["step"], nargs=-1, required=True, shell_complete=complete_steps),
+    ],
+    RETRY,
+    """Run steps of RUN again, and everything that depends on them, whatever became of them.
+
+    All other steps stay as they ended. It works on finished runs as well, and it is the way on for a step with
+    `idempotent: false` whose attempt was lost: look what it did first.
+
+    \b
+    Examples:
+      planrun retry last publish
+      planrun retry 20260131-093000-1f2e3d test lint
+    """,
+)

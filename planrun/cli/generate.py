@@ -1,0 +1,353 @@
+"""`planrun generate`: a plan for a goal, written for review by a model or by planrun's own patterns."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from planrun.cliutil import click as written
+from planrun.cliutil.click import DRY_RUN, FORCE, JSON, tabled, told_why_not
+from planrun.cliutil.failure import printable
+from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
+from planrun.cliutil.printing import say, say_bytes, say_json
+from planrun.errors import EXIT_OK, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.app.session import Result
+    from planrun.model.planning import Llm
+    from planrun.planner.generate import Generated, Order
+    from planrun.settings import Settings
+
+FILE = "plan.yml"
+STANDARD_OUTPUT = written.STANDARD_OUTPUT
+_SCOPE = "GENERATE"
+_OWN = (
+    Option(
+        flags=("--output", "-o"),
+        name="output",
+        kind="text",
+        metavar="FILE",
+        help=f"Where the plan goes; `-` is standard output. Default: {FILE}",
+        scope=_SCOPE,
+    ),
+    FORCE.but(scope=_SCOPE),
+    Option(
+        flags=("--offline",),
+        name="offline",
+        kind="flag",
+        help="Ask no model: take planrun's own pattern for the goal.",
+    ),
+    Option(
+        flags=("--fallback",),
+        name="fallback",
+        kind="choice",
+        choices=("fail", "template"),
+        help="What comes of it when the model gives no valid plan: nothing, or planrun's own pattern.",
+    ),
+    Option(
+        flags=("--execute",),
+        name="execute",
+        kind="flag",
+        help="Run the plan at once, as one that a model wrote: see llm_auto_approve.",
+        scope=_SCOPE,
+    ),
+    EXPAND.but(
+        help="With --execute: have a model make abstract steps concrete before anything starts.", scope=_SCOPE
+    ),
+    DRY_RUN.but(scope=_SCOPE),
+    Option(
+        flags=("--no-auto-detect",),
+        name="no_auto_detect",
+        kind="flag",
+        help="Do not say how much the goal asks for.",
+    ),
+    Option(
+        flags=("--threshold",),
+        name="threshold",
+        kind="choice",
+        choices=("medium", "complex"),
+        help="The level from which on a plan is suggested, as for classify.",
+    ),
+)
+_LLM = (
+    Option(
+        flags=("--llm-effort",),
+        name="effort",
+        kind="choice",
+        choices=("low", "medium", "high", "xhigh", "max"),
+        help="How hard the model thinks. Default: medium",
+    ),
+    Option(
+        flags=("--plan-max-tokens",),
+        name="plan_max_tokens",
+        kind="count",
+        metavar="N",
+        help="The longest answer, in tokens; doubled once when one is cut off. Default: 8000",
+    ),
+    Option(
+        flags=("--max-generated-steps",),
+        name="max_generated_steps",
+        kind="count",
+        metavar="N",
+        help="How many steps the model may write. Default: 10",
+    ),
+    Option(
+        flags=("--planning-timeout",),
+        name="planning_timeout",
+        kind="span",
+        metavar="DURATION",
+        help="How long all calls may take together. Default: 1m",
+    ),
+)
+GENERATE = (*_OWN, *MODEL_OPTIONS, *_LLM, *APPROVING, JSON)
+_HELP = f"""Write a plan for a goal, for review.
+
+    GOAL is what is to be reached, in words; `-` reads it from standard input, and takes it for somebody else's text.
+    The model is told what this repository is: languages, build files, the tree, the beginning of README and CI files;
+    never files that hold secrets. It may write steps and nothing else. What it writes is checked like any plan,
+    repaired at most twice, and written to {FILE} with comments that say what to look at. Nothing runs without
+    --execute.
+
+    \b
+    Examples:
+      planrun generate "release version 1.2" --llm-model NAME
+      planrun generate "fix the login" --offline -o plans/login.yml
+      planrun generate "update the docs" --dry-run
+      gh issue view 12 --json body --jq .body | planrun generate - -o -
+
+    \b
+    Exit codes:
+      0    the plan is written; with --execute: how the run ended
+      1    the model says that it cannot be done, or gave no valid plan
+      2    the command line is wrong, no model can be asked, or FILE is there already
+      3    --policy denies what the model wrote
+    """
+
+
+def _generate(words: list[str]) -> int:
+    operands, values = parse_all(words, GENERATE)
+    own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
+    from planrun.settings import settings_of
+
+    settings = settings_of({**values, "expand": bool(own["expand"])})
+    target = own["output"] or FILE
+    if own["expand"] and (own["offline"] or not own["execute"]):
+        raise InvalidInput("--expand is for --execute, and asks a model: it does not go with --offline")
+    if own["execute"] and target == STANDARD_OUTPUT:
+        raise InvalidInput("--execute needs a file: -o FILE")
+    if target != STANDARD_OUTPUT and not own["dry_run"]:
+        written.refuse_existing(target, forced=bool(own["force"]))
+    order = _order(operands, own, settings, target)
+    if own["dry_run"]:
+        return _show_request(order)
+    return _made(order, target, forced=bool(own["force"]), at_once=bool(own["execute"]))
+
+
+def _order(operands: list[str], own: dict[str, Any], settings: Settings, target: str) -> Order:
+    from planrun.cliutil.click import task
+    from planrun.llm.complexity import THRESHOLD
+    from planrun.planner.generate import Order
+
+    return Order(
+        goal=task(operands, "GOAL"),
+        trusted=operands != ["-"],
+        file=FILE if target == STANDARD_OUTPUT else target,
+        settings=settings,
+        llm=_llm(own),
+        offline=bool(own["offline"]),
+        threshold=None if own["no_auto_detect"] else own["threshold"] or THRESHOLD,
+    )
+
+
+def _llm(own: dict[str, Any]) -> Llm:
+    from planrun.model.planning import Llm
+    from planrun.plan.schema.forms import as_duration
+
+    names = (*[option.name for option in _LLM], "fallback")
+    fields = {name: own[name] for name in names if own[name] is not None}
+    if "planning_timeout" in fields:
+        fields["planning_timeout"] = as_duration(fields["planning_timeout"])
+    if fields.get("max_generated_steps", 1) > 100:
+        raise InvalidInput("--max-generated-steps takes at most 100")
+    return Llm(**fields)
+
+
+def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
+    from planrun.planner.generate import generate
+
+    said: list[dict[str, str]] = []
+
+    def tell(activity: str, message: str) -> None:
+        said.append({"activity": activity, "message": message})
+        written.tell(message)
+
+    found = generate(order, tell)
+    result = None
+    if found.outcome == "accepted":
+        _warn(found, order)
+        _write(found, target, tell, forced=forced)
+        if not order.settings.json:
+            _tell_plan(found, order, target)
+        if at_once:
+            tell("executing_plan", f"executing {target}")
+            result = _run(found, order.settings)
+    if order.settings.json:
+        say_json(_document(found, order, target, said, result))
+    if result is not None and result.lost:
+        raise result.lost
+    if found.outcome != "accepted":
+        return told_why_not(found)
+    return result.exit_code if result is not None else EXIT_OK
+
+
+def _warn(found: Generated, order: Order) -> None:
+    if found.source == "template" and not order.offline:
+        why = " ".join(found.message.split())
+        written.tell(
+            f"WARNING: the model gave no valid plan ({why}); this plan is planrun's own pattern, not the model's"
+        )
+
+
+def _write(found: Generated, target: str, tell: Any, *, forced: bool) -> None:
+    data = found.text.encode()
+    if target == STANDARD_OUTPUT:
+        say_bytes(data)
+        return
+    tell("writing", f"writing {target}")
+    written.write_file(target, data, forced=forced)
+
+
+def _tell_plan(found: Generated, order: Order, target: str) -> None:
+    """Show the plan as `planrun show` does; where the plan itself goes to stdout, on stderr."""
+    text = "\n".join(_lines(found, order, target))
+    if target == STANDARD_OUTPUT:
+        sys.stderr.write(f"{text}\n")
+    else:
+        say(text)
+
+
+def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
+    from planrun.approval.preview import Outlook, foresee
+    from planrun.planner.generate import money, told
+    from planrun.settings import current_folder
+    from planrun.show.cli import overview
+
+    plan = found.plan
+    assert plan is not None
+    foreseen = foresee(plan, (), current_folder())
+    plan = plan.but(digest=foreseen.reviewed.digest)
+    yield from overview(foreseen, Outlook(plan, order.settings))
+    yield ""
+    if found.source == "model":
+        source = ", from a recording" if any(call.replayed for call in found.calls) else ""
+        yield f"Model: {printable(', '.join(told(found)))}{source}"
+    if found.estimate:
+        tokens = sum(step.estimated_tokens for step in plan.steps)
+        yield f"Cost estimate: ~{tokens} tokens{money(found)}"
+    if order.threshold:
+        yield f"Goal: {found.complexity.level}; {_advice(found, order)}"
+    if target != STANDARD_OUTPUT:
+        verb = "expand" if any(step.kind == "abstract" for step in plan.steps) else "execute"
+        yield f"Written: {printable(target)}; review it, then planrun {verb} {printable(target)}"
+
+
+def _advice(found: Generated, order: Order) -> str:
+    assert order.threshold is not None
+    words = {
+        "not needed": "a plan may not be needed",
+        "optional": "a plan is optional",
+        "suggested": "a plan is suggested",
+    }
+    return words[found.complexity.advice(order.threshold)]
+
+
+def _run(found: Generated, settings: Settings) -> Result:
+    """Run the plan that was written; all its steps are those of a model, whoever that was."""
+    from planrun.app.run import execute, vault_of
+
+    assert found.plan is not None
+    steps = tuple([step.but(origin="expanded") for step in found.plan.steps])
+    plan = found.plan.but(steps=steps)
+    told = settings.but(quiet=settings.quiet or settings.json, json=False, generation=_generation(found))
+    return execute(plan, told, {}, vault=vault_of(plan))
+
+
+def _generation(found: Generated) -> dict[str, Any] | None:
+    """Return what the run records of the calls that wrote its plan; None where none was made."""
+    from planrun.planner.generate import total
+
+    if not found.calls:
+        return None
+    usage = {**vars(total(found.calls)), **({"usd": found.cost} if found.cost is not None else {})}
+    return {"model": found.calls[-1].model, "calls": len(found.calls), "usage": usage}
+
+
+def _document(
+    found: Generated, order: Order, target: str, said: list[dict[str, str]], result: Result | None
+) -> dict[str, Any]:
+    from planrun.cli.classify import as_data
+    from planrun.llm.drafts import as_data as faults_data
+    from planrun.planner.generate import total
+
+    plan = found.plan
+    return {
+        "outcome": found.outcome,
+        "source": found.source,
+        "file": target if plan is not None and target != STANDARD_OUTPUT else None,
+        "message": found.message,
+        "complexity": as_data(found.complexity, order.threshold) if order.threshold else None,
+        "steps": [
+            {
+                "id": step.id,
+                "title": step.title,
+                "kind": step.kind,
+                "risk": step.risk,
+                "depends_on": [edge.on for edge in step.edges],
+                "estimated_tokens": step.estimated_tokens,
+            }
+            for step in (plan.steps if plan is not None else ())
+        ],
+        "rounds": found.rounds,
+        "faults": faults_data(found.faults),
+        "refusals": list(found.refusals),
+        "calls": [
+            {
+                "model": call.model,
+                "request_id": call.request_id,
+                "ending": call.ending,
+                "usage": call.usage,
+                "replayed": call.replayed,
+            }
+            for call in found.calls
+        ],
+        "usage": {name: value for name, value in vars(total(found.calls)).items() if value},
+        "usd": found.cost,
+        "estimate_usd": list(found.estimate) if found.estimate else None,
+        "activities": said,
+        "run": _run_data(result),
+    }
+
+
+def _run_data(result: Result | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {"run_id": os.path.basename(result.rundir), "exit_code": result.exit_code}
+
+
+def _show_request(order: Order) -> int:
+    from planrun.planner.generate import request_text
+
+    parts = request_text(order)
+    say("\n\n".join(parts))
+    size = sum(len(part.encode("utf-8", "replace")) for part in parts)
+    written.tell(f"{size} bytes, at most {size // 2} tokens; nobody was asked")
+    return EXIT_OK
+
+
+generate = tabled("generate", [click.Argument(["goal"], nargs=-1, required=True)], GENERATE, _HELP, _generate)

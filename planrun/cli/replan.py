@@ -1,0 +1,165 @@
+"""`planrun replan`: have a model plan anew for a run that failed, and go on; or only propose it."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from planrun.cli.overview import EXIT_CODES
+from planrun.cliutil.click import tabled, tell, told_why_not
+from planrun.cliutil.completion import complete_runs
+from planrun.cliutil.options import ANSWERING, APPROVAL, APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
+from planrun.cliutil.printing import say_json
+from planrun.errors import EXIT_OK, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.events import Event
+    from planrun.model.state import RunState
+    from planrun.planner.propose import Proposal
+
+_SCOPE = "REPLAN"
+REPLAN = (
+    Option(
+        flags=("--step",),
+        name="step",
+        kind="list",
+        metavar="STEP",
+        help="Plan anew for this failure; default: for all that count.",
+        scope=_SCOPE,
+    ),
+    Option(
+        flags=("--propose",),
+        name="propose",
+        kind="flag",
+        help="Only write the next version of the plan and its difference, for review.",
+        scope=_SCOPE,
+    ),
+    Option(
+        flags=("--output", "-o"),
+        name="output",
+        kind="text",
+        metavar="FILE",
+        help="With --propose: where it goes. Default: beside plan.yml, as plan.v2.yml. What is new: FILE.diff.",
+        scope=_SCOPE,
+    ),
+    *ANSWERING,
+    *APPROVING,
+    APPROVAL,
+    *MODEL_OPTIONS,
+    *RUNNING,
+)
+
+
+def _run(words: list[str]) -> int:
+    run, values = parse(words, REPLAN, "RUN id (or `last`)")
+    steps: tuple[str, ...] = values.pop("step", ())
+    output: str = values.pop("output", "")
+    if values.pop("propose", False):
+        return _propose(run, values, steps, output)
+    if output:
+        raise InvalidInput("--output is for --propose; without it the run keeps the new version itself")
+    from planrun.cli.run import replan
+
+    return replan(run, values, steps)
+
+
+def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: str) -> int:
+    from planrun.planner.propose import propose
+    from planrun.settings import settings_of
+
+    settings = settings_of(values)
+
+    def ready(file: str, version: int) -> None:
+        _refuse_existing(output or _beside(file, version))
+
+    found = propose(run, settings, steps, _quiet if settings.quiet else _tell, ready)
+    if not found.text:
+        if settings.json:
+            say_json(_document(found, None))
+        return told_why_not(found.result)
+    path = output or _beside(found.file, found.version)
+    _refuse_existing(path)  # somebody may have made it meanwhile
+    _write(path, found.text)
+    _write(f"{path}.diff", found.difference.encode())
+    if settings.json:
+        say_json(_document(found, path))
+    tell(f"version {found.version} for review: {path}, and what is new: {path}.diff")
+    if found.about:
+        tell(found.about)
+    tell(f"nothing ran and nothing was recorded; `planrun resume {run} --plan {path}` goes on with it")
+    return EXIT_OK
+
+
+def _document(found: Proposal, path: str | None) -> dict[str, Any]:
+    """Return what came of it as data; `file` and `difference` are None where nothing was written."""
+    from planrun.llm.drafts import as_data
+
+    return {
+        "outcome": found.result.outcome,
+        "version": found.version or None,
+        "file": path,
+        "difference": f"{path}.diff" if path else None,
+        "message": found.about if path else found.result.message,
+        "faults": as_data(found.result.faults),
+        "refusals": list(found.result.refusals),
+    }
+
+
+def _refuse_existing(path: str) -> None:
+    for name in (path, f"{path}.diff"):
+        if os.path.lexists(name):
+            raise InvalidInput(f"{name} is there already; --output names another file")
+
+
+def _beside(file: str, version: int) -> str:
+    stem, ending = os.path.splitext(file)
+    return f"{stem}.v{version}{ending or '.yml'}"
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        with open(path, "xb") as file:
+            file.write(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
+
+
+def _tell(event: Event, state: RunState) -> None:
+    from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated
+    from planrun.reports.planning import told
+
+    if isinstance(event, ModelRepeated | ModelAnswered | BudgetCrossed):
+        tell(told(event, state)[1])
+
+
+def _quiet(event: Event, state: RunState) -> None:
+    """Say nothing of what happens."""
+
+
+replan = tabled(
+    "replan",
+    [click.Argument(["run"], shell_complete=complete_runs)],
+    REPLAN,
+    f"""Have a model plan anew for what failed in RUN, and go on: the id of a run, the beginning of one, or `last`.
+
+What has finished stays as it is. The model writes steps that take the place of those that failed, and of others
+that have not started; they are held against the policy as in any run. The run keeps the new version of its plan.
+
+With --propose nothing runs and nothing is recorded: the next version of the plan and what is new in it are written
+for review, and `planrun resume RUN --plan FILE` goes on with it.
+
+\b
+Examples:
+  planrun replan last
+  planrun replan last --step test
+  planrun replan 20260131-093000-1f2e3d --propose -o plan.v2.yml
+
+\b
+Exit codes:
+{EXIT_CODES}""",
+    _run,
+)

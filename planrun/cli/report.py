@@ -1,0 +1,75 @@
+"""`planrun report`: a report of any run, rebuilt from its ledger and logs."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from planrun.cliutil.completion import complete_runs
+from planrun.cliutil.printing import say_bytes
+
+FORMATS = ("text", "markdown", "junit", "json")
+DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
+
+
+@click.command(short_help="JUnit, markdown, JSON or text, at any time.")
+@click.argument("run", default="last", shell_complete=complete_runs)
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="What to write."
+)
+@click.option(
+    "--junit-dialect",
+    "dialect",
+    type=click.Choice(DIALECTS),
+    default="default",
+    show_default=True,
+    envvar="PLANRUN_JUNIT_DIALECT",
+    help="Which readers a JUnit file is for.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(readable=False), metavar="FILE", help="Write to FILE instead of stdout."
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bool) -> int:
+    """Write a report of RUN (default: the newest run) to stdout, also of one that still goes on or was killed.
+
+    Everything comes from the run's ledger and logs, so it can be written again at any time.
+
+    \b
+    Examples:
+      planrun report
+      planrun report last --format markdown >> "$GITHUB_STEP_SUMMARY"
+      planrun report 20260131-09 --format junit --junit-dialect surefire -o junit.xml
+      planrun report --format json | jq '.steps[] | select(.status == "failed")'
+    """
+    from planrun.app.inspect import inspect
+    from planrun.reports.write import place, render
+
+    found = inspect(run)
+    if found.reading.condition in ("torn", "altered", "truncated"):
+        # The report is still the best there is, but nobody may take it for the whole truth.
+        where = f" at line {found.reading.line}" if found.reading.line else ""
+        sys.stderr.write(
+            f"planrun: warning: the ledger is {found.reading.condition}{where}; the report ends there\n"
+        )
+    head = found.reading.head if found.reading.condition == "intact" else ""
+    data = render(found.state, found.rundir, "json" if as_json else form, head=head, dialect=dialect)
+    if output is None:
+        say_bytes(data)
+    else:
+        place(output, lambda out: _fill(out, data))
+    return 0
+
+
+def print_ledger(run: str) -> None:
+    """Print a run's ledger.json on stdout."""
+    from planrun.app.inspect import inspect
+    from planrun.reports.write import render
+
+    found = inspect(run)
+    say_bytes(render(found.state, found.rundir, "json"))
+
+
+def _fill(out: object, data: bytes) -> None:
+    out.write(data)  # type: ignore[attr-defined]

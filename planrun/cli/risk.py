@@ -1,0 +1,159 @@
+r"""`planrun risk`: the class of risk of a command, or of many, without running any of them.
+
+Commands written one a line: `\\`, `\n`, `\t`, `\r`, `\xHH` and `\uHHHH` stand for one character each.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from planrun.cliutil.failure import printable
+from planrun.cliutil.printing import say, say_json, table
+from planrun.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.risk.classify import Risk
+
+
+@click.command(short_help="The class of risk of a command, and why.")
+@click.argument("command", required=False)
+@click.option(
+    "--lines",
+    metavar="FILE",
+    help="Classify one escaped command a line, print one class a line; - reads standard input.",
+)
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+def risk(command: str | None, lines: str | None, *, as_json: bool) -> int:
+    """Say what COMMAND may do when nobody watches: read-only, low, medium or high. It is not run.
+
+    In FILE a backslash is written \\\\, a line end \\n, a tab \\t, a carriage return \\r, and any other character
+    \\xHH or \\uHHHH.
+
+    \b
+    Examples:
+      planrun risk 'ruff check . && pytest -q'
+      planrun risk 'rm -rf *' --json
+      planrun risk --lines commands.txt
+    """
+    if (command is None) == (lines is None):
+        raise InvalidInput("give one command, or --lines with a file of them")
+    if lines is not None:
+        _answer_lines(lines, as_json=as_json)
+        return 0
+    from planrun.risk.classify import classify
+
+    found = classify(command or "")
+    if as_json:
+        say_json(_as_data(found))
+    else:
+        say(_told(found))
+    return 0
+
+
+def _told(found: Risk) -> str:
+    head = f"{found.level}: {printable(found.reason)}"
+    if len(found.commands) < 2:
+        return head
+    rows = [
+        [
+            part.level,
+            printable(" ".join("…" if word is None else word for word in part.words)),
+            printable(part.reason),
+        ]
+        for part in found.commands
+    ]
+    return f"{head}\n\n" + table(["Class", "Part", "Why"], rows)
+
+
+def _as_data(found: Risk) -> dict[str, Any]:
+    return {
+        "level": found.level,
+        "reason": found.reason,
+        "effects": list(found.effects),
+        "understood": found.understood,
+        "commands": [
+            {
+                "words": list(part.words),
+                "cwd": part.cwd,
+                "level": part.level,
+                "reason": part.reason,
+                "effects": list(part.effects),
+            }
+            for part in found.commands
+        ],
+    }
+
+
+def _answer_lines(name: str, *, as_json: bool) -> None:
+    """Classify every line of a file; one that holds no command is high, and stderr says where."""
+    from planrun.risk.classify import classify
+
+    answers: list[dict[str, Any]] = []
+    for number, line in enumerate(_lines_of(name), 1):
+        try:
+            found = classify(decoded(line))
+            answers.append({"line": number, "level": found.level, "reason": found.reason})
+        except BadEscape as bad:
+            sys.stderr.write(f"{printable(name)}:{number}: {printable(str(bad))}\n")
+            answers.append({"line": number, "level": "high", "reason": str(bad)})
+    if as_json:
+        say_json({"lines": answers})
+    elif answers:
+        say("\n".join(str(answer["level"]) for answer in answers))
+
+
+def _lines_of(name: str) -> list[str]:
+    """Return the lines of a file or of standard input; bytes that are no text stay, as characters that are odd."""
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(name, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        raise InvalidInput(f"{name}: {error.strerror}") from None
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+_SIGNS = {"\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
+_DIGITS = {"x": 2, "u": 4}
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+class BadEscape(Exception):
+    """A backslash that stands for nothing; the text says where."""
+
+
+def decoded(line: str) -> str:
+    """Return the command that a line stands for; raises BadEscape."""
+    if "\\" not in line:
+        return line
+    found: list[str] = []
+    at = 0
+    while at < len(line):
+        stop = line.find("\\", at)
+        if stop < 0:
+            found.append(line[at:])
+            break
+        found.append(line[at:stop])
+        char, at = _escape(line, stop)
+        found.append(char)
+    return "".join(found)
+
+
+def _escape(line: str, at: int) -> tuple[str, int]:
+    """Return the character that an escape stands for, and where the text goes on."""
+    letter = line[at + 1 : at + 2]
+    if letter in _SIGNS:
+        return _SIGNS[letter], at + 2
+    count = _DIGITS.get(letter, 0)
+    digits = line[at + 2 : at + 2 + count]
+    if not count or len(digits) < count or not _HEX.issuperset(digits):
+        raise BadEscape(f"no escape at character {at + 1}: {line[at : at + 2 + count]}")
+    return chr(int(digits, 16)), at + 2 + count

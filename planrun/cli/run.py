@@ -1,0 +1,186 @@
+"""`planrun execute`, `planrun resume` and `planrun retry`: the hot path, without click."""
+
+from __future__ import annotations
+
+# `_signal` and not `signal`, whose enums take 4 ms to import.
+import _signal
+import gc
+import os
+import sys
+
+from planrun.cliutil.options import EXECUTE, RESUME, RETRY, parse, parse_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.app.secrets import Vault
+    from planrun.app.session import Result
+    from planrun.model.plan import Plan
+    from planrun.plan.problems import Problem
+    from planrun.settings import Settings
+
+
+def running(words: list[str]) -> int:
+    """Run `execute PLAN`, `resume RUN` or `retry RUN STEP…` with its options; `words` is the whole command line."""
+    # A run makes few cycles and ends soon: looking for garbage in 10,000 steps costs more than it frees.
+    gc.disable()
+    ignore_pauses()
+    verb = {"execute": _execute, "resume": _resume, "retry": _retry}[words[0]]
+    return verb(words[1:])
+
+
+def ignore_pauses() -> None:
+    """Have SIGUSR1, which pauses a run, do nothing before there is a run and after it: it would end the process."""
+    try:
+        _signal.signal(_signal.SIGUSR1, _signal.SIG_IGN)
+    except ValueError:  # called from a thread; then no run can be paused either
+        return
+
+
+def _execute(words: list[str]) -> int:
+    file, values = parse(words, EXECUTE, "PLAN file")
+    from planrun.app.run import vault_of
+    from planrun.settings import settings_of
+
+    settings = settings_of(values)
+    plan, warnings = _load(file, settings)
+    if "PLANRUN_QUEUED" in os.environ:
+        from planrun.queue.workers import as_queued  # only what a queue starts
+
+        settings = as_queued(plan, settings)
+    vault = vault_of(plan)
+    try:
+        return _start(plan, settings, warnings, vault)
+    except Exception as error:
+        if vault and vault.veil:
+            vault.veil.mask_error(error)
+        raise
+
+
+def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault | None) -> int:
+    from planrun.app.run import execute
+
+    if settings.log_level != "error":
+        _warn(plan, warnings, vault)
+    params: dict[str, Any] = {}
+    if plan.params or settings.params:
+        from planrun.plan.keys.params import parse_params
+
+        if vault:
+            vault.refuse_given(settings.params)
+        params = parse_params(plan, settings.params)
+    return finish(execute(plan, settings, params, vault=vault), settings)
+
+
+def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
+    """Return the plan in a file and what there is to warn of."""
+    from planrun.plan.load import load
+
+    warnings: list[Problem] = []
+    # What is bound to a digest is compiled from the file itself: a cache tells the digest of its own plans.
+    cache = settings.cache and not (settings.locked or settings.approvals)
+    return load(file, cache=cache, warnings=warnings), warnings
+
+
+def _warn(plan: Plan, warnings: list[Problem], vault: Vault | None) -> None:
+    warnings = [
+        each for each in warnings if each.code != "W305"
+    ]  # what is executed without an action is an error
+    if warnings:
+        from planrun.plan.problems import render_text
+
+        text = render_text(warnings, {plan.file: plan.source})
+        sys.stderr.write(vault.veil.mask_text(text) if vault and vault.veil else text)
+
+
+def _resume(words: list[str]) -> int:
+    run, values = parse(words, RESUME, "RUN id (or `last`)")
+    file = values.pop("plan", "")
+    if not file and "params" in values:
+        from planrun.errors import InvalidInput
+
+        raise InvalidInput("--param of resume needs --plan FILE; without it the run keeps its parameters")
+    if not file and values.get("locked"):
+        from planrun.errors import InvalidInput
+
+        raise InvalidInput("--locked of resume needs --plan FILE; without it the run keeps what it runs")
+    return _go_on(run, values, file=file)
+
+
+def _retry(words: list[str]) -> int:
+    operands, values = parse_all(words, RETRY)
+    if len(operands) < 2:
+        from planrun.errors import InvalidInput
+
+        raise InvalidInput("needs a RUN id (or `last`) and the STEPs that are to run again")
+    return _go_on(operands[0], values, steps=tuple(operands[1:]))
+
+
+def replan(run: str, values: dict[str, Any], steps: tuple[str, ...]) -> int:
+    """Have a model plan anew for failed steps of a run, all where none is named, and go on."""
+    ignore_pauses()
+    return _go_on(run, values, replan=steps)
+
+
+def _go_on(
+    run: str,
+    values: dict[str, Any],
+    *,
+    file: str = "",
+    steps: tuple[str, ...] = (),
+    replan: tuple[str, ...] | None = None,
+) -> int:
+    from planrun.app.resume import Wish, go_on
+    from planrun.cliutil.failure import printable
+    from planrun.settings import settings_of
+
+    settings = settings_of(values)
+    plan = None
+    if file:
+        from planrun.app.run import vault_of
+
+        plan, warnings = _load(file, settings)
+        if settings.log_level != "error":
+            _warn(plan, warnings, vault_of(plan))
+    wish = Wish(
+        say=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"),
+        plan=plan,
+        steps=steps,
+        replan=replan,
+    )
+    result = go_on(run, settings, wish)
+    if result is not None:
+        return finish(result, settings)
+    sys.stderr.write("planrun: the run is finished; nothing to do\n")
+    if settings.json:
+        from planrun.cli.report import print_ledger
+
+        print_ledger(run)
+    return 0
+
+
+def finish(result: Result, settings: Settings) -> int:
+    """Print what is asked for and return the exit code of a run; raises RecordsLost."""
+    if settings.json:
+        from planrun.cliutil.printing import say_bytes
+
+        say_bytes(_ledger(result))
+    if result.lost:
+        raise result.lost
+    if result.exit_code == 1 and (result.state.plan.llm or settings.llm_model):
+        from planrun.planner.readiness import suggestion  # few plans name a model
+
+        if told := suggestion(result.state, settings):
+            sys.stderr.write(f"planrun: {told}\n")
+    return result.exit_code
+
+
+def _ledger(result: Result) -> bytes:
+    """`ledger.json` as it was written, or as it would have been where nothing can be written."""
+    if result.lost:
+        from planrun.reports.write import render
+
+        return render(result.state, result.rundir, "json", head=result.head)
+    with open(result.reports["json"], "rb") as file:
+        return file.read()

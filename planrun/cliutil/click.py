@@ -1,0 +1,248 @@
+"""Commands whose options stand in our own table: click has them for help and completion, our parser reads the line.
+
+What the verbs share that write plans: options, the file, and how they say that nothing came of it.
+
+Options of read-only verbs that say what a plan would be told: under which policy, with which parameters.
+
+The task that somebody wants done, as it stands on the command line or on standard input.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from inspect import cleandoc
+
+import click
+
+from planrun.cliutil.completion import complete_params, complete_questions, complete_steps, complete_tags
+from planrun.cliutil.failure import printable
+from planrun.cliutil.options import APPROVING, PARAM, RUNNING, Option
+from planrun.errors import EXIT_DENIED, EXIT_FAILED, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from planrun.approval.preview import Outlook
+    from planrun.cliutil.options import Option
+    from planrun.model.plan import Plan
+
+_COMPLETERS = {
+    "STEP": complete_steps,
+    "TAG": complete_tags,
+    "NAME=VALUE": complete_params,
+    "STEP=VALUE": complete_questions,
+}
+
+
+def tabled(
+    name: str,
+    operands: Sequence[click.Parameter],
+    options: Sequence[Option],
+    text: str,
+    run: Callable[[list[str]], int],
+) -> click.Command:
+    """Return a command that hands the words after it to `run`: two parsers of one line would drift apart.
+
+    The first line of `text` is its short help.
+    """
+
+    def hand_over(**_values: Any) -> int:
+        words: list[str] = click.get_current_context().find_root().obj
+        return run(words[1:])
+
+    params = [*operands, *map(option_of, options)]
+    return click.Command(
+        name, callback=hand_over, params=params, help=cleandoc(text), short_help=text.partition("\n")[0]
+    )
+
+
+def option_of(option: Option) -> click.Option:
+    """Return the option of our own table as click knows it; its variable is read by our parser, not by click."""
+    about = f"{option.help}  [{option.variable}]"
+    if option.kind == "flag":
+        return click.Option(option.flags, is_flag=True, help=about)
+    kind: click.Choice[str] | click.Path | None = None
+    if option.kind == "choice":
+        kind = click.Choice(option.choices)
+    elif option.metavar == "DIR":
+        kind = click.Path(readable=False)
+    return click.Option(
+        option.flags,
+        metavar=option.metavar or None,
+        multiple=option.repeatable,
+        type=kind,
+        help=about,
+        shell_complete=_COMPLETERS.get(option.metavar),
+    )
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
+
+    from planrun.llm.drafts import Fault
+
+    class Unwritten(Protocol):
+        """What came of a conversation."""
+
+        @property
+        def outcome(self) -> str:
+            """A key of the words below."""
+
+        @property
+        def message(self) -> str:
+            """What the model, the service or planrun said of it."""
+
+        @property
+        def faults(self) -> Sequence[Fault]:
+            """What was wrong in the last answer."""
+
+        @property
+        def refusals(self) -> Sequence[Mapping[str, str]]:
+            """What a policy denies: step, rule, reason."""
+
+
+FORCE = Option(flags=("--force",), name="force", kind="flag", help="Overwrite FILE.")
+DRY_RUN = Option(
+    flags=("--dry-run",),
+    name="dry_run",
+    kind="flag",
+    help="Print what the model would be asked, and ask nobody.",
+)
+JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
+STANDARD_OUTPUT = "-"
+_WORDS = {
+    "infeasible": "the model says that this cannot be done",
+    "denied": "a policy denies what the model wrote",
+    "invalid": "no plan was written",
+    "budget": "no more may be spent on models",
+    "failed": "no answer could be had",
+    "stopped": "stopped",
+}
+
+
+def tell(message: str) -> None:
+    """Write a line about what goes on to stderr; the message may come from anywhere."""
+    sys.stderr.write(f"planrun: {printable(message)}\n")
+
+
+def told_why_not(found: Unwritten) -> int:
+    """Say on stderr why there is nothing to be reviewed, and return the exit code."""
+    why = "" if found.refusals else f": {' '.join(found.message.split())}"
+    tell(f"{_WORDS[found.outcome]}{why}")
+    rows = (
+        [fault.text for fault in found.faults] if len(found.faults) > 1 else []
+    )  # one stands in the message
+    rows += [f"{each['step'] or 'the plan'}: {each['reason']} [{each['rule']}]" for each in found.refusals]
+    sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
+    return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED
+
+
+def refuse_existing(path: str, *, forced: bool) -> None:
+    """Raise InvalidInput when a file is there that must not be overwritten, or when it can never be one."""
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a folder")
+    if os.path.lexists(path) and not forced:
+        raise InvalidInput(f"{path} exists already; --force overwrites it, -o FILE names another one")
+
+
+def write_file(target: str, data: bytes, *, forced: bool) -> None:
+    """Write a file that was not there, or with `forced` in the place of one; raises InvalidInput."""
+    try:
+        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+        if forced and os.path.lexists(target):
+            os.unlink(target)  # a link is replaced, and what it leads to stays
+        with open(target, "xb") as file:  # exclusive: what appeared in between is not overwritten
+            file.write(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror}") from None
+
+
+def replace_file(target: str, data: bytes, was: bytes | None = None) -> None:
+    """Put bytes in the place of a file at once or not at all, its mode kept; raises InvalidInput.
+
+    `was`: what the file must still hold, so that nobody else's change is lost.
+    """
+    path = os.path.realpath(target)
+    part = f"{path}.part"
+    try:
+        if was is not None:
+            with open(path, "rb") as file:
+                if file.read() != was:
+                    raise InvalidInput(f"{target} was changed meanwhile; it is left as it is")
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(part, "xb") as out:
+            out.write(data)
+            if os.path.exists(path):
+                os.fchmod(out.fileno(), os.stat(path).st_mode & 0o7777)
+        os.replace(part, path)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror}") from None
+
+
+_POLICY, _LEVEL = APPROVING
+
+
+def judged(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options --policy, --auto-approve and --param of `execute`; see `outlook`."""
+    options = (
+        click.option("--policy", metavar="FILE", envvar=_POLICY.variable, default="", help=_POLICY.help),
+        click.option(
+            "--auto-approve",
+            type=click.Choice(_LEVEL.choices),
+            envvar=_LEVEL.variable,
+            help=_LEVEL.help,
+        ),
+        click.option(
+            *PARAM.flags,
+            "params",
+            multiple=True,
+            metavar=PARAM.metavar,
+            help="A parameter that is known, for risks, policy and digest; repeatable.",
+            shell_complete=complete_params,
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def outlook(plan: Plan, policy: str, auto_approve: str | None, params: tuple[str, ...]) -> Outlook:
+    """Return what a plan will be told; raises InvalidInput, InvalidPlan."""
+    from planrun.approval.preview import Outlook
+    from planrun.settings import Settings
+
+    return Outlook(plan, Settings(policy=policy, auto_approve=auto_approve or "", params=params))
+
+
+MAX_TASK = 20_000  # characters
+
+
+def task(words: Sequence[str], operand: str) -> str:
+    """Return the text that words come to, `-` being standard input; raises InvalidInput when there is none.
+
+    `operand` is what the command line calls it.
+    """
+    text = _standard_input(operand) if list(words) == ["-"] else " ".join(words)
+    if not text.strip():
+        raise InvalidInput(f"{operand} is empty")
+    if len(text) > MAX_TASK:
+        raise InvalidInput(f"{operand} has {len(text)} characters; at most {MAX_TASK} are read")
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput(f"{operand} is not UTF-8 text")
+    return text.strip()
+
+
+def _standard_input(operand: str) -> str:
+    try:
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_TASK * 4 + 1)
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{operand} on standard input is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"cannot read standard input: {getattr(error, 'strerror', None) or error}"
+        ) from None

@@ -1,0 +1,143 @@
+"""Completion in bash, zsh and fish: the script, and the ids of steps and runs it offers."""
+
+from __future__ import annotations
+
+import os
+
+import click
+from click.shell_completion import CompletionItem
+
+from planrun.model.plan import Decide
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planrun.model.plan import Plan
+
+_MOST_NAMES = 500
+"""Of one folder: whoever presses TAB does not wait for a larger one."""
+
+
+def complete_steps(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the step ids of the plan, or of the run, that stands before on the command line."""
+    plan = _plan(ctx)
+    if plan is None:
+        return []
+    return _items(typed, [(step.id, step.title) for step in plan.steps])
+
+
+def complete_tags(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the tags of the plan on the command line."""
+    plan = _plan(ctx)
+    tags = dict.fromkeys(tag for step in plan.steps for tag in step.tags) if plan else {}
+    return _items(typed, [(tag, "") for tag in tags])
+
+
+def complete_params(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return `NAME=` for each parameter of the plan on the command line."""
+    plan = _plan(ctx)
+    params = plan.params if plan else ()
+    return _items(typed, [(f"{param.name}=", str(param.schema.get("description", ""))) for param in params])
+
+
+def complete_runs(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return `last` and the ids of the runs in this folder, newest first."""
+    from planrun.app.inspect import known_runs
+    from planrun.errors import PlanrunError
+
+    try:
+        return _items(typed, [("last", "the newest run"), *((run, "") for run in known_runs())])
+    except PlanrunError:
+        return []
+
+
+def complete_waiting(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the steps that wait for somebody, of the run that stands before; of a plan, all its steps."""
+    found = _waiting(ctx)
+    return complete_steps(ctx, param, typed) if found is None else _items(typed, found.items())
+
+
+def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return `STEP=VALUE` for what a plan asks, or what the run that stands before waits for."""
+    from planrun.approval.answers import asking
+
+    plan = _plan(ctx)
+    if plan is None:
+        return []
+    waiting = _waiting(ctx)
+    offers = []
+    for name, step in asking(plan).items():
+        if waiting is not None and name not in waiting:
+            continue
+        options = step.action.options if isinstance(step.action, Decide) else ()
+        offers += [(f"{name}={option.value}", option.label) for option in options] or [
+            (f"{name}=", step.title)
+        ]
+    return _items(typed, offers)
+
+
+def _waiting(ctx: click.Context) -> dict[str, str] | None:
+    """Return the open gates of the run on the command line: steps, and what is asked; None when there is no run."""
+    from planrun.app.inspect import inspect, is_plan
+    from planrun.errors import PlanrunError
+    from planrun.reports.gates import open_gates
+
+    name = str(ctx.params.get("run") or next(iter(ctx.args), ""))
+    if not name or is_plan(name):
+        return None
+    try:
+        return {
+            gate.step: gate.question or gate.reason for gate in open_gates(inspect(name).state) if gate.step
+        }
+    except PlanrunError:
+        return {}
+
+
+def complete_plans(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the YAML files of a folder and of the folders in it; where there are none, what the shell knows."""
+    folder = os.path.dirname(typed)
+    deeper = [
+        os.path.join(folder, name) for name in _names(folder) if os.path.isdir(os.path.join(folder, name))
+    ]
+    files = [os.path.join(place, name) for place in (folder, *deeper) for name in _names(place)]
+    plans = [(file, "") for file in files if file.endswith((".yml", ".yaml"))]
+    return _items(typed, plans) or [CompletionItem(typed, type="file")]
+
+
+def _names(folder: str) -> list[str]:
+    """Return the first names in a folder that are not hidden, sorted; none where it cannot be read."""
+    try:
+        return [name for name in sorted(os.listdir(folder or ".")) if not name.startswith(".")][:_MOST_NAMES]
+    except OSError:
+        return []
+
+
+def complete_plans_or_runs(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return plans and runs: for verbs that take either."""
+    return [*complete_runs(ctx, param, typed), *complete_plans(ctx, param, typed)]
+
+
+def _items(typed: str, offers: Iterable[tuple[str, str]]) -> list[CompletionItem]:
+    return [
+        CompletionItem(word, help=" ".join(about.split()) or None)
+        for word, about in offers
+        if word.startswith(typed) and word.isprintable()
+    ]
+
+
+def _plan(ctx: click.Context) -> Plan | None:
+    """Return the plan that the command line speaks of; None when there is none, or none that can be read."""
+    # Behind an option that still has no value click does not get to the operands: they are left in `args`.
+    names = [ctx.params.get(key) for key in ("plan", "plan_or_run", "run")] + ctx.args[:1]
+    name = next(filter(None, names), "")
+    if not name:
+        return None
+    from planrun.app.inspect import inspect, is_plan
+    from planrun.errors import PlanrunError
+    from planrun.plan.load import load
+
+    try:
+        return load(name) if "plan" in ctx.params or is_plan(name) else inspect(name).state.plan
+    except PlanrunError:
+        return None

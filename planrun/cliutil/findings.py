@@ -1,0 +1,55 @@
+"""Findings about plans as `validate` and `lint` show them: for people with their lines, or in a form for programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from planrun.cliutil.failure import located
+from planrun.cliutil.printing import say
+from planrun.reports.ci import coloured
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from planrun.plan.problems import Problem
+
+
+def say_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> None:
+    """Tell findings with excerpts from `sources`, bytes by file name, and annotate them where GitHub reads along."""
+    from planrun.plan.problems import render_github, render_text
+
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        say(render_github(located(problems)).rstrip("\n"))
+    text = render_text(problems, sources).rstrip("\n")
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    say(_painted(text) if coloured(os.environ, terminal=terminal) else text)
+
+
+_HEADINGS = re.compile(r"^(\S.*?:\d+:\d+: )(error|warning|advice)(\[\w+\])", re.MULTILINE)
+_CARETS = re.compile(r"^( +\| +)(\^+)$", re.MULTILINE)
+_COLOURS = {"error": "31", "warning": "33", "advice": "36"}
+
+
+def _painted(text: str) -> str:
+    """Return findings with the severity and the carets in colour; nothing else of them can hold an escape."""
+    text = _HEADINGS.sub(
+        lambda found: f"{found[1]}\x1b[1;{_COLOURS[found[2]]}m{found[2]}{found[3]}\x1b[0m", text
+    )
+    return _CARETS.sub("\\1\x1b[32m\\2\x1b[0m", text)
+
+
+def say_form(form: str, problems: Sequence[Problem], titles: Mapping[str, str]) -> None:
+    """Write findings as json, sarif or github; `titles` explain the codes. Without any, github is nothing at all."""
+    from planrun.plan import printing
+
+    if form == "json":
+        text = printing.as_json(problems)
+    elif form == "sarif":
+        text = printing.sarif(located(problems), titles)
+    else:
+        text = printing.github(located(problems))
+    if text.strip() or form != "github":
+        say(text.rstrip("\n"))

@@ -1,0 +1,455 @@
+"""The options of the verbs that run plans: one table, read by our own parser on the hot path and by click elsewhere.
+
+Amounts and durations on the command line, which few have.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import InvalidInput
+from planrun.model.record import Record
+from planrun.plan.schema.forms import as_duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+ON = frozenset(("1", "true", "yes", "on"))  # what sets a flag by its variable
+OFF = frozenset(("", "0", "false", "no", "off"))
+
+
+class Option(Record):
+    """One option: `list` and `lines` may be given several times.
+
+    The variable of a `list` holds several values split at commas; that of `lines`, whose values may contain commas,
+    one a line.
+    """
+
+    flags: tuple[str, ...]
+    name: str  # of the field of Settings
+    kind: Literal["flag", "text", "count", "amount", "span", "choice", "list", "lines"]
+    help: str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    scope: str = ""  # the verb that has a variable of its own for it
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be given several times."""
+        return self.kind in ("list", "lines")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        scope = f"{self.scope}_" if self.scope else ""
+        return "PLANRUN_" + scope + self.flags[0].lstrip("-").replace("-", "_").upper()
+
+
+PARAM = Option(
+    flags=("--param", "-p"),
+    name="params",
+    kind="lines",
+    metavar="NAME=VALUE",
+    help="Give a parameter of the plan its value; repeatable. The variable holds one NAME=VALUE a line.",
+)
+CHOOSING = (
+    Option(flags=("--only",), name="only", kind="list", metavar="STEP", help="Run this step."),
+    Option(
+        flags=("--from",),
+        name="start",
+        kind="list",
+        metavar="STEP",
+        help="Run this step and all that depend on it.",
+    ),
+    Option(
+        flags=("--until",),
+        name="until",
+        kind="list",
+        metavar="STEP",
+        help="Run this step and all it depends on.",
+    ),
+    Option(
+        flags=("--skip",),
+        name="skip",
+        kind="list",
+        metavar="STEP",
+        help="Leave this step out, whatever chose it.",
+    ),
+    Option(flags=("--tag",), name="tag", kind="list", metavar="TAG", help="Run the steps with this tag."),
+    Option(
+        flags=("--skip-abstract",),
+        name="skip_abstract",
+        kind="flag",
+        help="Leave out all steps without an action, as --skip does.",
+    ),
+)
+RUNNING = (
+    Option(
+        flags=("--jobs", "-j"),
+        name="jobs",
+        kind="count",
+        metavar="N",
+        help="How many steps run at once, in place of the plan's max_parallel. Default: the processors.",
+    ),
+    Option(flags=("--strict",), name="strict", kind="flag", help="Exit 1 for tolerated failures, too."),
+    Option(
+        flags=("--fail-on-flaky",), name="fail_on_flaky", kind="flag", help="Exit 1 when a retry was needed."
+    ),
+    Option(
+        flags=("--no-rollback",), name="no_rollback", kind="flag", help="Undo nothing when the run fails."
+    ),
+    Option(
+        flags=("--report-dir",),
+        name="report_dir",
+        kind="text",
+        metavar="DIR",
+        help="Where junit.xml, report.md and ledger.json go. Default: planrun-out",
+    ),
+    Option(
+        flags=("--events",),
+        name="events",
+        kind="text",
+        metavar="TARGET",
+        help="Write what happens there as JSON Lines: a file, or the number of an open descriptor.",
+    ),
+    Option(
+        flags=("--junit-dialect",),
+        name="junit_dialect",
+        kind="choice",
+        choices=("default", "jenkins-xunit", "surefire", "ant"),
+        help="The JUnit dialect of junit.xml.",
+    ),
+    Option(
+        flags=("--wait-lock",),
+        name="wait_lock",
+        kind="span",
+        metavar="DURATION",
+        help="Wait so long for another run in this folder, such as 5m. Default: do not wait.",
+    ),
+    Option(
+        flags=("--logs",),
+        name="logs",
+        kind="choice",
+        choices=("auto", "all", "failed", "none"),
+        help="Whose output to show. auto: all in CI, otherwise that of failed steps.",
+    ),
+    Option(
+        flags=("--color",),
+        name="color",
+        kind="choice",
+        choices=("auto", "always", "never"),
+        help="Colours; auto follows NO_COLOR, FORCE_COLOR and the terminal.",
+    ),
+    Option(
+        flags=("--log-level",),
+        name="log_level",
+        kind="choice",
+        choices=("debug", "info", "warning", "error"),
+        help="debug: the output of all steps. warning: as --quiet. error: as --quiet, without warnings. Default: info",
+    ),
+    Option(flags=("--quiet", "-q"), name="quiet", kind="flag", help="Print only what failed, and the end."),
+    Option(flags=("--json",), name="json", kind="flag", help="Print the run's ledger.json on stdout."),
+)
+ANSWERING = (
+    Option(
+        flags=("--decide",),
+        name="decide",
+        kind="lines",
+        metavar="STEP=VALUE",
+        help="Answer what a step asks before it does; repeatable. The variable holds one STEP=VALUE a line.",
+    ),
+    Option(
+        flags=("--decisions",),
+        name="decisions",
+        kind="text",
+        metavar="FILE",
+        help="Answers in a YAML or JSON file: a mapping of step ids to values.",
+    ),
+)
+APPROVING = (
+    Option(
+        flags=("--policy",),
+        name="policy",
+        kind="text",
+        metavar="FILE",
+        help="A policy that the plan cannot lift: what it stops is stopped, whatever the plan says.",
+    ),
+    Option(
+        flags=("--auto-approve",),
+        name="auto_approve",
+        kind="choice",
+        choices=("none", "read-only", "low", "medium", "high"),
+        help="The highest risk that runs unasked, instead of the plan's auto_approve; never above --policy.",
+    ),
+)
+LOCKED = Option(
+    flags=("--locked",),
+    name="locked",
+    kind="flag",
+    help="Run only what the lock beside the plan holds; exit 3 and say what differs otherwise.",
+)
+APPROVAL = Option(
+    flags=("--approval",),
+    name="approvals",
+    kind="lines",
+    metavar="FILE",
+    help="An approval, as `planrun approve PLAN` writes it; repeatable. The variable holds one file a line.",
+)
+MODEL_OPTIONS = (
+    Option(
+        flags=("--no-llm",),
+        name="no_llm",
+        kind="flag",
+        help="Ask no model, whatever the plan says: as llm.enabled: false.",
+    ),
+    Option(
+        flags=("--llm-model",),
+        name="llm_model",
+        kind="text",
+        metavar="NAME",
+        help="The language model that is asked, instead of the plan's llm.model.",
+    ),
+    Option(
+        flags=("--llm-base-url",),
+        name="llm_base_url",
+        kind="text",
+        metavar="URL",
+        help="Where the Messages API is. Default: ANTHROPIC_BASE_URL, or Anthropic's own; never from a plan.",
+    ),
+    Option(
+        flags=("--llm-record",),
+        name="llm_record",
+        kind="text",
+        metavar="DIR",
+        help="Keep what the model answers in this folder.",
+    ),
+    Option(
+        flags=("--llm-replay",),
+        name="llm_replay",
+        kind="text",
+        metavar="DIR",
+        help="Take the answers from this folder, and ask no model.",
+    ),
+    Option(
+        flags=("--llm-prices",),
+        name="llm_prices",
+        kind="text",
+        metavar="FILE",
+        help="What models cost, in place of planrun's own table of prices.",
+    ),
+    Option(
+        flags=("--max-tokens",),
+        name="max_tokens",
+        kind="count",
+        metavar="N",
+        help="Tokens that models may use in all, instead of the plan's limits.max_tokens.",
+    ),
+    Option(
+        flags=("--max-usd",),
+        name="max_usd",
+        kind="amount",
+        metavar="USD",
+        help="US dollars that models may cost in all, instead of the plan's limits.max_usd.",
+    ),
+    Option(
+        flags=("--max-turns",),
+        name="max_turns",
+        kind="count",
+        metavar="N",
+        help="Calls to models in all, instead of the plan's limits.max_turns.",
+    ),
+)
+EXPAND = Option(
+    flags=("--expand",),
+    name="expand",
+    kind="flag",
+    help="Have a model make abstract steps concrete before anything starts; see llm_auto_approve.",
+)
+CACHE = Option(
+    flags=("--no-cache",), name="no_cache", kind="flag", help="Run every step; use no compiled plan."
+)
+STORE = Option(
+    flags=("--cache-store",), name="cache_store", kind="text", metavar="DIR", help="Results others use, too."
+)
+ASKING = (EXPAND, *MODEL_OPTIONS)
+EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *ASKING, *RUNNING, CACHE, STORE)
+REVISING = (
+    # Variables of their own: those of `execute` are often set for a whole job.
+    Option(
+        flags=("--plan",),
+        name="plan",
+        kind="text",
+        metavar="FILE",
+        help="Go on with this plan: what it changes runs again, what it adds runs.",
+        scope="RESUME",
+    ),
+    PARAM.but(
+        help="With --plan: give a parameter a new value; repeatable. The variable holds one NAME=VALUE a line.",
+        scope="RESUME",
+    ),
+)
+ADOPT = Option(
+    flags=("--adopt",),
+    name="adopt",
+    kind="flag",
+    help="Go on with a run that began in another folder: its records were moved or copied here.",
+)
+DISCARD = Option(
+    flags=("--discard",),
+    name="discard",
+    kind="flag",
+    help="Drop the broken end of an altered ledger; its bytes are kept in ledger.discarded.jsonl.",
+)
+AGAIN = (*RUNNING, CACHE, STORE, ADOPT)
+RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN, DISCARD)
+RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN)
+
+
+def parse(
+    argv: Sequence[str], options: Sequence[Option], operand: str, environ: Mapping[str, str] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return the one operand and the fields that were given, on the command line or by their variables.
+
+    Raises InvalidInput for anything that is not in the table.
+    """
+    operands, values = parse_all(argv, options, environ)
+    if len(operands) != 1:
+        found = f"; got {len(operands)}: {' '.join(operands)}" if operands else ""
+        raise InvalidInput(f"needs one {operand}{found}")
+    return operands[0], values
+
+
+def parse_all(
+    argv: Sequence[str], options: Sequence[Option], environ: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, Any]]:
+    """Return all operands, and the fields as `parse` does; raises InvalidInput for what is not in the table."""
+    values = _from_variables(options, os.environ if environ is None else environ)
+    operands, given = _from_line(argv, options)
+    values.update(given)
+    if values.pop("no_cache", False):
+        values["cache"] = False
+    return operands, values
+
+
+def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
+    known = {flag: option for option in options for flag in option.flags}
+    given: dict[str, Any] = {}
+    operands: list[str] = []
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            operands += words
+            break
+        if not word.startswith("-") or word == "-":
+            operands.append(word)
+            continue
+        flag, more, value = _split(word)
+        option = known.get(flag)
+        if option is None:
+            raise InvalidInput(f"no such option: {flag}{_suggestion(flag, known)}")
+        if option.kind == "flag":
+            if more:
+                words.insert(0, _unbundled(flag, value))
+        elif more:
+            value = value if word.startswith("--") else value.removeprefix("=")
+        elif words:
+            value = words.pop(0)
+        else:
+            raise InvalidInput(f"{flag} needs a value: {flag} {option.metavar or option.name.upper()}")
+        _take(option, flag, value, given)
+    return operands, given
+
+
+def _split(word: str) -> tuple[str, bool, str]:
+    """Part `--jobs=4`, `-j4` and `-qj4` after the first option; says whether there is more in the word."""
+    if word.startswith("--") or len(word) == 2:
+        flag, equals, value = word.partition("=")
+        return flag, bool(equals), value
+    return word[:2], True, word[2:]
+
+
+def _unbundled(flag: str, rest: str) -> str:
+    """Return what follows a short flag in its word, `j2` in `-qj2`, as a word of its own."""
+    if flag.startswith("--") or rest.startswith(("=", "-")):
+        raise InvalidInput(f"{flag} takes no value")
+    return "-" + rest
+
+
+def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
+    if option.kind == "flag":
+        into[option.name] = True
+    elif option.repeatable:
+        into[option.name] = (*into.get(option.name, ()), value)
+    elif option.kind == "count":
+        if not (value.isascii() and value.isdecimal() and int(value) > 0):
+            raise InvalidInput(f'{where} takes a number from 1 up, not "{value}"')
+        into[option.name] = int(value)
+    elif option.kind == "amount":
+        into[option.name] = amount(where, value)
+    elif option.kind == "span":
+        into[option.name] = span(where, value)
+    elif option.kind == "choice" and value not in option.choices:
+        raise InvalidInput(f'{where} takes {", ".join(option.choices)}, not "{value}"')
+    elif not value:  # such as a variable of the caller that is not set: nothing is chosen by that
+        raise InvalidInput(f"{where} takes {option.metavar}, not nothing")
+    else:
+        into[option.name] = value
+
+
+def _several(option: Option, text: str) -> list[str]:
+    """Return the values in a variable; what stands on a line is data, blanks at its end included."""
+    if option.kind == "list":
+        return [value.strip() for value in text.split(",") if value.strip()]
+    return [row.removesuffix("\r").lstrip(" \t") for row in text.split("\n") if row.strip()]
+
+
+def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for option in options:
+        text = environ.get(option.variable, "")
+        if not text:
+            continue
+        if option.kind == "flag":
+            if _is_on(option, text):
+                values[option.name] = True
+        elif option.repeatable:
+            for value in _several(option, text):
+                _take(option, option.variable, value, values)
+        else:
+            _take(option, option.variable, text, values)
+    return values
+
+
+def _is_on(option: Option, text: str) -> bool:
+    word = text.strip().lower()
+    if word in ON or word in OFF:
+        return word in ON
+    raise InvalidInput(f'{option.variable} takes 1, true, yes or on, or 0, false, no or off, not "{text}"')
+
+
+def _suggestion(flag: str, known: Mapping[str, object]) -> str:
+    from planrun.plan.problems import did_you_mean
+
+    hint = did_you_mean(flag, [name for name in known if name.startswith("--")])
+    return f"; {hint}" if hint else ""
+
+
+def amount(where: str, value: str) -> float:
+    """Return a number over 0; raises InvalidInput that names the option or variable `where`."""
+    whole, _, rest = value.partition(".")
+    digits = whole + rest
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and float(value) > 0):
+        raise InvalidInput(f'{where} takes an amount over 0 such as 2.50, not "{value}"')
+    return float(value)
+
+
+def span(where: str, value: str) -> str:
+    """Return a duration as it was given; raises InvalidInput for one that is none."""
+    try:
+        as_duration(value)
+    except ValueError:
+        raise InvalidInput(f'{where} takes a duration such as 30s, 5m or 1h30m, not "{value}"') from None
+    return value

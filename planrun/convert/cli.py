@@ -1,0 +1,140 @@
+"""`planrun convert`: another tool's file as a plan for review, with everything that means something else."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from planrun.cliutil import click as written
+from planrun.cliutil.failure import complain, printable
+from planrun.cliutil.printing import say, say_bytes, say_json
+from planrun.errors import EXIT_INVALID, EXIT_OK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.convert.convert import Converted, Order
+
+SOURCES = ("github", "taskfile", "dagu")
+
+
+@click.command(short_help="Make a plan of a GitHub workflow, a Taskfile or a Dagu file.")
+@click.argument("file", type=click.Path(readable=False))
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(SOURCES),
+    default=None,
+    help="What FILE is; left out: its keys tell.",
+)
+@click.option(
+    "--job", "jobs", metavar="NAME", multiple=True, help="Only this job or task, and what it needs."
+)
+@click.option(
+    "-o",
+    "--output",
+    default=written.STANDARD_OUTPUT,
+    metavar="FILE",
+    help="Where the plan goes; - is stdout.",
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.option(
+    "--accept",
+    "accepted",
+    metavar="NAME",
+    multiple=True,
+    help="Give up what is refused under NAME: a comment stands in its place, or a step to be written. "
+    "NAME may be a pattern (uses:*); all gives up everything.",
+)
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+def convert(  # noqa: PLR0913 - click gives each option as an argument
+    file: str,
+    source: str | None,
+    jobs: tuple[str, ...],
+    output: str,
+    *,
+    force: bool,
+    accepted: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Write a plan that does what FILE does, and list what means something else.
+
+    FILE is a workflow of GitHub, a Taskfile or a Dagu file. Nothing runs, and nothing is fetched. The list goes to
+    stderr and stands at the head of the plan: `differs` is converted and means something slightly else, `todo` is left
+    to you, `refused` cannot be kept: then no plan is written, until you leave it out by --job or give it up by
+    --accept. What is written is a valid plan, and a draft: read it before you run it.
+
+    \b
+    Exit codes:
+      0    the plan is written
+      2    something is refused, or FILE cannot be read
+
+    \b
+    Examples:
+      planrun convert .github/workflows/ci.yml -o plan.yml
+      planrun convert .github/workflows/ci.yml --job test --job lint
+      planrun convert Taskfile.yml --job build -o plans/build.yml
+      planrun convert ci.yml --accept uses:actions/github-script -o plan.yml
+      planrun convert ci.yml --accept all -o plan.yml
+    """
+    from planrun.convert.convert import Order
+    from planrun.convert.convert import convert as make
+
+    if output != written.STANDARD_OUTPUT:
+        written.refuse_existing(output, forced=force)
+    order = Order(file=file, source=source or "", jobs=jobs, accepted=accepted)
+    found = make(order)
+    if found.text and output != written.STANDARD_OUTPUT:
+        written.write_file(output, found.text.encode(), forced=force)
+    if as_json:
+        say_json(_document(found, order, output))
+    else:
+        _tell(found, output)
+    return EXIT_INVALID if found.is_refused else EXIT_OK
+
+
+def _tell(found: Converted, output: str) -> None:
+    rows = "\n".join(_rows(found))
+    sys.stderr.write(f"{rows}\n" if rows else "")
+    if not found.text:
+        names = dict.fromkeys(
+            each.code for each in found.findings if each.kind == "refused" and not each.accepted
+        )
+        complain(f"no plan is written; what cannot be kept: {', '.join(names)}")
+    elif output == written.STANDARD_OUTPUT:
+        say_bytes(found.text.encode())
+    else:
+        steps = f"{found.steps} step{'' if found.steps == 1 else 's'}"
+        say(f"wrote {printable(output)}: {steps}; next: planrun show {printable(output)}")
+
+
+def _rows(found: Converted) -> Iterator[str]:
+    for each in found.findings:
+        yield printable(f"{each.file}:{each.line}:{each.col}: {each.text}").replace("\n", " ")
+
+
+def _document(found: Converted, order: Order, output: str) -> dict[str, Any]:
+    is_file = bool(found.text) and output != written.STANDARD_OUTPUT
+    return {
+        "source": found.source,
+        "file": order.file,
+        "written": output if is_file else None,
+        "plan": found.text or None,
+        "steps": found.steps,
+        "refused": found.is_refused,
+        "findings": [
+            {
+                "kind": each.kind,
+                "code": each.code,
+                "message": each.message,
+                "line": each.line,
+                "column": each.col,
+                "step": each.step or None,
+                "accepted": each.accepted,
+            }
+            for each in found.findings
+        ],
+    }

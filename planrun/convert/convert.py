@@ -1,0 +1,334 @@
+"""Files of tools for which there is no converter, by their names and by their keys.
+
+A draft as plan text, with everything that was found at its head, and held against the door of any plan.
+
+One file of another tool as a plan: read, converted, written, and held against the door of any plan.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from planrun import __version__
+from planrun.convert.reading import EVERYTHING, Finding, Findings
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.llm.writing import entry_text, plan_text
+from planrun.model.record import Record
+from planrun.plan.problems import did_you_mean
+from planrun.plan.yaml.document import read_tree
+from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from planrun.convert.draft import DraftPlan, DraftStep
+    from planrun.convert.reading import Finding, Findings
+    from planrun.plan.problems import Problem
+    from planrun.plan.yaml.node import Node
+
+# In small letters; a name without a dot in front also stands for NAME.EXTENSION where that is in the list.
+_NAMES: Mapping[str, str] = {
+    "makefile": "Makefiles",
+    "gnumakefile": "Makefiles",
+    "justfile": "justfiles",
+    ".justfile": "justfiles",
+    "tox.ini": "tox",
+    "tox.toml": "tox",
+    "noxfile.py": "nox",
+    "dodo.py": "doit",
+    "jenkinsfile": "Jenkins",
+    "earthfile": "Earthly",
+    "dockerfile": "Dockerfiles",
+    "package.json": "npm scripts",
+    "pyproject.toml": "pyproject.toml",
+    "cmakelists.txt": "CMake",
+    "build.gradle": "Gradle",
+    "build.gradle.kts": "Gradle",
+    "pom.xml": "Maven",
+    ".gitlab-ci.yml": "GitLab CI",
+    "azure-pipelines.yml": "Azure Pipelines",
+    "bitbucket-pipelines.yml": "Bitbucket Pipelines",
+    ".travis.yml": "Travis CI",
+    ".drone.yml": "Drone",
+    ".woodpecker.yml": "Woodpecker",
+    "appveyor.yml": "AppVeyor",
+    "cloudbuild.yaml": "Google Cloud Build",
+    "docker-compose.yml": "Docker Compose",
+    "compose.yaml": "Docker Compose",
+    ".pre-commit-config.yaml": "pre-commit",
+}
+_ENDINGS: Mapping[str, str] = {".mk": "Makefiles", ".just": "justfiles", ".groovy": "Jenkins"}
+_AZURE = frozenset(("pool", "trigger", "pr", "variables", "resources", "stages", "schedules"))
+
+
+def foreign_name(file: str) -> str:
+    """Return the tool that a file is for by its name; "" for any other."""
+    name = file.rpartition("/")[2].lower()
+    if name == "config.yml" and file.endswith(".circleci/config.yml"):
+        return "CircleCI"
+    if "/.buildkite/" in f"/{file}":
+        return "Buildkite"
+    return _NAMES.get(name) or next((tool for end, tool in _ENDINGS.items() if name.endswith(end)), "")
+
+
+def foreign_keys(root: Node) -> str:
+    """Return the tool that a YAML file is for by its keys, where it is none that is converted; "" otherwise."""
+    if root.kind != MAPPING:
+        return ""
+    keys = root.value
+    jobs, steps = keys.get("jobs"), keys.get("steps")
+    if "workflows" in keys or "orbs" in keys or ("version" in keys and jobs is not None):
+        return "CircleCI" if "on" not in keys else ""
+    if jobs is not None and jobs.kind == SEQUENCE:
+        return "Azure Pipelines"
+    if jobs is None and "on" not in keys and not _AZURE.isdisjoint(keys) and _has_items(keys):
+        return "GitLab CI" if _is_gitlab(keys) else "Azure Pipelines"
+    if (
+        steps is not None
+        and _items_have(steps, ("task", "script", "bash", "pwsh", "checkout"))
+        and "pool" in keys
+    ):
+        return "Azure Pipelines"
+    if steps is not None and _items_have(steps, ("label", "plugins", "wait", "block")):
+        return "Buildkite"
+    if "pipelines" in keys:
+        return "Bitbucket Pipelines"
+    if "kind" in keys and steps is not None and "type" in keys:
+        return "Drone"
+    if jobs is None and steps is None and "tasks" not in keys:
+        return _rest(keys)
+    return ""
+
+
+def _has_items(keys: Mapping[str, Node]) -> bool:
+    return "steps" in keys or "stages" in keys or "extends" in keys
+
+
+def _is_gitlab(keys: Mapping[str, Node]) -> bool:
+    stages = keys.get("stages")
+    named = (
+        stages is not None and stages.kind == SEQUENCE and all(item.kind == SCALAR for item in stages.value)
+    )
+    return named or any(each.kind == MAPPING and each.get("script") is not None for each in keys.values())
+
+
+def _items_have(steps: Node, names: tuple[str, ...]) -> bool:
+    items = steps.value if steps.kind == SEQUENCE else []
+    return any(
+        (item.kind == MAPPING and any(name in item.value for name in names))
+        or (item.kind == SCALAR and item.value in names)
+        for item in items
+    )
+
+
+def _rest(keys: Mapping[str, Node]) -> str:
+    if "runs" in keys and "name" in keys:
+        return "GitHub actions by themselves; convert the workflow that uses it"
+    if "repos" in keys:
+        return "pre-commit"
+    if _is_gitlab(keys):
+        return "GitLab CI"
+    if "language" in keys:
+        return "Travis CI"
+    return "Docker Compose" if "services" in keys else ""
+
+
+MAX_TOLD = 200  # findings in the head of a plan; the verb prints all
+_LIMITS = frozenset(("E003", "E012", "E021", "E241", "E280"))
+
+
+def text_of(draft: DraftPlan, source: str, findings: Sequence[Finding]) -> str:
+    """Return the plan as text; `source` is the file it was converted from."""
+    keys: dict[str, Any] = {"version": 1, **draft.keys}
+    if draft.params:
+        keys["params"] = draft.params
+    if draft.secrets:
+        keys["secrets"] = [
+            {"name": name, "required": False} if name in draft.optional else name for name in draft.secrets
+        ]
+    steps = [f"{entry_text(step.as_keys(), 2, step.notes)}" for step in draft.steps]
+    text = plan_text(list(_heading(source, findings)), keys, steps)
+    if draft.cleanup:
+        cleanup = [entry_text(step.as_keys(), 2, step.notes) for step in draft.cleanup]
+        text += "\nfinally:\n" + "\n".join(cleanup)
+    return text
+
+
+def _heading(source: str, findings: Sequence[Finding]) -> Iterator[str]:
+    name = source.rpartition("/")[2]
+    yield f"Converted from {name} by planrun {__version__}. Read it before you run it."
+    if not findings:
+        yield "Nothing was found that means something else."
+        return
+    yield "What means something else than there, what is left to do, and what was given up:"
+    for finding in findings[:MAX_TOLD]:
+        yield f"  {name}:{finding.line}:{finding.col}: {finding.text}"
+    if len(findings) > MAX_TOLD:
+        yield f"  and {len(findings) - MAX_TOLD} more"
+
+
+def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
+    """Return the plan as text that `validate` accepts; "" where something is refused and not accepted.
+
+    A step that the loader rejects is a finding, and without an action when that is accepted.
+    """
+    steps = [*draft.steps, *draft.cleanup]
+    given_up: set[str] = set()
+    while True:
+        text = text_of(draft, found.file, found.listed)
+        wrong = [problem for problem in _problems(text) if problem.severity == "error"]
+        if not wrong:
+            return text
+        rows = text.split("\n")
+        for problem in wrong:
+            step = _step_at(rows, problem.line, steps)
+            if step is None or step.id in given_up:
+                found.refuse(
+                    "too-large" if problem.code in _LIMITS else "shape", f"as a plan: {problem.text}", root
+                )
+                return ""
+        for step, message in _of_steps(rows, wrong, steps):
+            given_up.add(step.id)
+            note = found.refuse(
+                "not-valid", f"the step {step.id} as a plan's: {message}", step.node or root, step.id
+            )
+            if step.condition:
+                step.notes.append(f"todo: its condition was: {step.condition}")
+                step.condition = ""
+            step.make_abstract(note)
+        if found.is_refused:
+            return ""
+
+
+def _of_steps(
+    rows: Sequence[str], problems: Sequence[Problem], steps: Sequence[DraftStep]
+) -> Iterator[tuple[DraftStep, str]]:
+    """Yield each step that has a problem, with the text of its first one."""
+    seen: set[str] = set()
+    for problem in problems:
+        step = _step_at(rows, problem.line, steps)
+        if step is not None and step.id not in seen:
+            seen.add(step.id)
+            yield step, problem.text
+
+
+def _step_at(rows: Sequence[str], line: int, steps: Sequence[DraftStep]) -> DraftStep | None:
+    """Return the step in whose text a line stands; None above all steps."""
+    start = rows.index("steps:") if "steps:" in rows else len(rows)
+    count = sum(1 for row in rows[start:line] if row.startswith("  - id: "))
+    return steps[count - 1] if 0 < count <= len(steps) else None
+
+
+def _problems(text: str) -> Sequence[Problem]:
+    from planrun.plan.load import check_bytes
+
+    return check_bytes(text.encode(), "plan.yml").problems
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from planrun.convert.draft import DraftPlan
+    from planrun.plan.yaml.node import Node
+
+    Converter = Callable[[Node, Findings, Collection[str]], DraftPlan]
+
+SOURCES = ("github", "taskfile", "dagu")
+
+
+class Order(Record):
+    """What is to be converted: a file, the tool that it is for ("": told by its content), and which parts of it."""
+
+    file: str
+    source: str = ""
+    jobs: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
+
+
+class Converted(Record):
+    """What came of it: the plan's text, "" where something is refused, and all findings in file order."""
+
+    source: str
+    findings: tuple[Finding, ...] = ()
+    text: str = ""
+    steps: int = 0
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something cannot be kept and was not accepted."""
+        return not self.text
+
+
+def convert(order: Order) -> Converted:
+    """Convert a file; raises InvalidPlan for one that is no YAML, InvalidInput for one of no known tool."""
+    foreign = "" if order.source else foreign_name(order.file)
+    if foreign:
+        raise InvalidInput(_no_converter(order.file, foreign))
+    data = read_source(order.file, "file")
+    root, problems, complete = read_tree(data, order.file, "file")
+    if root is None or problems or not complete:
+        raise InvalidPlan(problems, sources={order.file: data})
+    source = order.source or told_source(root)
+    if not order.source and root.get("version") is not None and root.get("steps") is not None:
+        raise InvalidInput(f"{order.file} is a plan of planrun already")
+    foreign = "" if order.source else foreign_keys(root)
+    if foreign:
+        raise InvalidInput(_no_converter(order.file, foreign))
+    if not source:
+        raise InvalidInput(
+            f"{order.file} is no GitHub workflow, Taskfile or Dagu file that planrun can tell; name it by --from"
+        )
+    found = Findings(order.file, order.accepted)
+    draft = _converter(source)(root, found, order.jobs)
+    if not draft.steps and not any(finding.kind == "refused" for finding in found.listed):
+        found.refuse("shape", "there is nothing in it that a step could be made of", root)
+    text = "" if found.is_refused or not draft.steps else valid_text(draft, found, root)
+    _check_accepted(order, found)
+    return Converted(
+        source=source,
+        findings=found.listed,
+        text=text,
+        steps=len(draft.steps) + len(draft.cleanup) if text else 0,
+    )
+
+
+def _check_accepted(order: Order, found: Findings) -> None:
+    """Raise InvalidInput for a name to accept under which nothing is refused."""
+    names = found.acceptable
+    for wanted in order.accepted:
+        if wanted in EVERYTHING or any(fnmatchcase(name, wanted) for name in names):
+            continue
+        hint = did_you_mean(wanted, names) or (
+            f"refused are {', '.join(names)}" if names else "nothing is refused"
+        )
+        raise InvalidInput(f"--accept {wanted}: nothing is refused under this name in {order.file}; {hint}")
+
+
+def _no_converter(file: str, tool: str) -> str:
+    return f"{file}: no converter for {tool} yet; planrun converts GitHub workflows, Taskfiles and Dagu files"
+
+
+def told_source(root: Node) -> str:
+    """Return the tool that a file is for, by its keys; "" when they do not tell."""
+    if root.get("jobs") is not None:
+        return "github"
+    if root.get("tasks") is not None:
+        return "taskfile"
+    return "dagu" if root.get("steps") is not None else ""
+
+
+def _converter(source: str) -> Converter:
+    if source == "github":
+        from planrun.convert.github.workflow import convert_workflow
+
+        return convert_workflow
+    if source == "taskfile":
+        from planrun.convert.taskfile.taskfile import convert_taskfile
+
+        return convert_taskfile
+    from planrun.convert.dagu.dag import convert_dag
+
+    return convert_dag

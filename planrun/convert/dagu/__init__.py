@@ -1,0 +1,1 @@
+"""Dagu files as plans."""

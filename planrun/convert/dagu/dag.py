@@ -1,0 +1,315 @@
+"""A Dagu file as a plan."""
+
+from __future__ import annotations
+
+from planrun.convert.dagu.steps import StepReading, hand_on, skips_on
+from planrun.convert.dagu.variables import Keys, Variables, check_step, commands_of, met, secrets_of, whole
+from planrun.convert.draft import DraftPlan, DraftStep, step_path
+from planrun.convert.reading import Reader, UntranslatableError
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from planrun.convert.reading import Findings
+
+_KNOWN = frozenset((
+    "name", "description", "group", "tags", "labels", "schedule", "params", "env", "steps", "handleron",
+    "preconditions", "precondition", "timeoutsec", "delaysec", "maxactivesteps", "maxactiveruns",
+    "maxcleanuptimesec", "histretentiondays", "mailon", "smtp", "errormail", "infomail", "waitmail",
+    "logdir", "restartwaitsec", "skipifsuccessful", "dotenv", "type", "shell", "workingdir", "queue",
+    "container", "secrets", "logoutput", "workerselector", "catchupwindow", "runconfig", "otel", "version",
+    "overlappolicy", "artifacts",
+))  # fmt: skip
+_NOT_KEPT = {
+    "schedule": "when it runs is not said in a plan: start it by a timer or by CI",
+    "delaysec": "there is no wait between steps",
+    "maxactiveruns": "how many runs go on at a time is not said here; see `concurrency`",
+    "skipifsuccessful": "a run starts whatever became of the last one",
+    "histretentiondays": "records are kept until somebody removes them",
+    "logdir": "logs are in the folder of the run",
+    "mailon": "no mail is sent",
+    "smtp": "no mail is sent",
+    "errormail": "no mail is sent",
+    "infomail": "no mail is sent",
+    "queue": "see `planrun queue` for runs that wait for their turn",
+    "workerselector": "the plan runs on this machine",
+}
+_HANDLERS = ("success", "failure", "cancel", "abort", "exit")
+
+
+def convert_dag(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
+    """Return the plan that a Dagu file becomes; a part of one cannot be chosen."""
+    if jobs:
+        found.refuse(
+            "shape", "--job chooses jobs of workflows and tasks; a Dagu file is converted as a whole", root
+        )
+    return Dag(root, Reader(found)).convert()
+
+
+class Dag:
+    """One file while it is being converted."""
+
+    def __init__(self, root: Node, reader: Reader) -> None:
+        self.reader = reader
+        self.found = reader.found
+        self.keys = Keys(root, "a Dagu file", reader)
+        self.plan = DraftPlan()
+        self.variables = Variables(self.plan, reader)
+        self.reading = StepReading(reader, self.variables)
+        self.named: dict[str, DraftStep] = {}
+        self.members: dict[str, Keys] = {}
+        self.checks: dict[str, DraftStep] = {}
+        self.skipped: set[str] = set()  # steps that may be skipped, and skip what waits for them
+
+    def convert(self) -> DraftPlan:
+        """Return the plan."""
+        self.keys.refuse_unknown(_KNOWN)
+        self._head()
+        gate = self._gate()
+        pending = [(self._step(keys), keys) for keys in self._listed()]
+        self._edges(pending, gate)
+        self._outputs()
+        self._handlers()
+        return self.plan
+
+    def _head(self) -> None:
+        keys, plan, found, root = self.keys, self.plan, self.found, self.keys.node
+        name = " ".join(keys.text("name").split())
+        if name and name.isprintable():
+            plan.keys["name"] = name
+        description = " ".join(keys.text("description").split())
+        if description:
+            plan.keys["description"] = description
+        for key, told in _NOT_KEPT.items():
+            if keys.has(key):
+                found.differs(key, told, keys.place(key))
+        self._defaults()
+        found.differs(
+            "shell",
+            "commands are for `bash -e`; Dagu takes the shell of its user, and fills in `$NAME` first",
+            root,
+        )
+        found.differs(
+            "environment", "variables that look like credentials are not inherited; see `inherit_env`", root
+        )
+        try:
+            self.variables.params(keys.get("params"))
+            self.variables.environment(keys.get("env"))
+        except UntranslatableError as why:
+            found.refuse(why.code, why.message, keys.place("env"))
+        if self.variables.env:
+            plan.keys["env"] = self.variables.env
+        files = self.reader.texts(keys.get("dotenv"), "`dotenv`")
+        if files:
+            plan.keys["env_file"] = files
+            found.differs("dotenv", "a file of variables has to be there", keys.place("dotenv"))
+        self.secrets = secrets_of(keys.get("secrets"), self.reader, plan)
+
+    def _defaults(self) -> None:
+        keys = self.keys
+        shell = keys.get("shell")
+        words = " ".join(self.reader.texts(shell, "`shell`"))
+        defaults = {"shell": words or "bash -e", "timeout": "24h"}
+        self.found.differs("timeout", "a step has 24 hours; Dagu lets it run as long as it takes", keys.node)
+        folder = keys.text("workingdir")
+        if folder:
+            defaults["workdir"] = (
+                self.reading.path(folder) if "`" not in folder and "$" not in folder else "."
+            )
+            if defaults["workdir"] == ".":
+                self.found.todo("path", f"the folder is worked out: {folder}", keys.place("workingdir"))
+        self.plan.keys["defaults"] = defaults
+        limits = {}
+        if most := whole(keys.get("maxactivesteps")):
+            limits["max_parallel"] = most
+        seconds = whole(keys.get("timeoutsec"))
+        plan_limits: dict[str, object] = dict(limits)
+        if seconds:
+            plan_limits["deadline"] = f"{seconds}s"
+        if plan_limits:
+            self.plan.keys["limits"] = plan_limits
+
+    def _listed(self) -> Iterator[Keys]:
+        """Yield the keys of each step; a text is a command."""
+        node = self.keys.get("steps")
+        if node is not None and node.kind == MAPPING:
+            for name, member in node.value.items():
+                yield self._named(member, name)
+            return
+        for item in self.reader.items(node, "`steps`"):
+            yield self._named(item, "")
+
+    def _named(self, node: Node, name: str) -> Keys:
+        if node.kind == SCALAR:
+            wrapped = Node(MAPPING, {"command": node}, node.line, node.col)
+            wrapped.keys = {"command": node}
+            node = wrapped
+        if name and node.kind == MAPPING and "name" not in node.value:
+            label = Node(SCALAR, name, node.line, node.col)
+            named = Node(MAPPING, {**node.value, "name": label}, node.line, node.col)
+            named.keys = {**node.keys, "name": label}
+            node = named
+        return Keys(node, "a step", self.reader)
+
+    def _step(self, keys: Keys) -> DraftStep:
+        label = keys.text("id") or keys.text("name") or f"step-{len(self.members) + 1}"
+        step = DraftStep(self.plan.name(label))
+        for name in (keys.text("id"), keys.text("name")):
+            if name:
+                self.named.setdefault(name, step)
+        title = " ".join(keys.text("name").split())
+        if title and title != step.id and title.isprintable():
+            step.keys["title"] = title[:200]
+        try:
+            self.reading.fill(step, keys)
+        except UntranslatableError as why:
+            step.make_abstract(
+                self.found.refuse(why.code, f"{why.message} (step {label})", keys.node, step.id)
+            )
+        if self.secrets and "run" in step.keys:
+            step.keys["secrets"] = list(self.secrets)
+        if self._container() and "run" in step.keys:
+            step.keys.setdefault("container", self._container())
+        self.members[step.id] = keys
+        return step
+
+    def _container(self) -> dict[str, object]:
+        node = self.keys.get("container")
+        if node is None:
+            return {}
+        try:
+            return self.reading.container(node)
+        except UntranslatableError as why:
+            self.found.refuse(why.code, why.message, node)
+            return {}
+
+    def _gate(self) -> DraftStep | None:
+        """Return the step that finds out whether the whole file is to run."""
+        handlers = Keys(self.keys.get("handleron"), "`handlerOn`", self.reader)
+        if handlers.has("init"):
+            self.found.refuse(
+                "handler", "a handler that runs first; write it as the first step", handlers.place("init")
+            )
+        return self._check("run", self.keys)
+
+    def _check(self, label: str, keys: Keys) -> DraftStep | None:
+        node = keys.first("preconditions", "precondition")
+        try:
+            commands = commands_of(node, self.reader)
+        except UntranslatableError as why:
+            assert node is not None  # only preconditions that are there are refused
+            note = self.found.refuse(why.code, f"{why.message} ({label})", node)
+            step = DraftStep(self.plan.name(f"{label}.check"))
+            step.make_abstract(note)
+            return self.plan.add(step)
+        if not commands:
+            return None
+        return self.plan.add(check_step(self.plan.name(f"{label}.check"), commands, self.variables.lines))
+
+    def _edges(self, pending: list[tuple[DraftStep, Keys]], gate: DraftStep | None) -> None:
+        has_edges = any(keys.has("depends") for _, keys in pending)
+        is_chain = self.keys.text("type") == "chain" or not (self.keys.has("type") or has_edges)
+        if not self.keys.has("type") and len(pending) > 1:
+            message = (
+                "the file has `depends` and no `type`: it is taken for a graph, as older versions of Dagu did"
+                if has_edges
+                else "steps run one after the other: that is the default of Dagu, which has no `type` here"
+            )
+            self.found.differs("type", message, self.keys.node)
+        before: DraftStep | None = None
+        self._refuse_circles(pending)
+        for step, keys in pending:
+            waited = self._waited(keys)
+            if is_chain and not keys.has("depends") and before is not None:
+                waited = [before]
+            check = self._check(step.id, keys)
+            for target in (step, check):
+                if target is not None:
+                    self._wait(target, waited, gate)
+            if check is not None:
+                step.wait(check.id, "completed")
+                step.demand(met(check) if "run" in check.keys else "")
+                self.checks[step.id] = check
+            may_skip = (
+                check is not None or gate is not None or any(other.id in self.skipped for other in waited)
+            )
+            if may_skip and not skips_on(keys):
+                self.skipped.add(step.id)
+            self.plan.add(step)
+            before = step
+
+    def _refuse_circles(self, pending: list[tuple[DraftStep, Keys]]) -> None:
+        """Refuse steps that wait for each other."""
+        waiting = {step.id: {other.id for other in self._waited(keys)} for step, keys in pending}
+        while free := [name for name, others in waiting.items() if not others & waiting.keys()]:
+            for name in free:
+                del waiting[name]
+        if waiting:
+            self.found.refuse("shape", f"dependency cycle: {', '.join(waiting)}", self.keys.place("steps"))
+
+    def _waited(self, keys: Keys) -> list[DraftStep]:
+        found = []
+        for name in self.reader.texts(keys.get("depends"), "`depends`"):
+            if name in self.named:
+                found.append(self.named[name])
+            else:
+                self.found.refuse("shape", f'there is no step "{name}" to wait for', keys.place("depends"))
+        return found
+
+    def _wait(self, step: DraftStep, waited: list[DraftStep], gate: DraftStep | None) -> None:
+        if gate is not None:
+            step.wait(gate.id, "completed")
+            step.demand(met(gate) if "run" in gate.keys else "")
+        for other in waited:
+            tolerated = other.keys.get("on_failure") == "continue"
+            step.wait(other.id, "completed" if other.id in self.skipped and not tolerated else "ok")
+
+    def _outputs(self) -> None:
+        """Give every step the outputs of those that it waits for, through others too."""
+        by_id = {step.id: step for step in self.plan.steps}
+        for step in self.plan.steps:
+            waiting, behind = list(step.edges), {}
+            while waiting:
+                name = waiting.pop()
+                if name not in behind and name in by_id:
+                    behind[name] = by_id[name]
+                    waiting += by_id[name].edges
+            hand_on(step, [other for other in self.plan.steps if other.id in behind])
+
+    def _handlers(self) -> None:
+        handlers = Keys(self.keys.get("handleron"), "`handlerOn`", self.reader)
+        handlers.refuse_unknown({*_HANDLERS, "init", "wait"})
+        for kind in _HANDLERS:
+            node = handlers.get(kind)
+            if node is None:
+                continue
+            keys = self._named(node, "")
+            step = DraftStep(self.plan.name(f"on-{kind}"))
+            try:
+                self.reading.fill(step, keys)
+            except UntranslatableError as why:
+                step.make_abstract(
+                    self.found.refuse(why.code, f"{why.message} (handler {kind})", node, step.id)
+                )
+            step.condition = self._ended(kind)
+            if len(step.condition) > 8000:
+                step.make_abstract(self.found.refuse("handler", "a handler of too many steps", node, step.id))
+                step.condition = ""
+            if kind == "exit":
+                for other in self.plan.cleanup:
+                    step.wait(other.id, "done")
+            self.plan.cleanup.append(step)
+
+    def _ended(self, kind: str) -> str:
+        """Return the condition under which a handler runs."""
+        counting = [step for step in self.plan.steps if step.keys.get("on_failure") != "continue"]
+        statuses = [step_path(step.id, "status") for step in counting]
+        if kind == "failure":
+            return " or ".join(f"{status} == 'failed'" for status in statuses)
+        if kind in ("cancel", "abort"):
+            return " or ".join(f"{status} == 'cancelled'" for status in statuses)
+        if kind == "success":
+            return " and ".join(f"{status} in ['completed', 'skipped']" for status in statuses)
+        return ""

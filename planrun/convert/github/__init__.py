@@ -1,0 +1,1 @@
+"""GitHub workflows as plans."""

@@ -1,0 +1,434 @@
+"""Actions that put a language on the PATH: a check of the version, and for Python a virtual environment.
+
+Actions that send something away: steps that do the same, for a person to release.
+
+What becomes of actions: a few mean nothing here, or can be said in a plan; all others are refused.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planrun.convert.draft import DraftStep
+from planrun.convert.github.names import PlaceNames, declare_outputs, job_ended
+from planrun.convert.github.spelling import either
+from planrun.convert.github.texts import Variables, template
+from planrun.convert.reading import UntranslatableError, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from planrun.convert.github.facts import Job, Workflow
+    from planrun.convert.reading import Findings
+    from planrun.plan.yaml.node import Node
+
+# Actions that put programs on the PATH, and the programs.
+SETUPS: Mapping[str, tuple[str, ...]] = {
+    "actions/setup-python": ("python3",),
+    "actions/setup-node": ("node", "npm"),
+    "actions/setup-go": ("go",),
+    "actions/setup-java": ("java",),
+    "actions/setup-dotnet": ("dotnet",),
+    "actions/setup-ruby": ("ruby",),
+    "ruby/setup-ruby": ("ruby", "bundle"),
+    "astral-sh/setup-uv": ("uv",),
+    "hynek/setup-cached-uv": ("uv",),
+    "yezz123/setup-uv": ("uv",),
+    "pnpm/action-setup": ("pnpm",),
+    "oven-sh/setup-bun": ("bun",),
+    "denoland/setup-deno": ("deno",),
+    "dtolnay/rust-toolchain": ("cargo", "rustc"),
+    "actions-rs/toolchain": ("cargo", "rustc"),
+    "actions-rust-lang/setup-rust-toolchain": ("cargo", "rustc"),
+    "gradle/actions/setup-gradle": ("java",),
+    "gradle/gradle-build-action": ("java",),
+    "shivammathur/setup-php": ("php", "composer"),
+    "erlef/setup-beam": ("erl",),
+    "docker/setup-buildx-action": ("docker",),
+    "docker/setup-qemu-action": ("docker",),
+    "docker/setup-docker-action": ("docker",),
+    "azure/setup-helm": ("helm",),
+    "azure/setup-kubectl": ("kubectl",),
+    "hashicorp/setup-terraform": ("terraform",),
+    "arduino/setup-task": ("task",),
+    "go-task/setup-task": ("task",),
+    "extractions/setup-just": ("just",),
+    "snok/install-poetry": ("poetry",),
+    "abatilo/actions-poetry": ("poetry",),
+    "pdm-project/setup-pdm": ("pdm",),
+    "rui314/setup-mold": ("mold",),
+}
+# The input that names the version, and the command that prints the one that is there.
+_VERSIONS: Mapping[str, tuple[str, str]] = {
+    "actions/setup-python": ("python-version", ""),
+    "actions/setup-node": ("node-version", "node --version"),
+    "actions/setup-go": ("go-version", "go env GOVERSION"),
+    "actions/setup-java": (
+        "java-version",
+        'java -version 2>&1 | sed -n \'s/.*version "\\([^"]*\\)".*/\\1/p\'',
+    ),
+    "actions/setup-dotnet": ("dotnet-version", "dotnet --version"),
+    "actions/setup-ruby": ("ruby-version", "ruby -e 'print RUBY_VERSION'"),
+    "ruby/setup-ruby": ("ruby-version", "ruby -e 'print RUBY_VERSION'"),
+    "shivammathur/setup-php": ("php-version", "php -r 'echo PHP_VERSION;'"),
+    "oven-sh/setup-bun": ("bun-version", "bun --version"),
+    "pnpm/action-setup": ("version", "pnpm --version"),
+    "dtolnay/rust-toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
+    "actions-rs/toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
+    "actions-rust-lang/setup-rust-toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
+}
+_SIMPLE = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)*\Z")
+_PYTHON = re.compile(r"(?:pypy-?)?\d+(?:\.\d+)*(?:\.x)?(?:t|-dev)?\Z")
+SETUP_PYTHON = """\
+want=${WANTED%-dev} want=${want%.x} found=
+case $want in
+  pypy*) number=${want#pypy} number=${number#-} names=pypy$number ;;
+  *t) number=${want%t} names=python$want ;;
+  *) number=$want names="python$want python3 python" ;;
+esac
+for name in $names; do
+  "$name" -c 'import sys; sys.exit(not ("%d.%d.%d." % sys.version_info[:3]).startswith(sys.argv[1]))' \\
+    "${number:+$number.}" 2> /dev/null && found=$name && break
+done
+if [ -n "$found" ]; then "$found" -m venv "$VENV"
+elif command -v uv > /dev/null; then uv venv --quiet --seed --python "$want" "$VENV"
+else echo "Python $want is not on the PATH, and there is no uv to fetch it" >&2; exit 1; fi
+"""
+_CHECK_VERSION = """\
+have=$({command}) have=${{have#v}} have=${{have#go}} want=${{WANTED#v}} want=${{want%%.x*}}
+case "$have." in
+  "$want".*) ;;
+  *) echo "{program} $want is needed, and $have is here" >&2; exit 1 ;;
+esac
+"""
+
+
+class Setup:
+    """What is to be done in place of an action: a script that reads the version from WANTED, or "" for a mere check.
+
+    `asked`: the version, "" for any. `left`: what it asks for and nothing compares.
+    """
+
+    def __init__(self, action: str, inputs: Mapping[str, str]) -> None:
+        self.programs = list(SETUPS[action])
+        self.is_python = action == "actions/setup-python"
+        key, command = _VERSIONS.get(action, ("", ""))
+        asked = " ".join(inputs.get(key, "").split())
+        pattern = _PYTHON if self.is_python else _SIMPLE
+        is_certain = not asked or "${{" in asked or pattern.match(asked) is not None
+        self.asked = asked if is_certain else ""
+        self.left = "" if is_certain else f"{key}: {asked}"
+        for name in (f"{key}-file", "version-file"):
+            if not asked and inputs.get(name):
+                self.left = f"{name}: {inputs[name]}"
+        self.script = ""
+        if self.is_python:
+            self.script = SETUP_PYTHON
+        elif self.asked and command:
+            self.script = _CHECK_VERSION.format(command=command, program=self.programs[0])
+        elif self.asked:
+            self.left = f"{key}: {asked}"
+
+
+_TOKEN = "CODECOV_TOKEN"  # noqa: S105 - the name of a variable
+_UPLOAD_COVERAGE = "upload_coverage"
+
+
+def publisher(actions: Actions, action: str, node: Node, name: str) -> DraftStep:
+    """Return the step that does what a publishing action does."""
+    step = DraftStep(name)
+    names = PlaceNames(actions.workflow, actions.job, node, ({}, actions.job.env, actions.workflow.env))
+    before = {key: f"${{{{ {value} }}}}" for key, value in actions.job.exported.items()}
+    if before:
+        step.keys["env"] = before
+    try:
+        (_coverage if action in _COVERAGE else _pypi)(actions, step, node, names)
+    except UntranslatableError as why:
+        step.make_abstract(actions.found.refuse(f"uses:{action}", why.message, node.value["uses"], name))
+    return step
+
+
+def _pypi(actions: Actions, step: DraftStep, node: Node, names: PlaceNames) -> None:
+    """Upload by twine, with a token where GitHub may use its own identity."""
+    inputs = actions.inputs
+    folder = text_of(inputs.get("packages-dir") or inputs.get("packages_dir")) or "dist"
+    address = text_of(inputs.get("repository-url") or inputs.get("repository_url"))
+    skips = text_of(inputs.get("skip-existing") or inputs.get("skip_existing")).lower() == "true"
+    variables = Variables()
+    password = inputs.get("password")
+    if password is not None:
+        variables.read({"TWINE_PASSWORD": password}, names)
+    else:
+        variables.secrets.append("TWINE_PASSWORD")
+        message = (
+            "there is no trusted publishing here: give a token of the index as the secret TWINE_PASSWORD"
+        )
+        step.notes.append(actions.found.todo("publish", message, node.value["uses"], step.id))
+    user = text_of(inputs.get("user")) or "__token__"
+    env = {"TWINE_USERNAME": template(user, names), "PACKAGES": template(folder.rstrip("/"), names)}
+    words = ["twine upload --non-interactive"]
+    if skips:
+        words.append("--skip-existing")
+    if address:
+        env["TWINE_REPOSITORY_URL"] = template(address, names)
+    step.keys["env"] = {**step.keys.get("env", {}), **env, **variables.env}
+    step.prelude = variables.lines
+    step.keys["secrets"] = list(dict.fromkeys(variables.secrets))
+    for secret in step.keys["secrets"]:
+        actions.workflow.plan.secret(secret)
+    step.keys["run"] = f'{" ".join(words)} "$PACKAGES"/*'
+    step.keys["risk"] = "high"
+    message = "packages are uploaded by twine, which must be there; no attestations are made"
+    actions.found.differs("publish", message, node.value["uses"])
+
+
+def _coverage(actions: Actions, step: DraftStep, node: Node, names: PlaceNames) -> None:
+    """Upload by Codecov's command line, only where a parameter asks for it."""
+    inputs = actions.inputs
+    actions.workflow.param(
+        _UPLOAD_COVERAGE,
+        {"type": "boolean", "default": False, "description": "Send coverage reports to Codecov."},
+    )
+    words = ["codecovcli upload-process"]
+    env = {}
+    for key, option in (("files", "--file"), ("file", "--file"), ("flags", "--flag"), ("name", "--name")):
+        values = [each.strip() for each in text_of(inputs.get(key)).split(",") if each.strip()]
+        for number, value in enumerate(values, 1):
+            env[f"{key.upper()}_{number}"] = template(value.removeprefix("./"), names)
+            words.append(f'{option} "${key.upper()}_{number}"')
+    variables = Variables()
+    is_set = any(_TOKEN in level for level in (actions.job.exported, actions.job.env, actions.workflow.env))
+    if text_of(inputs.get("token")):
+        variables.read({_TOKEN: inputs["token"]}, names)
+    elif not is_set:
+        variables.secrets.append(_TOKEN)
+    step.keys["env"] = {**step.keys.get("env", {}), **env, **variables.env}
+    step.prelude = variables.lines
+    step.keys["secrets"] = variables.secrets
+    for secret in variables.secrets:
+        if secret not in actions.workflow.plan.secrets:
+            actions.workflow.plan.optional.add(secret)
+        actions.workflow.plan.secret(secret)
+    step.keys["run"] = " ".join(words)
+    step.keys["risk"] = "high"
+    step.keys["on_failure"] = "continue"
+    step.condition = f"params.{_UPLOAD_COVERAGE}"
+    message = (
+        f"coverage is sent by codecovcli with CODECOV_TOKEN, only with `--param {_UPLOAD_COVERAGE}=true`"
+    )
+    actions.found.differs("coverage", message, node.value["uses"])
+
+
+_COVERAGE = frozenset(("codecov/codecov-action",))
+PUBLISHERS = frozenset(("pypa/gh-action-pypi-publish", *_COVERAGE))
+
+
+_CACHES = frozenset(("actions/cache", "actions/cache/restore", "actions/cache/save", "Swatinem/rust-cache"))
+_PLACED = ("repository", "path", "ref", "submodules", "lfs", "ssh-key")
+_LOCAL_PATH = re.compile(r"(?![~/!])(?!.*(?:^|/)\.\.(?:/|$))(?!.*\$\{\{)[^\n]+")
+
+
+class Actions:
+    """Converts the steps of a job that use an action."""
+
+    def __init__(self, workflow: Workflow, job: Job) -> None:
+        self.workflow = workflow
+        self.job = job
+        self.inputs: Mapping[str, Node] = {}
+        self.condition = ""  # the `if` of the step
+        self.comments: list[str] = []  # for the next step that is made
+
+    @property
+    def found(self) -> Findings:
+        """The findings of the file that is being read."""
+        return self.workflow.found
+
+    def step(self, node: Node, name: str) -> DraftStep | None:
+        """Return the step that an action becomes; None when nothing is to be done, and the id is free."""
+        uses = node.value["uses"]
+        action = text_of(uses).strip().partition("@")[0]
+        self.inputs = self.workflow.reader.mapping(node.get("with"), "`with`")
+        self.condition = text_of(node.get("if")) or text_of(node.get("continue-on-error"))
+        if action in SETUPS:
+            try:
+                return self._setup(action, node, name)
+            except UntranslatableError as why:
+                step = DraftStep(name)
+                step.make_abstract(self.found.refuse(why.code, why.message, uses, name))
+                return step
+        if action == "re-actors/alls-green":
+            return self._green(uses, name)
+        if action in PUBLISHERS:
+            return publisher(self, action, node, name)
+        handler = _HANDLERS.get(action)
+        if handler is None and action in _CACHES:
+            handler = Actions.cache
+        if handler is not None:
+            handler(self, uses)
+            return None
+        return self._refused(action, uses, name)
+
+    def _refused(self, action: str, uses: Node, name: str) -> DraftStep:
+        code, message = f"uses:{action}", f"the action {action} cannot run here"
+        if action.startswith("./"):
+            message = f"the action {action} of this repository cannot run here; write what it does as steps"
+        elif action.startswith("docker:"):
+            message = f"{action}: write a step with `container:` and what is to run in it"
+        step = DraftStep(name)
+        note = self.found.refuse(code, message, uses, name)
+        step.make_abstract(note)
+        if self.inputs:
+            given = [f"{key}: {text_of(value)}" for key, value in self.inputs.items()]
+            step.keys["notes"] = "\n".join([f"uses: {text_of(uses)}", *given])[:4000]
+        return step
+
+    def _setup(self, action: str, node: Node, name: str) -> DraftStep:
+        uses = node.value["uses"]
+        setup = Setup(action, {key: text_of(value) for key, value in self.inputs.items()})
+        told = " and ".join(setup.programs)
+        step = DraftStep(name)
+        message = f"{action} is not run: {told} must be there"
+        if setup.left:
+            message = (
+                f"{action} is not run: {told} must be there, in the version that it asks for ({setup.left})"
+            )
+            step.notes.append(self.found.todo("setup", message, uses, name))
+        elif setup.is_python:
+            message = f"{action} is not run: a virtual environment is made of the Python that is there"
+            self.found.differs("setup", message, uses)
+        elif setup.script:
+            self.found.differs(
+                "setup", f"{action} is not run: the version of {told} that is there is checked", uses
+            )
+        else:
+            self.found.differs("setup", message, uses)
+        if setup.script:
+            self._scripted(step, setup, node)
+        elif self.job.is_whole or self.job.is_contained:
+            lines = [
+                f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
+                for name in setup.programs
+            ]
+            step.keys["run"] = "".join(lines)
+            step.is_raw = True
+        else:
+            step.keys["validate"] = [{"commands_on_path": setup.programs}]
+        if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
+            step.keys["shell"] = "sh -e"
+        return step
+
+    def _scripted(self, step: DraftStep, setup: Setup, node: Node) -> None:
+        """Give a step the script of a setup; the version is put into its environment."""
+        names = PlaceNames(self.workflow, self.job, node, ({}, self.job.env, self.workflow.env))
+        before = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
+        step.keys["env"] = {**before, "WANTED": template(setup.asked, names)}
+        step.keys["run"] = setup.script
+        step.is_raw = True
+        if not setup.is_python:
+            return
+        step.keys["env"]["VENV"] = "${{ step.dir }}/venv"
+        if self.job.is_whole or self.job.is_contained:
+            step.keys["run"] += 'PATH="$VENV/bin:$PATH"\n'
+            step.sets_path = True
+        else:
+            step.keys["run"] += 'echo "github_path=$VENV/bin:" >> "$PLANRUN_OUTPUT"\n'
+            declare_outputs(step, ["github_path"])
+            self.job.handing[step.id] = ["PATH"]
+
+    def _green(self, uses: Node, name: str) -> DraftStep:
+        """Return the check that the needed jobs succeeded, or were skipped where that is allowed."""
+        allowed = {
+            word: {each.strip() for each in text_of(self.inputs.get(word)).split(",")}
+            for word in ("allowed-skips", "allowed-failures")
+        }
+        checks = []
+        for job in self.job.needs:
+            met = job_ended(job, "success")
+            if job.name in allowed["allowed-failures"]:
+                met = either(met, job_ended(job, "failure"))
+            if job.name in allowed["allowed-skips"] | allowed["allowed-failures"]:
+                met = either(met, job_ended(job, "skipped"))
+            checks.append({"that": met.text})
+        self.found.differs(
+            "alls-green", "re-actors/alls-green becomes checks of how the needed jobs ended", uses
+        )
+        return DraftStep(name, validate=checks or [{"that": True}])
+
+    def checkout(self, uses: Node) -> None:
+        """Note that the workspace is used as it is."""
+        self.found.differs("checkout", "nothing is checked out: the plan runs in the folder as it is", uses)
+        for name in _PLACED:
+            if name in self.inputs:
+                asked = f"{name}: {text_of(self.inputs[name])}"
+                message = f"actions/checkout asks for `{asked}`; have it there before the run"
+                self.comments.append(self.found.todo("checkout", message, self.inputs[name]))
+
+    def cache(self, uses: Node) -> None:
+        """Leave a cache out: files of this machine are still there in the next run."""
+        paths = " ".join(text_of(self.inputs.get("path")).split()) or "what it keeps"
+        message = f"nothing is deleted between runs here, so {paths} needs no cache; `cache-hit` is false"
+        self.found.differs("cache", message, uses)
+
+    def upload(self, uses: Node) -> None:
+        """Say of the step before that it makes the files.
+
+        Their absence fails only where `if-no-files-found` is `error`; it is `warn` where nothing is said.
+        """
+        paths = [line.strip() for line in text_of(self.inputs.get("path")).split("\n") if line.strip()]
+        self.job.uploads[text_of(self.inputs.get("name")) or "artifact"] = paths
+        own = [step for step in self.job.made if "run" in step.keys and not step.is_raw]
+        maker = own[-1] if own else None
+        fit = [path.rstrip("/") for path in paths if _LOCAL_PATH.fullmatch(path)]
+        message = "artifacts are not uploaded: the files stay in the workspace"
+        if (
+            maker is not None
+            and self.job.matrix is None
+            and fit
+            and len(fit) == len(paths)
+            and self.workflow.plan.claim(maker.id, fit)
+        ):
+            self._keep(maker, list(dict.fromkeys(fit)))
+            message = f"{message}, and `produces` of `{maker.id}` records them"
+        self.found.differs("artifacts", message, uses)
+
+    def _keep(self, maker: DraftStep, paths: list[str]) -> None:
+        made = maker.keys.setdefault("produces", [])
+        asked = self.condition
+        if "failure()" in asked:
+            made.append({"path": paths, "when": "failed"})
+        elif (
+            text_of(self.inputs.get("if-no-files-found")) == "error"
+            and not asked
+            and maker.id in self.job.plain
+        ):
+            made += paths
+        else:
+            made.append({"path": paths, "when": "present"})
+            if "always()" in asked:
+                made.append({"path": paths, "when": "failed"})
+
+    def download(self, uses: Node) -> None:
+        """Note that files of other jobs are there already, and where, if another place is asked for."""
+        self.found.differs("artifacts", "artifacts are not downloaded: all jobs share one workspace", uses)
+        path = text_of(self.inputs.get("path"))
+        if path and not self._is_there(path):
+            message = f"the downloaded files are where they were made, and not in `{path}`"
+            self.comments.append(self.found.todo("artifacts", message, self.inputs["path"]))
+
+    def _is_there(self, path: str) -> bool:
+        """Say whether the files were uploaded from the folder into which they would be downloaded."""
+        wanted = text_of(self.inputs.get("name"))
+        known = {name: paths for job in self.workflow.jobs.values() for name, paths in job.uploads.items()}
+        paths = known.get(wanted, []) if wanted else [each for found in known.values() for each in found]
+        folder = path.removeprefix("./").rstrip("/")
+        return bool(paths) and all(
+            each.removeprefix("./").rstrip("/") in (folder, f"{folder}/*", f"{folder}/**") for each in paths
+        )
+
+
+_HANDLERS: dict[str, Callable[[Actions, Node], None]] = {
+    "actions/checkout": Actions.checkout,
+    "actions/upload-artifact": Actions.upload,
+    "actions/download-artifact": Actions.download,
+}

@@ -1,0 +1,129 @@
+"""What is known of a workflow and its jobs while they are converted."""
+
+from __future__ import annotations
+
+from planrun.convert.draft import DraftPlan, DraftStep
+from planrun.convert.reading import Reader
+from planrun.plan.yaml.node import MAPPING, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from planrun.convert.github.matrix import Matrix
+    from planrun.convert.github.spelling import Spelled
+    from planrun.convert.reading import Findings
+
+EMPTY = Node(MAPPING, {}, 1, 1)
+EMPTY.keys = {}
+
+
+class Workflow:
+    """One file: the plan it becomes, what was found, and what all its jobs share."""
+
+    def __init__(self, root: Node, found: Findings) -> None:
+        self.root = root
+        self.found = found
+        self.reader = Reader(found)
+        self.plan = DraftPlan()
+        self.env: Mapping[str, Node] = {}
+        self.inputs: dict[str, str] = {}  # name of a parameter by name of an input, in small letters
+        self.secret_env: dict[str, Node] = {}  # variables of all steps that hold secrets
+        self.jobs: dict[str, Job] = {}
+        self.shell = ""
+        self.usual_shell = ""  # the words that stand in `defaults` of the plan
+        self.folder: Node | None = None
+        self.convert: Callable[[Workflow, Job], None]  # converts a job after those that it needs
+        self.depth = 0  # how many workflows called each other up to this one
+        self.given: dict[str, Spelled] = {}  # values of inputs that a caller gives
+        self.secret_names: dict[str, str] = {}  # names of the caller's secrets, by those here
+        self.entry: list[Job] = []  # for what jobs wait that need none of their own workflow
+
+    @property
+    def known(self) -> dict[tuple[str, ...], Any]:
+        """The values of inputs that a caller gives and that are known here, by their paths."""
+        return {("inputs", name): each.value for name, each in self.given.items() if each.is_known}
+
+    def param(self, name: str, fragment: Mapping[str, Any]) -> str:
+        """Declare a parameter unless it is, and return its name."""
+        self.plan.params.setdefault(name, dict(fragment))
+        return name
+
+
+class Composite:
+    """An action that is made of steps, at the place where a step uses it."""
+
+    def __init__(self, folder: str, outputs: Mapping[str, Node], given: Mapping[str, Spelled]) -> None:
+        self.folder = folder
+        self.outputs = outputs
+        self.given = given
+        self.ids: dict[str, DraftStep] = {}
+        self.dropped: set[str] = set()
+        self.composites: dict[str, Composite] = {}
+
+
+class Job:
+    """One job: where it stands, its steps as they are made, and what other jobs see of it.
+
+    `ids`: the plan's step by the id of a step in the workflow. `tips`: steps that must be ok for the job to be so.
+    `plain`: steps that run whenever the job does and whose failure counts. `anchor`: the step that is skipped when the
+    job is; "" where nothing skips it. `exported`: expressions by names of variables that steps hand on.
+    """
+
+    def __init__(self, name: str, node: Node) -> None:
+        self.name = name
+        self.label = name  # with those of the calling jobs before it
+        self.node = node
+        self.row: dict[str, Any] | None = None  # the instance of its matrix for which names are read
+        self.called: list[Workflow] = []
+        self.scope: Composite | None = None  # the action whose steps are being converted
+        self.composites: dict[str, Composite] = {}  # actions of steps, by the ids of the steps that use them
+        self.needs: list[Job] = []
+        self.env: Mapping[str, Node] = {}
+        self.matrix: Matrix | None = None
+        self.made: list[DraftStep] = []
+        self.ids: dict[str, DraftStep] = {}
+        self.tips: list[DraftStep] = []
+        self.plain: set[str] = set()
+        self.tolerated: set[str] = set()
+        self.anchor = ""
+        self.anchor_gate = ""  # the anchor when it is a step that does nothing else
+        self.dropped: set[str] = set()  # ids of steps that become nothing, as they have nothing to do here
+        self.exported: dict[str, str] = {}
+        self.outputs: Mapping[str, Node] = {}
+        self.asking: set[str] = set()  # steps that run whatever came before
+        self.handing: dict[str, list[str]] = {}  # names of variables that a step hands on, by its id
+        self.uploads: dict[str, list[str]] = {}  # paths of artifacts, by their names
+        self.read: set[str] = set()  # steps whose end is read by another step's `if`
+        self.handed: set[str] = set()  # names of variables that only the later parts of the same script see
+        self.is_whole = False  # whether its steps are to be one script: instances of a matrix, a container
+        self.is_contained = False
+        self.is_mixed = False  # whether only some instances run in a container
+        self.shell = ""
+        self.usual_shell = ""
+        self.folder: Node | None = None
+        self.is_open = False  # while it is being converted
+        self.is_converted = False
+
+    @property
+    def counting(self) -> list[DraftStep]:
+        """The steps whose failure is the job's."""
+        return [step for step in self.made if step.id not in self.tolerated and step.id != self.anchor_gate]
+
+    def failed(self) -> str:
+        """Return the expression that says that one of the steps made so far failed; "" when none can."""
+        from planrun.convert.draft import step_path
+
+        return " or ".join(f"{step_path(step.id, 'status')} == 'failed'" for step in self.counting)
+
+    def behind(self) -> list[Job]:
+        """Return all jobs that this one needs, through others too."""
+        found: dict[str, Job] = {}
+        waiting = list(self.needs)
+        while waiting:
+            job = waiting.pop()
+            if job.name not in found:
+                found[job.name] = job
+                waiting += job.needs
+        return list(found.values())

@@ -1,0 +1,369 @@
+"""Files of the same repository that a workflow names: other workflows, and actions made of steps.
+
+One step of a job: a script, or an action.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from planrun.convert.draft import DraftStep, slug, step_path
+from planrun.convert.github.actions import Actions
+from planrun.convert.github.facts import Composite
+from planrun.convert.github.names import PlaceNames, declare_outputs, given_value, inside
+from planrun.convert.github.texts import (
+    Variables,
+    apply_condition,
+    check_commands,
+    condition,
+    exported_names,
+    is_shell,
+    possible_names,
+    script,
+    template,
+    written_outputs,
+)
+from planrun.convert.reading import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.errors import InvalidPlan
+from planrun.plan.yaml.document import read_tree
+from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.node import MAPPING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.convert.github.facts import Job, Workflow
+    from planrun.convert.github.spelling import Spelled
+    from planrun.convert.reading import Findings
+    from planrun.plan.yaml.node import Node
+
+MAX_DEPTH = 10  # files that use each other, as GitHub has it
+_MARK = f"{os.sep}.github{os.sep}workflows{os.sep}"
+
+
+def local_path(file: str, uses: str) -> str:
+    """Return the path of what `./…` names, from the root of the repository; "" for anything else.
+
+    `file` is the file that names it, or one of the same repository.
+    """
+    name = uses.strip().partition("@")[0]
+    if not name.startswith(("./", "$/")) or ".." in name.split("/"):
+        return ""
+    whole = os.path.abspath(file)
+    for mark in (_MARK, f"{os.sep}.github{os.sep}actions{os.sep}"):
+        if mark in whole:
+            return os.path.join(os.path.relpath(whole.rpartition(mark)[0]), name[2:])
+    return os.path.join(os.path.dirname(file), name[2:])
+
+
+def read_local(path: str) -> Node | None:
+    """Return the content of a local file; None when there is none, or no mapping in it."""
+    try:
+        root, problems, complete = read_tree(read_source(path, "file"), path, "file")
+    except InvalidPlan:
+        return None
+    return root if root is not None and not problems and complete and root.kind == MAPPING else None
+
+
+def read_action(folder: str) -> tuple[str, Node | None]:
+    """Return path and content of the action in a folder; None when there is none."""
+    for name in ("action.yml", "action.yaml"):
+        path = os.path.join(folder, name)
+        root = read_local(path)
+        if root is not None:
+            return path, root
+    return "", None
+
+
+_KNOWN = frozenset((
+    "id", "if", "name", "uses", "run", "shell", "with", "env", "continue-on-error", "timeout-minutes",
+    "working-directory",
+))  # fmt: skip
+# How GitHub starts what `shell` names; `{0}` is a file there, planrun hands the text on.
+SHELLS = {
+    "": "bash -e",
+    "bash": "bash --noprofile --norc -eo pipefail",
+    "sh": "sh -e",
+    "python": "python",
+    "pwsh": "pwsh",
+    "powershell": "powershell",
+}
+
+
+class StepMaking:
+    """Makes the steps of one job, one after the other."""
+
+    def __init__(self, workflow: Workflow, job: Job) -> None:
+        self.workflow = workflow
+        self.job = job
+        self.reader = workflow.reader
+        self.actions = Actions(workflow, job)
+        self.is_single = False
+        self.env: dict[str, Node] = {}  # of the steps that use the action that is being read
+        self.prefix = ""
+        self.depth = 0
+
+    @property
+    def found(self) -> Findings:
+        """The findings of the file that is being read."""
+        return self.workflow.found
+
+    def make(self, node: Node, position: int) -> Iterator[DraftStep]:
+        """Yield the steps that one of a job becomes, without edges: several for an action that is made of steps."""
+        members = self.reader.mapping(node, "a step")
+        list(self.reader.unknown(members, _KNOWN, node, "a step"))
+        own_id = text_of(members.get("id")).lower()
+        env = {**self.env, **self.reader.mapping(members.get("env"), "`env`")}
+        names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
+        if "uses" in members:
+            action = self._composite(node, names)
+            if action is not None:
+                yield from self._inside(node, names, action, position)
+                return
+            step = self._with_action(node, position)
+        elif is_nothing(members.get("run")):
+            self.found.refuse("shape", "a step has `run` or `uses`", node)
+            return
+        else:
+            step = self._with_script(node, names, position)
+        if step is None:
+            self.job.dropped.add(own_id)
+            return
+        step.node = node
+        step.notes = [*self.actions.comments, *step.notes]
+        self.actions.comments = []
+        if own_id:
+            self.job.ids[own_id] = step
+        self._common(step, node, names)
+        yield step
+
+    def _composite(self, node: Node, names: PlaceNames) -> tuple[Node, str, Composite] | None:
+        """Return content, path and facts of an action of this repository whose steps can stand in the job."""
+        folder = local_path(self.found.file, text_of(node.get("uses")))
+        path, root = read_action(folder) if folder else ("", None)
+        runs = root.get("runs") if root is not None else None
+        if (
+            root is None
+            or runs is None
+            or text_of(runs.get("using")) != "composite"
+            or self.depth >= MAX_DEPTH
+        ):
+            return None
+        if node.get("continue-on-error") is not None:
+            return None  # which of its steps may fail nothing tells
+        try:
+            given = self._given(node, root, names)
+            if condition(node.get("if"), names).asks:
+                return None
+        except UntranslatableError:
+            return None
+        outputs = self.reader.mapping(root.get("outputs"), "`outputs`")
+        return root, path, Composite(os.path.dirname(path), outputs, given)
+
+    def _inside(
+        self, node: Node, names: PlaceNames, found: tuple[Node, str, Composite], position: int
+    ) -> Iterator[DraftStep]:
+        """Yield the steps of an action, under the `if` of the step that uses it."""
+        root, path, action = found
+        own = condition(node.get("if"), names).text
+        self.found.differs(
+            "composite", "the steps of an action of this repository are steps of the job", node
+        )
+        before = (self.workflow.found, self.reader.found, self.env, self.prefix, self.job.folder)
+        self.env = {**self.env, **self.reader.mapping(node.get("env"), "`env`")}
+        self.prefix = f"{self._short(node, position)}."
+        self.workflow.found = self.reader.found = before[0].of(path)
+        self.job.folder = None
+        self.depth += 1
+        try:
+            with inside(self.job, action):
+                for at, item in enumerate(self.reader.items(root.value["runs"].get("steps"), "`steps`"), 1):
+                    for step in self.make(item, at):
+                        if own not in ("", "true"):
+                            step.demand(own)
+                            self.job.plain.discard(step.id)
+                        yield step
+        finally:
+            self.depth -= 1
+            self.workflow.found, self.reader.found, self.env, self.prefix, self.job.folder = before
+        own_id = text_of(node.get("id")).lower()
+        if own_id:
+            self.job.composites[own_id] = action
+
+    def _given(self, node: Node, root: Node, names: PlaceNames) -> dict[str, Spelled]:
+        """Return the inputs of an action; raises UntranslatableError."""
+        handed = {
+            key.lower(): value for key, value in self.reader.mapping(node.get("with"), "`with`").items()
+        }
+        given = {}
+        for name, each in self.reader.mapping(root.get("inputs"), "`inputs`").items():
+            value = handed.get(name.lower(), each.get("default") if each.kind == MAPPING else None)
+            given[name.lower()] = given_value(value, "", names)
+        return given
+
+    def _short(self, node: Node, position: int) -> str:
+        own = text_of(node.get("id")) or slug(re.sub(r"\$\{\{.*?\}\}", "", text_of(node.get("name"))))
+        if not own and node.get("uses") is not None:
+            own = slug(text_of(node.get("uses")).partition("@")[0].rpartition("/")[2])
+        return f"{self.prefix}{own or position}"
+
+    def _name(self, node: Node, position: int) -> str:
+        if self.is_single:
+            return self.workflow.plan.name(self.job.label)
+        return self.workflow.plan.name(f"{self.job.label}.{self._short(node, position)}")
+
+    def _with_action(self, node: Node, position: int) -> DraftStep | None:
+        plan = self.workflow.plan
+        name = self._name(node, position)
+        step = self.actions.step(node, name)
+        if step is None:
+            plan.give_back(name)
+        return step
+
+    def _with_script(self, node: Node, names: PlaceNames, position: int) -> DraftStep:
+        step = DraftStep(self._name(node, position))
+        text = text_of(node.get("run"))
+        try:
+            self._fill(step, node, names, text)
+        except UntranslatableError as why:
+            step.keys["run"] = text
+            note = self.found.refuse(why.code, why.message, node.key("run"), step.id)
+            step.make_abstract(note)
+        return step
+
+    def _fill(self, step: DraftStep, node: Node, names: PlaceNames, text: str) -> None:
+        """Give a step its script and surroundings; raises UntranslatableError."""
+        check_commands(text)
+        shell = self._shell(node)
+        variables = Variables()
+        for level in (
+            self.workflow.secret_env,
+            *reversed(names.env[:2]),
+        ):  # the others stand at the plan's top
+            variables.read(level, names)
+        if is_shell(shell):
+            text_here, secrets = script(text, names)
+            variables.secrets += secrets
+        else:
+            text_here = template(text, names)
+        step.prelude = list(variables.lines)
+        self._hand_on(step, node, text, shell)
+        step.keys["run"] = text_here.rstrip("\n") + ("\n" if "\n" in text_here.rstrip("\n") else "")
+        env = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
+        env |= variables.env
+        if env:
+            step.keys["env"] = {**env, **step.keys.get("env", {})}
+        if variables.secrets:
+            step.keys["secrets"] = list(dict.fromkeys(variables.secrets))
+            for name in step.keys["secrets"]:
+                self.workflow.plan.secret(name)
+                self._tell_secret(name, node)
+        if shell != self.workflow.usual_shell:
+            step.keys["shell"] = shell
+        folder = node.get("working-directory") or self.job.folder or self.workflow.folder
+        if folder is not None and text_of(folder) not in ("", ".", "./"):
+            step.keys["workdir"] = template(text_of(folder), names)
+
+    def _tell_secret(self, name: str, node: Node) -> None:
+        message = f"the secret {name} is read from planrun's own environment, under this name"
+        self.found.differs("secret", message, node)
+
+    def _shell(self, node: Node) -> str:
+        """Return the words before the script; raises UntranslatableError."""
+        wish = text_of(node.get("shell")) or self.job.shell or self.workflow.shell
+        if not wish and self.job.is_contained and not self.job.is_mixed:
+            wish = "sh"  # as in containers there
+        if wish in SHELLS:
+            return SHELLS[wish]
+        if wish.endswith(" {0}") and "{0}" not in wish[:-4] and "${{" not in wish:
+            return wish[:-4].strip()
+        raise UntranslatableError("shell", f"the shell `{wish}`")
+
+    def _hand_on(self, step: DraftStep, node: Node, text: str, shell: str) -> None:
+        """Declare what the script writes for later steps."""
+        names = written_outputs(text)
+        if names and self.job.matrix is not None:
+            self.found.differs(
+                "matrix-outputs", "outputs of a job with a matrix are read by no other job", self.job.node
+            )
+        if names:
+            declare_outputs(step, names)
+        if "GITHUB_STEP_SUMMARY" in text:
+            step.prelude.append("GITHUB_STEP_SUMMARY")
+            self.found.differs(
+                "summary", "outside of GitHub what is written to $GITHUB_STEP_SUMMARY is lost", self.job.node
+            )
+        sets_variables, sets_path = "GITHUB_ENV" in text, "GITHUB_PATH" in text
+        if not sets_variables and not sets_path:
+            return
+        if not is_shell(shell):
+            code = "github-env" if sets_variables else "github-path"
+            raise UntranslatableError(code, f"`{shell}` is no shell, and writes variables for later steps")
+        exported = exported_names(text)
+        always = is_nothing(node.get("if")) and is_nothing(node.get("continue-on-error"))
+        if not self.job.is_whole and not self.job.is_contained and not sets_variables:
+            self._add_path(step)
+        elif not self.job.is_whole and not sets_path and always and exported is not None:
+            declare_outputs(step, exported)
+            self.job.handing[step.id] = exported
+            step.prelude.append("GITHUB_ENV")
+        else:
+            step.hands_on = True
+            self.job.handed |= set(possible_names(text) if sets_variables else ())
+
+    def _add_path(self, step: DraftStep) -> None:
+        """Make an output of the folders that a script adds to the PATH, for the later steps."""
+        declare_outputs(step, ["github_path"])
+        self.job.handing[step.id] = ["PATH"]
+        step.prelude.append("GITHUB_PATH")
+        step.keys["env"] = {"GITHUB_PATH": "${{ step.dir }}/github_path"}
+
+    def _common(self, step: DraftStep, node: Node, names: PlaceNames) -> None:
+        """Give a step its title, its time, and what its failure means."""
+        title = " ".join(re.sub(r"\$\{\{\s*(.*?)\s*\}\}", r"\1", text_of(node.get("name"))).split())
+        if title and title.isprintable():
+            step.keys["title"] = title[:200]
+        self._time(step, node.get("timeout-minutes") or self.job.node.get("timeout-minutes"))
+        lenient = node.get("continue-on-error")
+        if lenient is not None and truth_of(lenient) is None:
+            note = self.found.refuse(
+                "continue-on-error", "whether a failure counts is worked out when it runs", lenient
+            )
+            step.notes.append(note)
+        if truth_of(lenient):
+            step.keys["on_failure"] = "continue"
+            self.job.tolerated.add(step.id)
+        elif step.keys.get("on_failure") == "continue":
+            self.job.tolerated.add(step.id)
+        elif truth_of(self.job.node.get("continue-on-error")):
+            step.keys["on_failure"] = "skip"
+            self.job.tolerated.add(step.id)
+        own = step.condition
+        apply_condition(step, node.get("if"), names, self.job)
+        if own:
+            step.demand(own)
+            self.job.plain.discard(step.id)
+
+    def _time(self, step: DraftStep, node: Node | None) -> None:
+        if node is None or "validate" in step.keys:
+            return
+        minutes = data_of(node)
+        if isinstance(minutes, (int, float)) and not isinstance(minutes, bool) and 0 < minutes <= 500_000:
+            seconds = round(minutes * 60)
+            step.keys["timeout"] = f"{seconds // 60}m" if seconds % 60 == 0 else f"{max(1, seconds)}s"
+        else:
+            step.notes.append(
+                self.found.todo("timeout", "a time that is worked out when the workflow runs", node, step.id)
+            )
+
+
+def note_exports(job: Job, step: DraftStep) -> None:
+    """Let later steps of a job read what a step hands on."""
+    for name in job.handing.pop(step.id, ()):
+        if name == "PATH":
+            before = job.exported.get("PATH", "env.PATH")
+            job.exported["PATH"] = f"default({step_path(step.id, 'outputs')}.github_path, '') ~ {before}"
+        else:
+            job.exported[name] = f"default({step_path(step.id, 'outputs')}.{name}, '')"

@@ -1,0 +1,1 @@
+"""Taskfiles (go-task, version 3) as plans."""

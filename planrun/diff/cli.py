@@ -1,0 +1,214 @@
+"""`planrun diff`: what changed in the meaning of a plan, for people, programs and pull requests.
+
+`planrun review`: what a pull request proposes for a plan, for whoever reviews it and for the summary of the job.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from planrun.cliutil.completion import complete_plans
+from planrun.cliutil.failure import located
+from planrun.cliutil.printing import say, say_json
+from planrun.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from planrun.diff.report import Report
+    from planrun.diff.review import Proposal
+
+FORMATS = ("text", "json", "markdown")
+_COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": "33"}
+
+
+@click.command(short_help="What changed in the meaning of a plan.")
+@click.argument("old", type=click.Path(readable=False))
+@click.argument("new", type=click.Path(readable=False))
+@click.option(
+    "--policy",
+    type=click.Path(readable=False),
+    default="",
+    metavar="FILE",
+    envvar="PLANRUN_POLICY",
+    help="A policy that the plan cannot lift, as for execute; COMMIT:PATH reads it from git.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="text for people; json; markdown for a comment or a step summary.",
+)
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="The same as --format json.")
+@click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    envvar="PLANRUN_COLOR",
+    help="Colours; auto follows NO_COLOR, FORCE_COLOR and the terminal.",
+)
+@click.option("--exit-code", is_flag=True, help="End with 1 when there is a difference.")
+def diff(  # noqa: PLR0913 - click gives each option as an argument
+    old: str, new: str, *, policy: str, form: str, as_json: bool, color: str, exit_code: bool
+) -> int:
+    """Tell what NEW does that OLD does not, and the other way round; comments and spelling do not count.
+
+    OLD and NEW are plan files, `-` for standard input, or COMMIT:PATH, which is read from git and never from the
+    checkout; where the commit has no such file, the plan is new (or gone). PATH counts from the root of the
+    repository. A file with a colon in its name is written ./a:b.yml. Told besides: which steps of NEW need an
+    approval under its policy and --policy, and the command that writes it.
+
+    \b
+    Exit codes:
+      0    compared; with --exit-code: no difference
+      1    with --exit-code: there is a difference
+      2    one of the two is no valid plan, or cannot be read
+
+    \b
+    Examples:
+      planrun diff old.yml new.yml
+      planrun diff origin/main:plans/release.yml plans/release.yml
+      planrun diff HEAD~1:plan.yml HEAD:plan.yml --exit-code
+      planrun diff origin/main:plan.yml plan.yml --policy origin/main:ci/policy.yml
+      planrun diff origin/main:plan.yml plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
+    """
+    from planrun.diff.approvals import Terms
+    from planrun.diff.report import masked, read_report
+
+    found = read_report(old, new, Terms(policy=policy))
+    form = "json" if as_json else form
+    if form == "json":
+        from planrun.diff.data import as_data
+
+        say_json(masked(found, as_data(found)))
+    elif form == "markdown":
+        from planrun.diff.markdown import markdown
+
+        say(masked(found, markdown(found)).rstrip("\n"))
+    else:
+        say(masked(found, "\n".join(rows_of(found, _coloured(color)))))
+    return 1 if exit_code and found.differs else 0
+
+
+def _coloured(wish: str) -> bool:
+    from planrun.reports.ci import coloured
+
+    out = sys.stdout
+    return coloured(os.environ, wish, terminal=out is not None and out.isatty())
+
+
+def rows_of(found: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
+    """Yield a report as lines that steer neither a terminal nor a CI system."""
+    from planrun.diff.text import rows
+    from planrun.model.commands import broken
+    from planrun.plan.printing import visible
+
+    for kind, text in rows(found):
+        shown = broken(visible(text))
+        yield f"\x1b[{_COLOURS[kind]}m{shown}\x1b[0m" if colours and kind in _COLOURS and shown else shown
+
+
+LEVELS = ("none", "read-only", "low", "medium", "high")
+
+
+@click.command(short_help="What a change of a plan comes to, for a pull request.")
+@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
+@click.option(
+    "--base", default="", metavar="COMMIT", help="The commit to compare with; without it all is new."
+)
+@click.option(
+    "--policy",
+    type=click.Path(readable=False),
+    default="",
+    metavar="FILE",
+    envvar="PLANRUN_POLICY",
+    help="A policy that the plan cannot lift, as for execute; COMMIT:PATH reads it from git.",
+)
+@click.option(
+    "--approval",
+    "approvals",
+    multiple=True,
+    metavar="FILE",
+    help="Approvals, as for execute: what they cover is not needed any more; repeatable.",
+)
+@click.option("--auto-approve", type=click.Choice(LEVELS), default=None, help="A level, as for execute.")
+@click.option(
+    "--param",
+    "-p",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the plan, as the run will get it; repeatable.",
+)
+@click.option(
+    "--report-dir", type=click.Path(), default="planrun-out", show_default=True, help="Where review.md goes."
+)
+def review(plan: str, base: str, report_dir: str, **under: Any) -> int:
+    """Check PLAN, compare it with that of a commit, and tell what it needs before it may run. Nothing runs.
+
+    Told are problems with their lines, what changed in the meaning, the risk of what changed, the policy in force and
+    where it was read, and which steps need an approval with the command that writes it. It stands in review.md and
+    review.json, and under GitHub Actions in the step summary and the outputs. A plan that is new, or gone, is told as
+    such.
+
+    Exit code 0: the plan is valid, or gone. 2: it is not, or a commit, a policy or an approval cannot be read.
+
+    \b
+    Examples:
+      planrun review plans/release.yml --base origin/main
+      planrun review plan.yml --base "$BASE" --policy "$BASE:ci/policy.yml" --approval "$BASE:approvals/*.json"
+    """
+    from planrun.diff.approvals import Terms
+    from planrun.diff.review import propose
+
+    _refuse_detour(report_dir)
+    terms = Terms(**{name: value for name, value in under.items() if value})
+    found = propose(plan, base, terms)
+    _write(found, report_dir)
+    _print(found)
+    return 0 if found.valid else 2
+
+
+def _refuse_detour(folder: str) -> None:
+    """Raise InvalidInput for a folder that a link leads away from: what is reviewed may have brought the link."""
+    plain = os.path.join(os.path.realpath("."), os.path.normpath(folder))
+    if not os.path.isabs(folder) and os.path.realpath(folder) != os.path.normpath(plain):
+        raise InvalidInput(f"the report folder {folder} is reached by a link, and nothing is written there")
+
+
+def _print(found: Proposal) -> None:
+    from planrun.diff.report import masked
+    from planrun.plan.problems import render_github, render_text
+
+    checked = found.checked
+    if checked and checked.problems:
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            say(render_github(located(checked.problems)).rstrip("\n"))
+        say(render_text(checked.problems, checked.sources).rstrip("\n"))
+    for note in found.notes:
+        say(f"note: {note}")
+    if found.report:
+        say(masked(found.report, "\n".join(rows_of(found.report, colours=False))))
+
+
+def _write(found: Proposal, folder: str) -> None:
+    """Write the files, and what GitHub reads; raises RecordsLost, InvalidInput."""
+    from planrun.diff.review import as_document, outputs, summary
+    from planrun.model.jsontext import dumps, well_formed
+    from planrun.reports.github import append_summary, write_outputs
+    from planrun.reports.write import write_texts
+
+    text = summary(found)
+    document = dumps(well_formed(as_document(found)))
+    (path, _document) = write_texts(folder, {"review.md": text, "review.json": f"{document}\n"})
+    if os.environ.get("GITHUB_STEP_SUMMARY"):
+        append_summary(text, os.environ["GITHUB_STEP_SUMMARY"])
+    if os.environ.get("GITHUB_OUTPUT"):
+        write_outputs(outputs(found, os.path.abspath(path)), os.environ["GITHUB_OUTPUT"])

@@ -1,0 +1,264 @@
+"""Where a new policy allows more than the old one, in sentences.
+
+What two plans do not have in common, step by step and key by key: the one place where it is found.
+
+It begins with the canonical form, so that whatever moves the digest is found, and what does not is none. Only then
+it is put into the words of the plan language.
+
+A difference in one line for each step and part of the head: what a run says that goes on with an edited plan.
+"""
+
+from __future__ import annotations
+
+from planrun.diff import plain as wording
+from planrun.diff.differences import (
+    PROSE,
+    Change,
+    Difference,
+    StepChange,
+    changes,
+    edges_of,
+    joined,
+    moved,
+    old_names,
+)
+from planrun.model.policy import Policy
+from planrun.plan.compile.canonical import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from planrun.diff.differences import Change, StepChange
+    from planrun.model.plan import Plan, Step
+    from planrun.model.policy import Match, Rule
+
+LEVELS = ("none", "read-only", "low", "medium", "high")
+_STRICT = {"deny": 2, "require": 1, "allow": 0}
+
+
+def laxer(old: Plan, new: Plan) -> Iterator[str]:
+    """Yield a sentence for each way in which the policy of the new plan allows what that of the old one did not."""
+    before, after = old.policy or Policy(), new.policy or Policy()
+    if old.policy is not None and new.policy is None:
+        yield "the plan has no policy any more"
+    for name in ("auto_approve", "llm_auto_approve"):
+        was, now = getattr(before, name), getattr(after, name)
+        if LEVELS.index(now) > LEVELS.index(was):
+            yield f"{name} goes from {was} to {now}"
+    if before.ask_for == "plan" and after.ask_for != "plan":
+        yield "the plan as a whole is not asked for any more"
+    yield from _of_rules(before, after)
+    for name in after.decisions:
+        if name not in before.decisions:
+            yield f'the policy now answers "{name}"'
+        elif after.decisions[name] != before.decisions[name]:
+            yield f'the policy now answers "{name}" in another way'
+
+
+def _of_rules(before: Policy, after: Policy) -> Iterator[str]:
+    for rule in before.rules:
+        if rule.verb != "allow" and not any(_keeps(other, rule) for other in after.rules):
+            yield f"what {rule.name} ({rule.verb}) was about may run more freely now"
+    for rule in after.rules:
+        if rule.verb == "allow" and not any(_allows(other, rule) for other in before.rules):
+            yield f"{rule.name} (allow) lets steps run that were not allowed by a rule before"
+
+
+def _keeps(other: Rule, rule: Rule) -> bool:
+    """Whether a rule is at least as strict, about at least the same steps."""
+    return _STRICT[other.verb] >= _STRICT[rule.verb] and _covers(other.match, rule.match)
+
+
+def _allows(other: Rule, rule: Rule) -> bool:
+    return other.verb == "allow" and _covers(other.match, rule.match)
+
+
+def _covers(wide: Match, narrow: Match) -> bool:
+    """Whether whatever fits `narrow` surely fits `wide`: each of its matchers is the same, or one with more words."""
+    for name, words in vars(wide).items():
+        if not words:
+            continue
+        others = getattr(narrow, name)
+        if name == "risk":
+            # One level stands for a range, several for exactly these.
+            if words != others:
+                return False
+        elif not others or not set(others) <= set(words):
+            return False
+    return True
+
+
+SPELLED = "written another way, which counts"
+_NAMED = ("env", "outputs")  # texts by name, templates among them
+_NOT_TOLD = frozenset(("", "id", "needs_dir", "group", "instance"))
+
+
+def compare(old: Plan | None, new: Plan | None, renamed: Mapping[str, str] | None = None) -> Difference:
+    """Return what is different; None stands for a plan that is not there.
+
+    `renamed`: the old id by the new one of steps that are the same under another id.
+    """
+    was = dict(renamed or {})
+    steps = [*_steps(old, new, was)]
+    if old is None or new is None:
+        return Difference(steps=tuple(steps), **_whole(old, new))
+    head = tuple(_of_head(old, new))
+    policy = tuple(_of_policy(old, new))
+    return Difference(
+        plan=head, policy=policy, laxer=tuple(laxer(old, new)) if policy else (), steps=tuple(steps)
+    )
+
+
+def _whole(old: Plan | None, new: Plan | None) -> dict[str, Any]:
+    """Return head and policy of a plan that is new, or gone, as a whole."""
+    tellers = {"plan": wording.of_plan, "policy": wording.of_policy}
+    found = {}
+    for name, tell in tellers.items():
+        before, after = (tell(plan) if plan else {} for plan in (old, new))
+        path = ("policy",) if name == "policy" else ()
+        found[name] = tuple(changes(before, after, path))
+    return found
+
+
+def _steps(old: Plan | None, new: Plan | None, was: dict[str, str]) -> Iterator[StepChange]:
+    before = {step.id: step for step in old.steps} if old else {}
+    after = {step.id: step for step in new.steps} if new else {}
+    pairs = {name: was.get(name, name) for name in after}
+    # A number that another step took over names nothing that stayed.
+    taken = set(was.values())
+    stayed = {name: now for name, now in pairs.items() if now in before and (name in was or now not in taken)}
+    kept = set(stayed.values())
+    for step in before.values():
+        if step.id not in kept:
+            yield StepChange(old=step, new=None, changes=tuple(changes(wording.said(step), {})))
+    places = _places(stayed, before, after)
+    names = old_names(was) if was else was
+    for name, step in after.items():
+        if name not in stayed:
+            yield StepChange(old=None, new=step, changes=tuple(changes({}, wording.said(step))))
+            continue
+        found = tuple(_of_steps(before[stayed[name]], step, names))
+        if found or name in was or name in places:
+            yield StepChange(old=before[stayed[name]], new=step, changes=found, after=places.get(name))
+
+
+def _places(stayed: dict[str, str], before: dict[str, Step], after: dict[str, Step]) -> dict[str, str]:
+    """Return the steps that stand elsewhere among those that stayed in their section."""
+    still = {now: name for name, now in stayed.items() if before[now].section == after[name].section}
+    new_order = [name for name, now in stayed.items() if now in still]
+    return moved(new_order, [still[now] for now in before if now in still])
+
+
+def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
+    before, after = plain(old), plain(new)
+    names = [
+        name for name in joined(after, before) if before.get(name) != after.get(name) and name != "edges"
+    ]
+    # By their ids edges may look the same and mean another step, or the other way round.
+    if edges_of(old, {}) != edges_of(new, was):
+        names.append("edges")
+    names = [name for name in names if name not in _NOT_TOLD]
+    if not names:
+        return
+    keys = joined([key for name in names for key in _keys(name, old, new)], ())
+    told_old, told_new = wording.of_step(old), wording.of_step(new)
+    if "edges" in names:
+        told_old["depends_on"] = _under_new_ids(told_old.get("depends_on", {}), was)
+    yield from _of_keys(keys, (told_old, told_new), (before, after))
+
+
+def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
+    """Return the keys of the plan language under which a field stands."""
+    if name in ("action", "kind"):
+        kinds = tuple(kind for kind in (old.kind, new.kind) if kind != "abstract")
+        return _of_calls(kinds, old, new) if "tool" in kinds else kinds
+    return (wording.key(name),)
+
+
+def _of_calls(kinds: tuple[str, ...], old: Step, new: Step) -> tuple[str, ...]:
+    """Return which of the two keys of a call differ, with the key of another action beside it."""
+    before, after = wording.of_step(old), wording.of_step(new)
+    return tuple(key for key in (*kinds, "args") if before.get(key) != after.get(key)) or kinds
+
+
+def _under_new_ids(edges: dict[str, str], was: dict[str, str]) -> dict[str, str]:
+    now = {old: new for new, old in was.items() if old}
+    return {now.get(on, on): kind for on, kind in edges.items()}
+
+
+def _of_keys(
+    keys: list[str], told: tuple[dict[str, Any], dict[str, Any]], exact: tuple[dict[str, Any], dict[str, Any]]
+) -> Iterator[Change]:
+    """Yield the changes under keys that are known to differ, each at least once."""
+    old, new = ({key: side[key] for key in keys if key in side} for side in told)
+    found = [change for change in changes(old, new) if not _same_text(change, exact)]
+    seen = {change.path[0] for change in found}
+    found += [
+        Change(path=(key,), sign="~", old=old.get(key), new=new.get(key), note=SPELLED)
+        for key in keys
+        if key not in seen and (key in old or key in new)
+    ]
+    order = {key: number for number, key in enumerate(keys)}
+    yield from sorted(found, key=lambda change: order[change.path[0]])
+
+
+def _same_text(change: Change, exact: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+    """Whether a text by name means the same, and is only spelled another way."""
+    if change.sign != "~" or len(change.path) != 2 or change.path[0] not in _NAMED:
+        return False
+    old, new = (side.get(change.path[0], {}).get(change.path[1]) for side in exact)
+    return bool(old == new)
+
+
+def _of_head(old: Plan, new: Plan) -> Iterator[Change]:
+    before, after = plain(old), plain(new)
+    names = [name for name in joined(after, before) if before.get(name) != after.get(name)]
+    keys = [wording.key(name) for name in names if name != "policy"]
+    yield from _of_keys(keys, (wording.of_plan(old), wording.of_plan(new)), (before, after))
+
+
+def _of_policy(old: Plan, new: Plan) -> Iterator[Change]:
+    if plain(old.policy) == plain(new.policy):
+        return
+    found = list(changes({"policy": wording.of_policy(old)}, {"policy": wording.of_policy(new)}))
+    yield from found or [Change(path=("policy",), sign="~", note=SPELLED)]
+
+
+# Parts of the head that have entries; the run says itself what its plan is called and which version it is.
+_PARTS = frozenset(("env", "params", "limits", "llm", "outputs", "policy"))
+_APART = frozenset(("name", "version"))
+
+
+def change_lines(old: Plan, new: Plan) -> Iterator[str]:
+    """Yield a line for each step that is new, gone or changed, and for each part of the head that changed.
+
+    What only people read does not count.
+    """
+    found = compare(old, new)
+    for kind in ("added", "removed", "changed"):
+        yield from filter(None, map(_line, found.of(kind)))
+    yield from dict.fromkeys(
+        filter(None, [_lines_of_head(change) for change in (*found.plan, *found.policy)])
+    )
+
+
+def _line(step: StepChange) -> str:
+    if step.kind == "added":
+        return f'+ step "{step.step.id}" is new'
+    if step.kind == "removed":
+        return f'- step "{step.step.id}" is gone'
+    keys = [change.path[0] for change in step.changes if change.path[0] not in PROSE]
+    named = ["finally" if key == "section" else key for key in dict.fromkeys(keys)]
+    return f'~ step "{step.step.id}": {", ".join(named)}' if named else ""
+
+
+def _lines_of_head(change: Change) -> str:
+    part = change.path[0]
+    if part in PROSE or part in _APART:
+        return ""
+    if part not in _PARTS or len(change.path) == 1:
+        return f"~ {part}"
+    sign = change.sign if len(change.path) == 2 else "~"
+    return f"{sign} {part}.{change.path[1]}"

@@ -1,0 +1,1 @@
+"""`planrun doctor`: what this machine, folder and environment offer."""

@@ -1,0 +1,150 @@
+"""Advice about attempts, proofs and time: what happens when a step does not simply pass."""
+
+from __future__ import annotations
+
+import re
+
+from planrun.lint.subject import IDLE
+from planrun.model.plan import Exec, Run
+from planrun.plan.compile.risks import commands_of
+from planrun.reports.describe import duration
+from planrun.reports.facts import seconds
+from planrun.risk.levels import rank
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.lint.subject import Subject
+    from planrun.plan.problems import Problem
+
+CLOSE = 0.7
+"""The share of its timeout from which on a usual time is close to it: machines of CI systems differ by a third."""
+_HIDDEN = re.compile(r"\|\|\s*(true|:|exit 0)\s*\Z")
+_THROWN = re.compile(r"(&>|>&)\s*/dev/null\s*\Z|>\s*/dev/null\s+2>&1\s*\Z")
+
+
+def untried(subject: Subject) -> Iterator[Problem]:
+    """L403: a command that reaches the network, in a step that says nothing of `retries` and may be repeated."""
+    for step in subject.actions:
+        if subject.says(step, "retries") or not step.idempotent or step.section == "rollback":
+            continue
+        fetching = [command for command in subject.commands(step) if "network" in command.effects]
+        if not fetching or any("publishes" in command.effects for command in subject.commands(step)):
+            continue
+        if any(word and word.startswith("--retr") for command in fetching for word in command.words):
+            continue
+        program = next((word for word in fetching[0].words if word), "a command")
+        yield subject.advice(
+            "L403",
+            f'step "{step.id}" reaches the network (`{program}`) and has one attempt',
+            step,
+            hint="`retries: 2` tolerates brief network failures; set `retries: 0` to silence",
+        )
+
+
+def repeated(subject: Subject) -> Iterator[Problem]:
+    """L404: `retries` on a step that says of itself that it must not be done twice."""
+    for step in subject.steps():
+        if step.retries.max and not step.idempotent:
+            yield subject.advice(
+                "L404",
+                f'step "{step.id}" is `idempotent: false`, so its `retries: {step.retries.max}` never happen',
+                step,
+                "retries",
+                "remove one of both",
+            )
+
+
+def empty_proofs(subject: Subject) -> Iterator[Problem]:
+    """L406: a command under `verify` that passes whatever the step did."""
+    for step in subject.steps():
+        for proof in step.proofs:
+            text = _text(proof.action)
+            risk = commands_of(proof)
+            words = [command.words for command in risk.commands] if risk else []
+            says_nothing = bool(words) and all(each and each[0] in IDLE for each in words)
+            if (says_nothing and risk and risk.bare) or _HIDDEN.search(text):
+                yield subject.advice(
+                    "L406",
+                    f'step "{step.id}" is verified by `{_cut(text)}`, which always passes',
+                    step,
+                    "verify",
+                )
+
+
+def risky_proofs(subject: Subject) -> Iterator[Problem]:
+    """L407: a command under `verify` of a higher class than the step's own."""
+    for step in subject.actions:
+        own = subject.risk(step)
+        for proof in step.proofs:
+            risk = commands_of(proof)
+            if own and risk and risk.understood and rank(risk.level) > rank(own.level):
+                yield subject.advice(
+                    "L407",
+                    f'step "{step.id}" is {own.level} and its verification {risk.level}: {risk.reason}',
+                    step,
+                    "verify",
+                    "a verification looks at what was done, and changes nothing",
+                )
+
+
+def close_timeouts(subject: Subject) -> Iterator[Problem]:
+    """L416: a step that usually takes so much of its timeout that a slower machine cuts it off."""
+    for step in subject.steps():
+        usual = subject.seconds.get(step.id, 0.0)
+        if usual > 1.0 and usual > CLOSE * step.timeout:
+            told = "" if subject.says(step, "timeout") else ", the default"
+            yield subject.advice(
+                "L416",
+                f'step "{step.id}" usually takes {seconds(usual)}, and its timeout is {duration(step.timeout)}{told}',
+                step,
+                "timeout",
+            )
+
+
+def hidden_failures(subject: Subject) -> Iterator[Problem]:
+    """L417: a script whose last command cannot fail, where `on_failure` would say so in every report."""
+    for step in subject.actions:
+        script = subject.script(step)
+        if step.section == "steps" and _HIDDEN.search(script):
+            yield subject.advice(
+                "L417",
+                f'step "{step.id}" ends with a failure that nobody sees: `{_cut(script.splitlines()[-1])}`',
+                step,
+                "run",
+                "`on_failure: continue` goes on as well, and reports say that it failed",
+            )
+
+
+def thrown_away(subject: Subject) -> Iterator[Problem]:
+    """L418: a script of one line that changes something and whose output nobody can read when it fails."""
+    for step in subject.actions:
+        script, risk = subject.script(step), subject.risk(step)
+        if (
+            _THROWN.search(script)
+            and "\n" not in script.strip()
+            and risk
+            and risk.understood
+            and rank(risk.level) > rank("low")
+        ):
+            yield subject.advice(
+                "L418",
+                f'step "{step.id}" throws away all that it prints',
+                step,
+                "run",
+                "its log is what is read when it fails, and is shown then alone",
+            )
+
+
+def _text(action: object) -> str:
+    if isinstance(action, Run) and isinstance(action.script, str):
+        return action.script.strip()
+    if isinstance(action, Exec):
+        return " ".join([word for word in action.argv if isinstance(word, str)])
+    return ""
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:59]}…"

@@ -1,0 +1,185 @@
+"""The codes of advice; docs/lint.md has an example of each.
+
+Advice about plan files: every rule over one plan, what is left out, and the order of the steps put right.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.app.history import weights
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.lint.attempts import (
+    close_timeouts,
+    empty_proofs,
+    hidden_failures,
+    repeated,
+    risky_proofs,
+    thrown_away,
+    untried,
+)
+from planrun.lint.danger import (
+    asked_in_finally,
+    not_undone,
+    unasked,
+    unknown_repetition,
+    unmonitored,
+    unverified,
+)
+from planrun.lint.parallel import hidden_path, needless_waits
+from planrun.lint.subject import Subject
+from planrun.lint.unused import (
+    background,
+    constant_conditions,
+    nameless,
+    unbounded,
+    uncached_files,
+    unstopped,
+    unused_params,
+    unused_secrets,
+)
+from planrun.model.record import Record
+from planrun.plan.edit.reordering import by_longest_path, reorder_steps
+from planrun.plan.included import shown
+from planrun.plan.load import load_bytes
+from planrun.plan.problems import did_you_mean, in_order
+from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.node import SEQUENCE
+from planrun.records import history
+from planrun.records.rundir import HOME
+
+TYPE_CHECKING = False
+
+# Stable for ever, as those of problems are: plans and scripts name them to leave them out.
+ADVICE: dict[str, str] = {
+    "L401": "a dangerous step that nobody is asked about",
+    "L402": "a step that cannot be taken back, and does not say so",
+    "L403": "a step that fetches over the network and is tried once",
+    "L404": "attempts that may do the same thing twice",
+    "L405": "a step without a name",
+    "L406": "a verification that proves nothing",
+    "L407": "a verification that risks more than the step",
+    "L408": "a secret that no step lists",
+    "L409": "a parameter that nothing reads",
+    "L410": "a condition that never changes",
+    "L411": "steps that could run side by side",
+    "L412": "an order that hides the longest path",
+    "L413": "something started that nobody stops",
+    "L414": "a process in the background",
+    "L415": "a cached step whose files are not kept",
+    "L416": "a step that comes close to its timeout",
+    "L417": "a failure that is hidden",
+    "L418": "output that is thrown away",
+    "L421": "an approval or a question in finally",
+    "L422": "a step with a lasting effect that does not state whether it may run twice",
+    "L423": "a step with a lasting effect that nothing verifies",
+    "L424": "a long step that reports no progress",
+    "L425": "a large plan without a bound",
+}
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from planrun.model.plan import Plan
+    from planrun.plan.problems import Problem
+
+    Rule = Callable[[Subject], Iterator[Problem]]
+
+RULES: tuple[Rule, ...] = (
+    unasked,
+    not_undone,
+    asked_in_finally,
+    unknown_repetition,
+    untried,
+    repeated,
+    nameless,
+    unbounded,
+    empty_proofs,
+    risky_proofs,
+    unused_secrets,
+    unused_params,
+    constant_conditions,
+    needless_waits,
+    hidden_path,
+    unstopped,
+    background,
+    uncached_files,
+    close_timeouts,
+    hidden_failures,
+    thrown_away,
+    unverified,
+    unmonitored,
+)
+
+
+class Advised(Record):
+    """What there is to say about one file: findings in file order, with the bytes they point into by file name.
+
+    `is_plan`: it is valid; what there is to say of another one are its errors.
+    """
+
+    file: str
+    is_plan: bool = True
+    problems: tuple[Problem, ...] = ()
+    sources: Mapping[str, bytes] = {}
+
+
+def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
+    """Read a plan file and say what a reviewer would; `ignored` are codes that nobody wants to hear.
+
+    Raises InvalidInput for a code that there is none of.
+    """
+    leave_out = _known(ignored)
+    warnings: list[Problem] = []
+    try:
+        data = read_source(file)
+        plan = load_bytes(data, file, cache=False, warnings=warnings)
+    except InvalidPlan as error:
+        return Advised(file=file, is_plan=False, problems=error.problems, sources=error.sources)
+    seconds = _seconds(plan)
+    subject = Subject(plan, seconds)
+    leave_out |= _left_out(subject)
+    found = [*warnings, *[problem for rule in RULES for problem in rule(subject)]]
+    kept = in_order([problem for problem in found if problem.code not in leave_out])
+    kept.sort(key=lambda problem: problem.file != file)
+    sources = {shown(file, path): text for path, text in plan.files.items()}
+    return Advised(file=file, problems=tuple(kept), sources={file: data, **sources})
+
+
+def reordered(file: str) -> tuple[bytes, bytes, list[str]] | None:
+    """Return a plan's bytes, the same with its longest path first, and that order; None where nothing would be gained.
+
+    Raises InvalidPlan, and EditError where the text does not lend itself to it.
+    """
+    data = read_source(file)
+    plan = load_bytes(data, file, cache=False)
+    seconds = _seconds(plan)
+    subject = Subject(plan, seconds)
+    if not list(hidden_path(subject)):
+        return None
+    order = by_longest_path(subject.before, [step.id for step in plan.main()], seconds)
+    return data, reorder_steps(data, file, order), order
+
+
+def _seconds(plan: Plan) -> dict[str, float]:
+    """Return how long steps took in earlier runs, in tenths of a second: what differs by less must not order them."""
+    return weights(history.estimates(history.path_of(os.path.join(os.getcwd(), HOME), plan)))
+
+
+def _known(codes: Iterable[str]) -> set[str]:
+    found = set(codes)
+    for code in sorted(found):
+        if code not in ADVICE and not code.startswith("W"):
+            hint = did_you_mean(code, ADVICE)
+            raise InvalidInput(f'there is no advice "{code}"' + (f"; {hint}" if hint else ""))
+    return found
+
+
+def _left_out(subject: Subject) -> set[str]:
+    """Return the codes that the plan itself does not want to hear: `x-lint: {ignore: [L403]}`."""
+    node = subject.root.get("x-lint")
+    listed = node.get("ignore") if node is not None else None
+    if listed is None or listed.kind != SEQUENCE:
+        return set()
+    return _known([str(each.value) for each in listed.value])

@@ -1,0 +1,243 @@
+"""The prompts for models. Each begins with the same text in every request, so that a service can cache it."""
+
+from __future__ import annotations
+
+import json
+
+from planrun.llm.repository import parts
+from planrun.llm.untrusted import RULES, clean, data_block
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from planrun.llm.pieces import Whole
+    from planrun.llm.repository import Repository
+
+LANGUAGE = """\
+You write steps of a plan that planrun, a runner for CI, executes without anybody watching. People review it first.
+
+You answer with one JSON object that follows the given schema, and with nothing else. Its keys:
+- analysis: what is to be done and why so, in a few sentences.
+- infeasible: empty, or the reason why it cannot be done with what there is; then steps is empty. Saying so is a good
+  answer when it is true; a plan that only looks as if it helped is not.
+- keep: empty, unless you are asked for it.
+- steps: the steps. Every key of a step is required; what does not apply is an empty text or list.
+
+A step:
+- id: short and telling, of letters, digits, `_`, `-` and `.`: build, test-api. No two are the same.
+- title: one line for reports. description: what the step is for. review: what a person should look at before it runs.
+- run: a script for `bash -euo pipefail`. It starts in the project's folder, gets no terminal and no input, and leaves
+  no process behind. Empty: the step is only described, and somebody makes it concrete later.
+- depends_on: ids of steps that must have ended well before it starts. What does not depend on each other runs at the
+  same time. There are no cycles, and every id is one of this plan.
+- condition: empty, or an expression that must be true, such as `steps.test.status == 'completed'`, `run.ci`, or
+  `steps.version.outputs.sha != ''`. It may name steps that this one depends on, and nothing that comes later.
+- outputs: names of values that the script writes, each as a line `name=value` appended to the file "$PLANRUN_OUTPUT".
+  A later step that depends on this one reads them as `${{ steps.ID.outputs.NAME }}`, in a script only where the value
+  is of letters, digits and `._/@:+=,-`; write `${{ steps.ID.outputs.NAME | sh }}` to have it quoted. `${{` means
+  nothing else; a literal one is written `$${{`.
+- replaces: empty, unless you are asked for it.
+- estimated_tokens: 0 for a command; for a step without a script, how many tokens a model would need to do it.
+
+Risk, environment variables, secrets, timeouts, policies and tools are not yours to set: there are no keys for them. The
+commands themselves are judged by fixed rules before they run: what only reads passes; what writes outside of the
+project, uses the network, publishes, deletes, needs privileges or cannot be understood waits for a person or is
+refused. So write plain commands with literal arguments, each doing one thing; no eval, no code from the network, no
+tricks."""
+
+
+_TASK = """\
+Your task: write a whole plan that reaches the goal below in the project that the data blocks tell of.
+
+- Look before you change, and check afterwards: the last steps show by exit codes that the goal is reached, with the
+  project's own commands for tests where there are any.
+- Use files, commands and tools that the project really has. Where a change needs thinking that no command can do, leave
+  `run` empty and describe in `description` exactly what is to be done; do not invent a command for it.
+- As few steps as the goal takes. Each can fail for one reason, and says so by its exit code.
+- In `review`, say what could go wrong: what is written, deleted, sent or installed, and what you had to assume."""
+GENERATE_SYSTEM = (LANGUAGE, RULES, _TASK)
+"""The stable beginning of every such request."""
+MAX_GOAL = 24_000  # bytes
+
+
+def generate_prompt(
+    goal: str, repository: Repository, most_steps: int, mask: Callable[[str], str], *, trusted: bool
+) -> str:
+    """Return the question; `mask` hides secrets, `trusted`: whoever asks wrote the goal themselves."""
+    told = [
+        data_block(name, mask(text), limit * 4) for name, text, limit in parts(repository)
+    ]  # characters have up to four bytes
+    asked = (
+        goal
+        if trusted
+        else "what the block named `goal` asks for.\n" + data_block("goal", mask(goal), MAX_GOAL)
+    )
+    return "\n\n".join(["The project:", *told, f"Goal: {asked}", f"Write at most {most_steps} steps."])
+
+
+_EXPAND_TASK = """\
+Your task: make one abstract step of a plan concrete. It says what is to be done and has no script yet; you write the
+steps with scripts that do it, and nothing besides. The rest of the plan stays as it is: it stands in a data block so
+that you know what comes before and after.
+
+- Every step has a script. One step is enough where one script does it; several where they can fail for different
+  reasons, or where one of them needs another risk than the rest.
+- The last step keeps the id of the abstract step: what waits for that waits for your last one. The ids of all others
+  begin with that id and `-`, as in `migrate-check` for `migrate`. The last step waits for all others, itself or by
+  others; planrun adds the edges for that.
+- depends_on: ids of your own steps, and of those that the abstract step waits for. Steps of yours without any get the
+  edges of the abstract step.
+- What the plan says of the abstract step (time, retries, environment, folder, condition …) holds for each of yours.
+- Use files, commands and tools that the project really has. Look before you change, and check afterwards.
+- If it cannot be done by commands in this project, say so in `infeasible`.
+- In `review`, say what could go wrong: what is written, deleted, sent or installed, and what you had to assume."""
+EXPAND_SYSTEM = (LANGUAGE, RULES, _EXPAND_TASK)
+"""The stable beginning of every such request."""
+MAX_PLAN = 48 * 1024  # bytes of the plan's text
+_MAX_WORDS = 4000  # characters of what a step says
+
+
+def expand_prompt(
+    whole: Whole, text: str, repository: Repository, most_steps: int, mask: Callable[[str], str]
+) -> str:
+    """Return the question for one step; `text`: the plan as it is by now, `mask` hides secrets."""
+    told = [data_block(name, mask(part), limit * 4) for name, part, limit in parts(repository)]
+    return "\n\n".join(
+        [
+            "The project:",
+            *told,
+            "The plan:",
+            data_block("plan", mask(text), MAX_PLAN),
+            f"Make this step concrete: {whole.id}",
+            "\n".join(_about(whole, mask)),
+            f"Write at most {most_steps} steps.",
+        ]
+    )
+
+
+def _about(whole: Whole, mask: Callable[[str], str]) -> list[str]:
+    rows = [
+        f"{name}: {json.dumps(clean(mask(said)).text[:_MAX_WORDS], ensure_ascii=False)}"
+        for name, said in (("title", whole.title), ("description", whole.description))
+        if said
+    ]
+    if whole.edges:
+        rows.append("waits for: " + ", ".join([f"{edge.on} ({edge.kind})" for edge in whole.edges]))
+    if whole.followers:
+        rows.append("steps that wait for it: " + ", ".join(whole.followers))
+    if whole.copied:
+        rows.append("the plan says besides: " + ", ".join(sorted(whole.copied)))
+    if whole.shell:
+        rows.append(f"its scripts are for this shell, not for bash: {whole.shell}")
+    if whole.outputs:
+        rows.append("the last step has to write the outputs: " + ", ".join(whole.outputs))
+    return rows
+
+
+LOG_BYTES = 4096  # of the end of each failed step's log
+GOAL_BYTES = 4096
+_MOST_LOGS = 5  # failed steps whose log is shown
+_MOST_ROWS = 200  # steps in the table; of more, those that have ended well are left out first
+
+REPLAN_SYSTEM = (
+    """\
+You are the planner of planrun, which runs reviewed plans in continuous integration with nobody watching. A step of the
+plan has failed. Write steps that take the place of what failed and of what cannot go on after it, so that the goal of
+the plan is still reached. Answer with the JSON object that is asked for and nothing else.
+
+How it works:
+- `analysis`: why it failed, judged from the error and the log, and what you do about it. A few sentences.
+- `keep`: ids of pending steps that stay exactly as they are. A pending step that you neither keep nor replace is
+  dropped.
+- `steps`: new steps, in the order in which they are to run. Every failed step listed under "failed" must be named in
+  the `replaces` of at least one new step. Put into `replaces` also each pending step whose work a new step does.
+- A pending step that waited for a replaced one waits, when it is kept, for the steps that replace it. You need not
+  repeat it.
+- What has ended cannot be changed, repeated or replaced. New steps may depend on steps that completed, on kept steps
+  and on each other; never on failed, blocked or replaced ones.
+- `run` is a bash script started with `bash -euo pipefail`; stdin is empty; nobody can be asked anything. It must not
+  be empty here.
+- Steps have no memory of each other but files in the workspace, where every step begins.
+- Write as few steps as do the work, usually one to three. Repair the cause that the error shows; do not disable a
+  test, a check or a gate to make it pass.
+- If there is no way within the rules, leave `steps` empty and say why in `infeasible`. That is a good answer.
+
+What decides about your steps: each command is classified (read-only, low, medium, high) and weighed against the policy
+of the run, which you cannot change. Steps at or below the level for model-written steps run at once; those above it
+wait for a person or are refused for good. Prefer plain, well-known programs that read, build and test in the workspace;
+avoid network access, installation, deletion, publishing, `eval`, and anything outside the workspace.
+""",
+    RULES,
+)
+
+
+class Situation(Record):
+    """What a run tells of itself; texts are masked and not yet cleaned.
+
+    `steps`: id, title, status, reason, depends_on, does (what it runs), risk, as far as known. `failed`: id, error
+    (class, rule, message) and the name and the end of the log. `numbers`: the first of the numbers that new steps get,
+    0 where they get names.
+    """
+
+    goal: str
+    plan: str
+    policy: str
+    steps: Sequence[Mapping[str, Any]]
+    failed: Sequence[Mapping[str, Any]]
+    budget: Sequence[str]
+    pending: Sequence[str] = ()
+    numbers: int = 0
+
+
+def question(found: Situation) -> str:
+    """Return the question about one run."""
+    parts = [
+        f"Plan: {_json(found.plan)}",
+        _goal(found.goal),
+        f"Policy in force: {found.policy}",
+        "What is left: " + "; ".join(found.budget),
+        "Steps of the plan, one JSON object a line:\n"
+        + "\n".join([_json(row) for row in _rows(found.steps)]),
+        "pending: " + _json(list(found.pending)),
+        "failed: " + _json([row["id"] for row in found.failed]),
+        *[_failure(row, shown=at < _MOST_LOGS) for at, row in enumerate(found.failed)],
+        _ids(found.numbers),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _goal(goal: str) -> str:
+    if not goal.strip():
+        return "The plan names no goal: what its steps were to do is to be done."
+    return "Goal, as the plan's reviewers wrote it: " + _json(goal[:GOAL_BYTES])
+
+
+def _rows(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    if len(steps) <= _MOST_ROWS:
+        return list(steps)
+    first = [row for row in steps if row.get("status") != "completed"]
+    return [*first, *[row for row in steps if row.get("status") == "completed"]][:_MOST_ROWS]
+
+
+def _failure(row: Mapping[str, Any], *, shown: bool) -> str:
+    error = row["error"]
+    told = f"step {_json(row['id'])} failed: class {error['class']}, rule {error['rule']}"
+    message = data_block(f"error message of {row['id']}", error["message"], LOG_BYTES // 4)
+    if not shown or not row["log"]:
+        return f"{told}\n{message}"
+    return f"{told}\n{message}\n{data_block('end of the log of ' + row['id'], row['log'], LOG_BYTES)}"
+
+
+def _ids(first: int) -> str:
+    if first:
+        return (
+            f"Ids of new steps are numbers from {first} on, in the order of `steps`: {first}, {first + 1}, …"
+        )
+    return "Ids of new steps must be new: none that any step of the plan has or had."
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

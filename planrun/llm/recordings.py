@@ -1,0 +1,249 @@
+"""What a question that nobody recorded has to do with those that somebody did: the nearest one, and the difference.
+
+Answers of a model kept for later: a Recorder writes them down, a Player gives them again without asking anybody.
+
+Both are models to whoever asks. A Player needs no key, no network and no process, and never falls back on them: a
+question that is not recorded is `missing`. The same question asked twice has two answers, in the order of recording.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+
+from planrun.errors import RecordsLost
+from planrun.llm.entries import ENDINGS, Entry, form_of, key_of, placed, settled, written
+from planrun.llm.masking import WORDS, cleaned, masked
+from planrun.llm.recordingdir import Shelf, entries
+from planrun.model.call import Answer, Repeat, Request
+from planrun.model.keyshapes import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from planrun.llm.entries import Entry
+    from planrun.model.call import Request
+
+_SHOWN = 12  # lines of a difference
+_WIDTH = 120  # characters of one
+_LINES = 4000  # of a request that are compared
+
+
+def told(request: Request, entries: Sequence[Entry]) -> str:
+    """Return what is missing: one line, then how the nearest recorded request differs, as a unified diff."""
+    asked = _lines(request)
+    same = [entry for entry in entries if entry.request.purpose == request.purpose] or list(entries)
+    nearest = max(same, key=lambda entry: _likeness(asked, _lines(entry.request)))
+    shown = list(_difference(_lines(nearest.request), asked))
+    more = [f"… {len(shown) - _SHOWN} more lines"] if len(shown) > _SHOWN else []
+    head = f"the recording has no answer to this {request.purpose} request; "
+    head += f"the nearest is {nearest.file}, which differs in {_places(nearest.request, request)}:"
+    return "\n".join([head, *shown[:_SHOWN], *more])
+
+
+def _lines(request: Request) -> list[str]:
+    """Return a request line by line, what differs from run to run left out."""
+    lines = [f"model: {request.model}", f"effort: {request.effort}", f"max_tokens: {request.max_tokens}"]
+    for message in settled(request.messages):
+        content = message["content"]
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=1)
+        lines += [f"{message['role']}:", *text.split("\n")]
+    for text in request.system:
+        lines += ["system:", *text.split("\n")]
+    schema = "" if request.schema is None else json.dumps(request.schema, indent=1, ensure_ascii=False)
+    return [*lines, "schema:", *schema.split("\n")][:_LINES]
+
+
+def _likeness(left: list[str], right: list[str]) -> float:
+    matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
+    return matcher.quick_ratio()
+
+
+def _difference(recorded: list[str], asked: list[str]) -> Iterator[str]:
+    for line in list(difflib.unified_diff(recorded, asked, "recorded", "asked", n=1, lineterm=""))[2:]:
+        yield _shown(line)
+
+
+def _shown(line: str) -> str:
+    """Return a line cut to size, with what could steer a terminal made visible."""
+    line = "".join([char if char.isprintable() else repr(char)[1:-1] for char in line])
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
+
+
+def _places(recorded: Request, asked: Request) -> str:
+    """Return which parts of two requests differ."""
+    parts = [
+        name
+        for name in ("model", "effort", "max_tokens", "system", "schema")
+        if getattr(recorded, name) != getattr(asked, name)
+    ]
+    old, new = settled(recorded.messages), settled(asked.messages)
+    parts += [
+        f"messages[{at}]" for at in range(max(len(old), len(new))) if old[at : at + 1] != new[at : at + 1]
+    ]
+    return ", ".join(parts[:4])
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from planrun.ports import Model
+
+    Mask = Callable[[str], str]
+
+
+class Recorder:
+    """Asks another model and writes down what it answers, in a folder; raises RecordsLost when that cannot be used.
+
+    What is known to be secret is masked, in what is asked as in what is handed on: a replay is to see the same. What
+    looks like a credential besides is not recorded, and what was not recorded is not used: such an answer is
+    `unrecorded`, and a question of that kind is not even asked.
+    """
+
+    def __init__(self, model: Model, folder: str, mask: Mask | None = None) -> None:
+        self._model = model
+        self._shelf = Shelf(folder)
+        self._mask = mask
+        self._request: Request | None = None
+        self._refusal: Answer | None = None
+
+    def ask(self, request: Request) -> None:
+        """Begin a call; see `planrun.ports.Model`."""
+        self._request = request = masked(request, self._mask)
+        places = list(
+            _suspicious("the request", {"messages": list(request.messages), "system": list(request.system)})
+        )
+        if places:
+            self._refusal = _unrecorded(f"nothing was asked: {places[0]}", "recording:secret")
+        else:
+            self._model.ask(request)
+
+    def wait(self, timeout: float | None) -> Answer | None:
+        """Return the answer once it is on disk; see `planrun.ports.Model`."""
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            return refusal
+        answer = self._model.wait(timeout)
+        if answer is None or answer.ending not in ENDINGS:
+            return answer
+        assert self._request is not None, "there was no question"
+        return self._kept(self._request, _clean_answer(answer, self._mask))
+
+    def repeats(self) -> list[Repeat]:
+        """Return attempts in vain; see `planrun.ports.Model`."""
+        return self._model.repeats()
+
+    def stop(self) -> None:
+        """End the call that is under way; what is stopped is not recorded."""
+        if self._refusal is None:
+            self._model.stop()
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        self._shelf.close()
+        self._model.close()
+
+    def _kept(self, request: Request, answer: Answer) -> Answer:
+        """Record an answer and return it, or why it is not to be used."""
+        said = {name: getattr(answer, name) for name in WORDS}
+        said["text"] = form_of(answer.text)[1]
+        places = list(_suspicious("the answer", said))
+        if places:
+            return _unrecorded(places[0], "recording:secret", answer)
+        stored = request.but(messages=tuple(placed(request.messages)), seconds=0.0, retries=0)
+        try:
+            self._shelf.add(Entry(number=1, request=stored, answer=answer), self._mask)
+        except RecordsLost as lost:
+            return _unrecorded(str(lost), "recording:lost", answer)
+        except ValueError as error:
+            return _unrecorded(f"the answer cannot be recorded: {error}", "recording:form", answer)
+        return answer
+
+
+class Player:
+    """Answers from the recording in a folder; raises InvalidInput, InvalidPlan for one that cannot be read.
+
+    `served`: the keys of the requests that were answered before in the same run, so that a run that goes on gets the
+    next answer and not the first one again.
+    """
+
+    def __init__(self, folder: str, mask: Mask | None = None, served: Iterable[str] = ()) -> None:
+        self._folder = folder
+        self._mask = mask
+        self._entries = entries(folder)
+        self._left: dict[str, list[Entry]] = {}
+        for entry in self._entries:
+            self._left.setdefault(entry.key, []).append(entry)
+        for key in served:
+            del self._left.get(key, [])[:1]
+        self._answer: Answer | None = None
+
+    def ask(self, request: Request) -> None:
+        """Look for the next answer to a request; see `planrun.ports.Model`."""
+        request = masked(request, self._mask)
+        found = self._left.get(key_of(request))
+        if found:
+            self._answer = found.pop(0).answer
+        elif found is None:
+            self._answer = _missing(told(request, self._entries))
+        else:
+            times = sum(entry.key == key_of(request) for entry in self._entries)
+            self._answer = _missing(
+                f"the recording in {self._folder} answers this {request.purpose} request "
+                f"{'once' if times == 1 else f'{times} times'}, and it is asked once more"
+            )
+
+    def wait(self, timeout: float | None) -> Answer | None:  # noqa: ARG002
+        """Return the answer at once; see `planrun.ports.Model`."""
+        answer, self._answer = self._answer, None
+        return answer
+
+    def repeats(self) -> list[Repeat]:
+        """Return none: a recorded answer needs one attempt."""
+        return []
+
+    def stop(self) -> None:
+        """Have the call end as stopped; what was recorded is as it is."""
+        if self._answer is not None:
+            self._answer = Answer(ending="stopped", replayed=True, attempts=0)
+
+    def close(self) -> None:
+        """There is nothing to leave running."""
+
+
+def _clean_answer(answer: Answer, mask: Mask | None) -> Answer:
+    clean = {name: cleaned(vars(answer)[name], mask) for name in WORDS if vars(answer).get(name)}
+    # First what its JSON says: that is what the file shows and a plan is made of, and a mask may break JSON.
+    form, data = form_of(answer.text)
+    return answer.but(text=cleaned(written(form, cleaned(data, mask)), mask), **clean)
+
+
+def _suspicious(what: str, data: dict[str, Any]) -> Iterator[str]:
+    """Yield where something stands that looks like a credential."""
+    for place, text in _texts("", data):
+        for line, kind in find(text):
+            yield f"{what} holds what looks like {kind}: {place}, line {line}; nothing of it was recorded"
+
+
+def _texts(place: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _texts(f"{place}[{number}]", item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _texts(f"{place}.{name}" if place else name, item)
+
+
+def _unrecorded(message: str, rule: str, answer: Answer | None = None) -> Answer:
+    """Return what stands for an answer that is not used; what it cost counts."""
+    if answer is None:
+        return Answer(ending="unrecorded", message=message, rule=rule, attempts=0)
+    return answer.but(ending="unrecorded", text="", message=message, rule=rule)
+
+
+def _missing(message: str) -> Answer:
+    return Answer(ending="missing", message=message, rule="recording:missing", attempts=0, replayed=True)

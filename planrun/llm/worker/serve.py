@@ -1,0 +1,289 @@
+"""Closes this process to all others of its user before it is told anything: it will hold credentials.
+
+What a call used up, counted while it goes on: what the service told, and an upper bound of what it did not.
+
+Hears planrun, keeps the deadline of the call, and tells its end exactly once, whatever the call itself is doing.
+
+One thread listens; the other one, the main thread, loads the library and makes the calls. What has to end at once
+(no time left, a stop, planrun gone) ends the process, since nothing else ends a thread that waits for a network.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import queue
+import resource
+import select
+import sys
+import threading
+import time
+
+from planrun.llm import wire
+from planrun.llm.budget import estimate
+from planrun.model.call import Answer, Request, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.call import Ending, Request
+
+_PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4  # prctl(2)
+_STATUS = "/proc/self/status"
+
+
+def take_shelter() -> str:
+    """Make memory, environment and descriptors of this process unreadable; returns what became of it.
+
+    hidden: the system granted it. open: it has no such thing (macOS). traced: somebody was faster, and sees everything.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file has the credentials
+    if sys.platform != "linux":
+        return "open"
+    library = ctypes.CDLL(None)
+    library.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    if library.prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0):
+        return "open"
+    return "traced" if _tracer() else "hidden"
+
+
+def _tracer() -> int:
+    """Return the id of a process that has this one under its control since before; 0: there is none."""
+    with open(_STATUS, encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.startswith("TracerPid:"):
+                return int(line.split()[1])
+    return 0
+
+
+_MOST = 10**12  # tokens that are believed
+_BYTES_A_TOKEN = 2  # of an answer: fewer than any text or program has, so that the count is never too low
+
+
+class Tally:
+    """The tokens of one call over all its attempts. An attempt counts from `sent` on, until then nothing was used."""
+
+    def __init__(self, request: Request) -> None:
+        self.attempts = 0
+        self._paid = 0  # attempts before this one that may have cost something
+        self._request = request
+        self._before = Usage()
+        self._is_estimate = False
+        self._forget()
+
+    def begin(self) -> None:
+        """One more attempt; what the one before used up stays counted."""
+        usage, is_estimate = self.spent()
+        self._paid += self._sent
+        self._before, self._is_estimate = usage, is_estimate
+        self._forget()
+        self.attempts += 1
+
+    def _forget(self) -> None:
+        self._sent = False
+        self._told: dict[str, int] = {}
+        self._is_final = False
+        self._bytes = 0
+        self._is_unread = False
+
+    def sent(self) -> None:
+        """The request is on its way."""
+        self._sent = True
+
+    @property
+    def may_cost_more(self) -> bool:
+        """Whether what is reserved for the call pays for one more attempt."""
+        return self._paid + self._sent < self._request.paid
+
+    def declined(self) -> None:
+        """The service answered with an error: such an attempt costs nothing."""
+        self._sent = False
+
+    def told(self, usage: Any, *, final: bool) -> None:
+        """Take what the service says, which is always of the attempt so far; `final`: it counts the whole answer."""
+        names = {
+            "input_tokens": "input_tokens",
+            "output_tokens": "output_tokens",
+            "cache_read_tokens": "cache_read_input_tokens",
+            "cache_write_tokens": "cache_creation_input_tokens",
+        }
+        found = {ours: _count(getattr(usage, theirs, None)) for ours, theirs in names.items()}
+        self._told.update({name: count for name, count in found.items() if count is not None})
+        self._is_final = self._is_final or (final and found["output_tokens"] is not None)
+
+    def heard(self, text: str) -> None:
+        """Count a piece of the answer."""
+        self._bytes += len(text.encode("utf-8", "replace"))
+
+    def unread(self) -> None:
+        """Part of what the model wrote cannot be read or is not shown, and of how much only the final count tells."""
+        self._is_unread = True
+
+    def spent(self) -> tuple[Usage, bool]:
+        """Return what the call used up so far, and whether part of that is an upper bound."""
+        if not self._sent:
+            return self._before, self._is_estimate
+        told = dict(self._told)
+        if "input_tokens" not in told:
+            told["input_tokens"] = estimate(self._request)
+        if not self._is_final:
+            most = self._request.max_tokens
+            heard = most if self._is_unread else min(most, -(-self._bytes // _BYTES_A_TOKEN))
+            told["output_tokens"] = max(told.get("output_tokens", 0), heard)
+        known = self._is_final and "input_tokens" in self._told
+        return self._before + Usage(**told), self._is_estimate or not known
+
+
+def _count(value: Any) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
+    return value if is_count else None
+
+
+_CHUNK = 1 << 16
+_OFTEN = 0.2  # seconds between two words about what a call used up
+
+
+class Call:
+    """One call and its end, which whoever comes first tells."""
+
+    def __init__(self, number: int, request: Request, line: Line) -> None:
+        self.request = request
+        self.tally = Tally(request)
+        self.until = time.monotonic() + request.seconds
+        self.note = ""  # what went wrong last, for people
+        self._number = number
+        self._line = line
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._spoke = 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.until - time.monotonic()
+
+    def progress(self, *, now: bool = False) -> None:
+        """Tell what the call used up so far: `now`, or when that was not told for a while."""
+        if not now and time.monotonic() - self._spoke < _OFTEN:
+            return
+        self._spoke = time.monotonic()
+        usage, is_estimate = self.tally.spent()
+        told = {"usage": vars(usage), "is_estimate": is_estimate, "attempts": self.tally.attempts}
+        with self._lock:
+            if not self._is_over:
+                self._line.say("spent", number=self._number, **told)
+
+    def repeat(self, message: str, delay: float) -> None:
+        """Tell why there is one more attempt, `delay` seconds from now."""
+        with self._lock:
+            if not self._is_over:
+                told = {"attempt": self.tally.attempts, "message": message, "delay": round(delay, 3)}
+                self._line.say("repeat", number=self._number, **told)
+
+    def end(self, answer: Answer, *, last: bool = False) -> bool:
+        """Tell the answer, with what the call used up; False when somebody else did before."""
+        with self._lock:
+            if self._is_over:
+                return False
+            self._is_over = True
+            usage, is_estimate = self.tally.spent()
+            whole = answer.but(usage=usage, is_estimate=is_estimate, attempts=self.tally.attempts)
+            self._line.say("answer", number=self._number, answer=wire.as_data(whole), last=last)
+            return True
+
+    def cut(self, ending: Ending, message: str) -> None:
+        """End the call and the process with it, unless it has ended."""
+        told = f"{message}; before that: {self.note}" if self.note else message
+        if self.end(Answer(ending=ending, message=told, rule=f"process:{ending}"), last=True):
+            os._exit(0)
+
+
+class Line:
+    """The way back to planrun, out of reach of libraries that print."""
+
+    def __init__(self) -> None:
+        self._fd = os.dup(1)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
+        self._lock = threading.Lock()
+
+    def say(self, word: str, **fields: Any) -> None:
+        """Send one line; ends the process when nobody reads any more."""
+        data = wire.line(word, **fields)
+        try:
+            with self._lock:
+                while data:
+                    data = data[os.write(self._fd, data) :]
+        except OSError:
+            os._exit(0)
+
+
+class Listener:
+    """What planrun says, read as it comes, also while the library is being loaded."""
+
+    def __init__(self, line: Line) -> None:
+        self.opened: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[Call] = queue.SimpleQueue()
+        self._line = line
+        self._call: Call | None = None
+
+    def listen(self) -> None:
+        """Read until planrun is gone, and end the process then."""
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        unread = b""
+        while True:
+            if not poll.poll(self._patience()):
+                self._is_late()
+                continue
+            data = os.read(0, _CHUNK)
+            if not data:
+                os._exit(0)
+            *lines, unread = (unread + data).split(b"\n")
+            for line in lines:
+                self._hear(json.loads(line))
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        if said["word"] == "open":
+            self.opened.put(said)
+        elif said["word"] == "ask":
+            self._call = Call(said["number"], wire.as_request(said["request"]), self._line)
+            self.calls.put(self._call)
+        elif self._call is not None:
+            self._call.cut("stopped", "stopped")
+
+    def _patience(self) -> float | None:
+        """Return the milliseconds until the call has to end; None: there is none that has."""
+        return None if self._call is None else max(0.0, self._call.left) * 1000 + 1
+
+    def _is_late(self) -> None:
+        if self._call is not None and self._call.left <= 0:
+            call, self._call = self._call, None
+            call.cut("late", f"the model did not answer within {call.request.seconds:.3g} s")
+
+
+def serve() -> None:
+    """Be the process: shelter, then listen, then load the library, then answer one call after the other."""
+    shelter = take_shelter()
+    line = Line()
+    listener = Listener(line)
+    threading.Thread(target=listener.listen, daemon=True).start()
+    line.say("ready", shelter=shelter)
+    try:
+        _answer_all(listener)
+    except ImportError as error:
+        told = f"the anthropic package cannot be loaded: {error.msg}; install it anew: pip install anthropic"
+        listener.calls.get().cut("unavailable", told)
+    sys.exit(0)
+
+
+def _answer_all(listener: Listener) -> None:
+    from planrun.llm.worker.call import Caller  # loads the library, which takes seconds
+
+    caller = Caller(listener.opened.get())
+    while True:
+        call = listener.calls.get()
+        call.end(caller.answer(call))

@@ -1,0 +1,1 @@
+"""Checks over a whole plan: edges, references, quoting and used plans."""

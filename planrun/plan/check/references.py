@@ -1,0 +1,569 @@
+"""What expressions read of instances: in a step with `matrix` or `foreach` its values, in others all outputs.
+
+What expressions read: every path looked up, with its type, and every reason why it cannot be read.
+"""
+
+from __future__ import annotations
+
+from planrun.expressions.tree import ExpressionError, spelled
+from planrun.expressions.values import NUMBERS, type_of
+from planrun.plan.check.edges import succeeded
+from planrun.plan.keys.formulas import CONDITIONS
+from planrun.plan.problems import did_you_mean
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from planrun.expressions.check import Reference
+    from planrun.expressions.tree import Path, Type
+    from planrun.plan.keys.instances import Instances
+
+    Finding = tuple[str, str, str]  # code, message, hint
+
+ROOTS = {"matrix": "matrix", "foreach": "item"}
+"""What a member of each form reads its values by."""
+INSTANCE_FIELDS = ("status", "all", "by")
+_OF_ONE = ("outputs", "exit_code", "attempts")
+MAX_NAMED = 5
+
+
+# The values of a member.
+
+
+def wrong_value(each: Instances | None, kind: str, reference: Reference) -> Iterator[Finding]:
+    """Yield what is wrong with a path that begins with `matrix` or `item`; `kind` is that of its formula."""
+    path = reference.path
+    root = str(path[0])
+    if each is None or ROOTS[each.form] != root:
+        key = "matrix" if root == "matrix" else "foreach"
+        yield "E217", f"`{root}` cannot be used here: the step has no `{key}:`", ""
+    elif kind == "list":
+        yield "E217", f"`{root}` cannot be used here: it is made of this list", ""
+    else:
+        try:
+            type_of_value(each, path)
+        except ExpressionError as error:
+            yield "E211", error.message, ""
+            return
+        lacking = None if reference.guarded else _lacking(each, path)
+        if lacking:
+            hint = f"write default({spelled(path)}, otherwise)"
+            yield "E219", f"`{spelled(path)}` has no value in {lacking}", hint
+
+
+def type_of_value(each: Instances, path: Path) -> Type:
+    """Return the type that a value has in every instance, "any" where they differ; raises ExpressionError."""
+    if path[0] == "matrix" and len(path) > 1 and path[1] not in each.names:
+        hint = did_you_mean(str(path[1]), each.names) or f"there are {', '.join(each.names)}"
+        raise ExpressionError(f'the matrix has no "{path[1]}"; {hint}')
+    if each.made is None:
+        return _of_axis(each, path)
+    found: set[Type] = set()
+    failed: ExpressionError | None = None
+    for made in each.made:
+        try:
+            found.add(type_of(_value(made, path)))
+        except KeyError:
+            continue
+        except ExpressionError as error:
+            failed = error
+    if failed:
+        raise failed
+    if not found and each.made and path[0] == "item":
+        raise ExpressionError(f"no item has a value under {spelled(path)}")
+    return united(found)
+
+
+def united(types: set[Type]) -> Type:
+    """Return the type of a value that has one of these types."""
+    if len(types) == 1:
+        return next(iter(types))
+    return "number" if types and types.issubset(NUMBERS) else "any"
+
+
+def _of_axis(each: Instances, path: Path) -> Type:
+    """Return the type of a value of a matrix one of whose axes is not known yet, or of an item."""
+    if path[0] == "item" or len(path) == 1:
+        return "any" if path[0] == "item" else "object"
+    name = str(path[1])
+    values = each.axes.get(name, [])
+    if not isinstance(values, list):
+        return "any"
+    types = {type_of(value) for value in values}
+    types |= {type_of(entry[name]) for entry in each.include if name in entry}
+    kind = united(types)
+    if len(path) > 2 and kind != "any":
+        raise ExpressionError(f"{spelled(path[:2])} is of type {kind} and has no parts")
+    return kind
+
+
+def _value(made: Mapping[str, Any], path: Path) -> Any:
+    """Return the value of a path in one instance; raises KeyError: it has none, ExpressionError: it has no parts."""
+    value = made["matrix"] if path[0] == "matrix" else made["item"]
+    for at, part in enumerate(path[1:], 1):
+        if isinstance(value, dict) and isinstance(part, str):
+            value = value[part]
+        elif isinstance(value, list) and isinstance(part, int):
+            if not -len(value) <= part < len(value):
+                raise KeyError(part)
+            value = value[part]
+        else:
+            told = f"of type {type_of(value)} and has no parts"
+            if isinstance(value, dict | list):
+                told = f"of type {type_of(value)} and has no [{part!r}]"
+            raise ExpressionError(f'{spelled(path[:at])} of "{made["instance"]}" is {told}')
+    return value
+
+
+def _lacking(each: Instances, path: Path) -> str:
+    """Name the instances in which a path has no value."""
+    if each.made is None:
+        return _lacking_at_run_time(each, path)
+    names = []
+    for made in each.made:
+        try:
+            _value(made, path)
+        except KeyError:
+            names.append(f'"{made["instance"]}"')
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
+
+
+def _lacking_at_run_time(each: Instances, path: Path) -> str:
+    if path[0] == "item" or len(path) == 1:
+        return ""
+    name = path[1]
+    if name not in each.axes:
+        return "every instance, maybe"
+    return "what `include` adds" if any(name not in entry for entry in each.include) else ""
+
+
+# A group, as other steps read it.
+
+
+def wrong_field(name: str, path: Path) -> Finding | None:
+    """Return what is wrong with the field of a group that is asked for."""
+    if len(path) > 2 and path[2] in INSTANCE_FIELDS:
+        return None
+    if len(path) > 2 and path[2] in _OF_ONE:
+        hint = f"read steps.{name}.all.<output> or steps.{name}.by['<instance>'].<output>"
+        if path[2] != "outputs":
+            hint = f"a group has {', '.join(INSTANCE_FIELDS)}"
+        return "E211", f'step "{name}" has instances, and no {path[2]} of its own', hint
+    if len(path) < 3:
+        return "E211", f"steps.{name} needs a field", f"fields are {', '.join(INSTANCE_FIELDS)}"
+    hint = did_you_mean(str(path[2]), INSTANCE_FIELDS) or f"fields are {', '.join(INSTANCE_FIELDS)}"
+    return "E211", f'steps.{name} has no "{path[2]}"', hint
+
+
+def wrong_output(each: Instances, outputs: Mapping[str, Any], path: Path) -> Finding | None:
+    """Return what is wrong with a path to outputs of instances: an instance or an output that there is not."""
+    name, field, rest = str(path[1]), path[2], path[3:]
+    if field == "by" and rest:
+        calls = each.calls
+        if not isinstance(rest[0], str):
+            return "E214", f"steps.{name}.by wants the name of an instance, a text", f"write by['{rest[0]}']"
+        if calls is not None and rest[0] not in calls:
+            hint = did_you_mean(rest[0], calls) or f"there are {_some(calls)}"
+            return "E214", f'step "{name}" has no instance "{rest[0]}"', hint
+        rest = rest[1:]
+    if field == "status" or not rest or rest[0] in outputs:
+        return None
+    message = f'step "{name}" declares no output "{rest[0]}"'
+    hint = (
+        did_you_mean(str(rest[0]), outputs)
+        or f'declare it: `outputs: {{{rest[0]}: string}}` in step "{name}"'
+    )
+    return "E214", message, hint
+
+
+def type_in_group(outputs: Mapping[str, Mapping[str, Any]], path: Path) -> tuple[Type, int]:
+    """Return the type of the first parts of a path into a group, and how many parts these are."""
+    field = path[2]
+    if field == "status":
+        return "string", 3
+    if field == "all":
+        return ("object", 3) if len(path) == 3 else ("array", 4)
+    if len(path) < 5:
+        return "object", len(path)
+    return outputs[str(path[4])]["type"], 5
+
+
+def is_of_one(path: Path) -> bool:
+    """Say whether a path leads to an output of one instance, which may be absent."""
+    return len(path) > 4 and path[2] == "by"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(f'"{name}"' for name in names[:MAX_NAMED])
+    return (
+        shown + (f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else "") if names else "none"
+    )
+
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+    from typing import Any
+
+    from planrun.expressions.check import Reference
+    from planrun.expressions.tree import Path, Tree, Type
+    from planrun.plan.check.edges import Availability
+    from planrun.plan.keys.formulas import Formula
+    from planrun.plan.keys.instances import Instances
+    from planrun.plan.keys.outline import Draft, Outline
+
+    Fragments = Mapping[str, Mapping[str, Any]]
+
+FIELDS: dict[str, Type] = {
+    "status": "string",
+    "outputs": "object",
+    "exit_code": "integer",
+    "attempts": "integer",
+}
+OF_USED = ("status", "outputs")
+"""Fields of a step that uses a plan: it has no attempts."""
+RUN: dict[str, Type] = {"id": "string", "ci": "boolean", "ref": "string", "sha": "string", "event": "string"}
+STEP: dict[str, Type] = {"dir": "string"}
+# What became of the steps, for those that come after all of them.
+OUTCOME: dict[str, Type] = {"status": "string", "failed": "boolean"}
+ENDS = ("completed", "failed", "skipped", "blocked", "cancelled")
+VERDICTS = ("completed", "partial", "failed", "cancelled")
+# Names that have no value in some places, and why.
+_NOT_HERE = {
+    ("general", "steps"): "what the plan gives to all its steps cannot depend on one of them",
+    ("general", "step"): "what the plan gives to all its steps cannot depend on one of them",
+    ("outputs", "step"): "an output of the plan belongs to no step",
+    ("question", "step"): "a question has no folder",
+    ("when", "step"): "a question has no folder",
+    ("list", "step"): "what a step has instances of is known before it has a folder",
+    ("given", "step"): "a step that uses a plan has no folder",
+    ("condition", "step"): "a step has no folder before it was decided to run it",
+}
+
+
+class References:
+    """Looks up the paths of formulas; `outputs` are the declared ones by step id, `secrets` names of variables.
+
+    `groups` are the steps that have instances.
+    """
+
+    def __init__(
+        self,
+        outline: Outline,
+        params: Fragments,
+        outputs: Mapping[str, Fragments],
+        secrets: Container[str] = (),
+        groups: Mapping[str, Instances] | None = None,
+    ) -> None:
+        self.outline = outline
+        self._params = params
+        self._outputs = outputs
+        self._secrets = secrets
+        self._groups = groups or {}
+        self._seen = self._groups  # as the formula that is looked at sees them
+        self._own: Instances | None = None  # of the step whose formula is looked at
+        # Steps that use a plan which cannot be read: nobody knows what they hand on.
+        self.unknown = {
+            draft.id for draft in outline.drafts if "uses" in draft.keys and draft.id not in outputs
+        }
+
+    def type_of(self, formula: Formula) -> Type:
+        """Return the type of the value of a formula, `any` where that is not known."""
+        from planrun.expressions.check import infer
+
+        try:
+            return infer(formula.value, self._type)
+        except ExpressionError:
+            return "any"
+
+    def check(self, formula: Formula, available: Availability) -> None:
+        """Report every path that cannot be read, else where types do not fit."""
+        before = len(self.outline.problems)
+        undone = formula.owner.undoes if formula.owner else None
+        owner = undone or formula.owner
+        self._own = self._groups.get(owner.id) if owner else None
+        self._seen = self._groups
+        same = [link.on for link in owner.links if link.form == "same"] if owner and self._own else ()
+        if same:  # the instance of the same name is read by the id of its step
+            self._seen = {name: each for name, each in self._groups.items() if name not in same}
+        if undone and self._own:  # what undoes an instance reads that one by the id of the step
+            self._seen = {name: each for name, each in self._seen.items() if name != undone.id}
+        for reference in formula.references:
+            for code, message, hint in self._wrong(reference, formula, available):
+                place = ExpressionError(message, reference.offset, reference.length)
+                self.outline.report_in(formula.node, code, place, hint)
+        if len(self.outline.problems) > before:
+            return
+        from planrun.expressions.check import check_condition, check_list, infer
+
+        try:
+            if formula.kind in CONDITIONS:
+                check_condition(formula.value, self._type)
+            elif formula.kind == "list":
+                check_list(formula.value, self._type)
+            else:
+                infer(formula.value, self._type)
+        except ExpressionError as error:
+            self.outline.report_in(formula.node, "E212", error)
+        for word in unknown_statuses(formula.value):
+            known = VERDICTS if word[4:] else ENDS
+            message = f'no {"run" if word[4:] else "step"} ever ends as "{word[3]}"'
+            hint = did_you_mean(word[3], known) or f"statuses are {', '.join(known)}"
+            self.outline.report_in(formula.node, "E216", ExpressionError(message, word[1], word[2]), hint)
+
+    def _wrong(
+        self, reference: Reference, formula: Formula, available: Availability
+    ) -> Iterator[tuple[str, str, str]]:
+        """Yield what is wrong with a path, as code, message and hint."""
+        path = reference.path
+        root = path[0]
+        why = _NOT_HERE.get((formula.kind, str(root)))
+        if why:
+            yield "E217", f"`{root}` cannot be used here: {why}", ""
+        elif root in ("matrix", "item"):
+            yield from wrong_value(self._own, formula.kind, reference)
+        elif formula.kind == "key":
+            yield "E217", f"`{root}` cannot be used here: an item is called by what it is itself", ""
+        elif root == "env" and len(path) > 1 and path[1] in self._secrets:
+            name = path[1]
+            message = (
+                f"`env.{name}` cannot be used here: {name} is a secret, and a secret is never put into a text"
+            )
+            yield (
+                "E217",
+                message,
+                f'list it under `secrets` of the step that needs it, and read "${name}" there',
+            )
+        elif root == "run" and path[1:2] and path[1] in OUTCOME and not _comes_last(formula):
+            message = (
+                f"`run.{path[1]}` cannot be used here: what became of the steps is known when all have ended"
+            )
+            yield "E217", message, "steps under `finally:` can read it"
+        elif root == "steps":
+            yield from self._wrong_step(reference, formula, available)
+        else:
+            try:
+                self._type(path)
+            except ExpressionError as error:
+                yield "E211", error.message, ""
+                return
+            if root == "params" and len(path) > 1 and not reference.guarded:
+                yield from self._unset(str(path[1]))
+
+    def _unset(self, name: str) -> Iterator[tuple[str, str, str]]:
+        """Yield why a parameter may have no value when it is read."""
+        fragment = self._params[name]
+        if "default" in fragment or fragment.get("required") is True:
+            return
+        message = f'the parameter "{name}" may be absent: it has no default and need not be given'
+        hint = f"give it a `default`, write `required: true`, or read it by default(params.{name}, otherwise)"
+        yield "E219", message, hint
+
+    def _wrong_step(
+        self, reference: Reference, formula: Formula, available: Availability
+    ) -> Iterator[tuple[str, str, str]]:
+        path = reference.path
+        if len(path) < 2:
+            yield "E211", "`steps` needs the id of a step: steps.<id>.status", ""
+            return
+        name = str(path[1])
+        draft = self.outline.by_id.get(name)
+        if draft is None:
+            yield "E202", f'there is no step "{name}"', self.outline.suggest(name)
+            return
+        if name in self._seen:
+            yield from self._wrong_group(draft, reference, formula, available)
+            return
+        fields = FIELDS if "uses" not in draft.keys else OF_USED
+        if len(path) < 3 or path[2] not in fields:
+            field = f'has no "{path[2]}"' if len(path) > 2 else "needs a field"
+            hint = did_you_mean(str(path[2]), fields) if len(path) > 2 else ""
+            yield "E211", f"steps.{name} {field}", hint or f"fields are {', '.join(fields)}"
+            return
+        found = self._unreachable(draft, str(path[2]), formula, available)
+        if found:
+            yield found
+            return
+        try:
+            self._type(path)
+        except ExpressionError as error:
+            yield "E214", error.message, self._nearest_output(name, path)
+            return
+        if path[2] == "outputs" and len(path) > 3 and not reference.guarded:
+            found = self._absent(draft, reference, formula, available)
+            if found:
+                yield found
+
+    def _wrong_group(
+        self, draft: Draft, reference: Reference, formula: Formula, available: Availability
+    ) -> Iterator[tuple[str, str, str]]:
+
+        path = reference.path
+        found = wrong_field(draft.id, path) or self._unreachable(draft, str(path[2]), formula, available)
+        found = found or wrong_output(self._seen[draft.id], self._outputs.get(draft.id, {}), path)
+        if found:
+            yield found
+            return
+        try:
+            self._type(path)
+        except ExpressionError as error:
+            yield "E214", error.message, ""
+            return
+        if is_of_one(path) and not reference.guarded:
+            found = self._absent(draft, reference, formula, available)
+            if found:
+                yield found
+
+    def _unreachable(
+        self, draft: Draft, field: str, formula: Formula, available: Availability
+    ) -> tuple[str, str, str] | None:
+        """Return why the reader may not read a step at all."""
+        reader = formula.owner
+        if reader is None:
+            return None
+        if reader is draft and formula.kind == "proof" and field in ("outputs", "status"):
+            return None
+        if reader is draft:
+            return (
+                "E203",
+                f'step "{draft.id}" reads its own {field}',
+                "its values are there when it has ended",
+            )
+        if reader.section != draft.section and (reader.section, draft.section) != ("rollback", "steps"):
+            if field == "status" and reader.section == "finally":
+                return None
+            rule = "nothing under `steps:` can read what comes after it"
+            if reader.section == "finally":
+                rule = "a step under `finally:` can read the status of other steps, and nothing else of them"
+            return "E213", f'step "{reader.id}" reads {field} of "{draft.id}"', rule
+        if available.is_behind(reader.id, draft.id):
+            return None
+        who = f'the rollback of step "{reader.undoes.id}"' if reader.undoes else f'step "{reader.id}"'
+        message = f'{who} reads {field} of "{draft.id}" and does not depend on it'
+        return "E213", message, f"add `depends_on: [{draft.id}]`"
+
+    def _absent(
+        self, draft: Draft, reference: Reference, formula: Formula, available: Availability
+    ) -> tuple[str, str, str] | None:
+        """Return why an output may be missing when it is read."""
+        reader = formula.owner
+        if reader is draft:  # a proof: its outputs are there
+            return None
+        if reader is None:
+            sure = available.survives(draft.id)
+        else:
+            sure = available.is_sure(reader.id, draft.id)
+            if formula.kind == "condition":
+                # In the condition itself only what was asked before counts.
+                known = succeeded(formula.value)
+                own = any(link.on == draft.id and link.kind == "done" for link in reader.links)
+                if own and draft.id in known:
+                    sure = reference.offset >= known[draft.id]
+        group = self._seen.get(draft.id)
+        if sure and (group is None or not group.may_lack):
+            return None
+        name = reference.path[4 if draft.id in self._seen else 3]
+        message = (
+            f'the output "{name}" of step "{draft.id}" may be absent here: the step need not have completed'
+        )
+        return "E215", message, "write default(…, otherwise), or depend on it by `completed`"
+
+    def _nearest_output(self, name: str, path: Path) -> str:
+        if len(path) < 4 or path[3] in self._outputs.get(name, {}):
+            return ""
+        declared = self._outputs.get(name, {})
+        used = self.outline.by_id[name].keys.get("uses")
+        where = f'`outputs: {{{path[3]}: string}}` in step "{name}"'
+        if used is not None:
+            where = f"`outputs: {{{path[3]}: ${{{{ … }}}}}}` in {used.value}"
+        return did_you_mean(str(path[3]), declared) or f"declare it: {where}"
+
+    def _type(self, path: Path) -> Type:
+        """Return the type of a path; raises ExpressionError for one that does not exist."""
+        root = path[0]
+        if root in ("matrix", "item") and self._own is not None:
+            return type_of_value(self._own, path)
+        if root == "steps" and len(path) > 2:
+            return self._type_of_step(path)
+        if len(path) == 1:
+            return "object"
+        name = str(path[1])
+        if root == "params":
+            if name not in self._params:
+                hint = (
+                    did_you_mean(name, self._params)
+                    or f"params are {', '.join(self._params) or 'not declared'}"
+                )
+                raise ExpressionError(f'there is no parameter "{name}"; {hint}')
+            return _inside(self._params[name]["type"], path, 2)
+        if root == "env":
+            return _inside("string", path, 2)
+        fields = {"run": {**RUN, **OUTCOME}, "step": STEP}.get(str(root))
+        if fields is None:
+            return "any"
+        if name not in fields:
+            hint = did_you_mean(name, fields) or f"there are {', '.join(fields)}"
+            raise ExpressionError(f'`{root}` has no "{name}"; {hint}')
+        return _inside(fields[name], path, 2)
+
+    def _type_of_step(self, path: Path) -> Type:
+        field = str(path[2])
+        if path[1] in self._seen:
+            kind, used = type_in_group(self._outputs.get(str(path[1]), {}), path)
+            return _inside(kind, path, used)
+        if field != "outputs" or len(path) == 3:
+            return _inside(FIELDS[field], path, 3)
+        declared = self._outputs.get(str(path[1]), {})
+        name = str(path[3])
+        if path[1] in self.unknown:
+            return "any"
+        if name not in declared:
+            raise ExpressionError(f'step "{path[1]}" declares no output "{name}"')
+        return _inside(declared[name]["type"], path, 4)
+
+
+def _inside(kind: Type, path: Path, used: int) -> Type:
+    """Return the type of what lies behind the first `used` parts of a path, which are of type `kind`."""
+    if len(path) == used:
+        return kind
+    if kind in ("array", "object", "any"):
+        return "any"
+    from planrun.expressions.tree import spelled
+
+    raise ExpressionError(f"{spelled(path[:used])} is of type {kind} and has no parts")
+
+
+def _comes_last(formula: Formula) -> bool:
+    return formula.owner is not None and formula.owner.section == "finally"
+
+
+def unknown_statuses(value: Tree) -> Iterator[Tree]:
+    """Yield each constant that a status is compared with and that no status ever is; that of a run with a mark."""
+    parts = [part[0] for part in value[1] if isinstance(part, tuple)] if value[0] == "template" else [value]
+    while parts:
+        tree = parts.pop()
+        if tree[0] in ("const", "path"):
+            continue
+        if tree[0] == "compare" and (known := next(filter(None, map(_ends, tree[4:6])), ())):
+            mark = ("run",) if known is VERDICTS else ()
+            words = [word for side in tree[4:6] for word in (side[3] if side[0] == "list" else (side,))]
+            yield from (
+                (*word[:4], *mark)
+                for word in words
+                if word[0] == "const" and type(word[3]) is str and word[3] not in known
+            )
+        for part in tree[3:]:
+            if isinstance(part, tuple) and part:
+                parts.extend(part if isinstance(part[0], tuple) else (part,))
+
+
+def _ends(tree: Tree) -> tuple[str, ...]:
+    """Return what a path can end as that is the status of a step, or of the run; empty for everything else."""
+    if tree[0] != "path":
+        return ()
+    if len(tree[3]) == 3 and tree[3][::2] == ("steps", "status"):
+        return ENDS
+    return VERDICTS if tree[3] == ("run", "status") else ()

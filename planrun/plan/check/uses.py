@@ -1,0 +1,159 @@
+"""What a step says of the plan that it uses, held against what that plan says of itself."""
+
+from __future__ import annotations
+
+from planrun.plan.keys.formulas import OPEN
+from planrun.plan.keys.fragments import check_within
+from planrun.plan.keys.outline import entries, members, texts_in
+from planrun.plan.keys.secrets import declared_secrets
+from planrun.plan.schema.shape import to_data
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.expressions.tree import Type
+    from planrun.plan.check.references import References
+    from planrun.plan.includes import Shelf
+    from planrun.plan.keys.formulas import Formula
+    from planrun.plan.keys.outline import Draft, Outline
+
+# Keys of a step that say nothing about a plan, and what to do instead.
+_MEANINGLESS = {
+    "retries": "give them to the steps of that plan",
+    "timeout": "give it to the steps of that plan",
+    "idle_timeout": "give it to the steps of that plan",
+    "idempotent": "say it of the steps of that plan",
+    "env": "give values by `with`, and set variables in that plan",
+    "env_file": "name it in that plan",
+    "secrets": "list them at the steps of that plan",
+    "shell": "write `defaults: {shell: …}` in that plan",
+    "workdir": "write `defaults: {workdir: …}` in that plan, and give it a folder by `with` if need be",
+    "outputs": "that plan has its own `outputs:`",
+    "risk": "each step of that plan has its own",
+    "parallel": "say it of the steps of that plan",
+    "lock": "name it at the steps of that plan that need it",
+    "rollback": "give one to each step of that plan that can be undone",
+}
+# Keys at the top of a plan that count for the plan that is run, and not for those that it uses.
+_INEFFECTIVE = ("policy", "llm", "schedule", "concurrency")
+_LIMITS_THAT_COUNT = ("max_parallel", "max_steps", "max_items")
+
+
+def take_used(outline: Outline, shelf: Shelf) -> None:
+    """Read and check the plans that the steps of a plan use."""
+    for draft in outline.drafts:
+        node = draft.keys.get("uses")
+        if node is not None:
+            for key in ("matrix", "foreach"):
+                if key in draft.keys:
+                    message = f'step "{draft.id}" uses a plan, and cannot have instances'
+                    hint = "use a matrix inside of that plan, and give it the values by `with`"
+                    outline.report("E284", message, draft.node.key(key), hint)
+        if node is not None and node.kind == SCALAR and not outline.is_full:
+            draft.used = shelf.take(outline, node)
+            for key, hint in _MEANINGLESS.items():
+                if key in draft.keys:
+                    message = f"`{key}` means nothing for a plan that is used"
+                    outline.report("E292", message, draft.node.key(key), hint)
+            for word in entries(draft.keys.get("on_failure")):
+                if word.value in ("ask", "replan"):
+                    message = f"`on_failure: {word.value}` means nothing for a plan that is used"
+                    outline.report(
+                        "E292", message, word, "say it of the steps of that plan, or use another word"
+                    )
+
+
+def outputs_of(draft: Draft) -> dict[str, dict[str, Any]] | None:
+    """Return what a step that uses a plan hands on, as fragments by name; None when that is not known."""
+    used = draft.used
+    if used is None or used.checked is None:
+        return None
+    types = used.checked.gives
+    return {
+        name: {"type": types.get(name, "any")}
+        for name, _ in members(used.checked.outline.root.get("outputs"))
+    }
+
+
+def check_given(outline: Outline, draft: Draft) -> None:
+    """Report what does not fit of the values that a used plan is given, and secrets that it wants and does not get."""
+    used = draft.used
+    if used is None or used.checked is None:
+        return
+    name = draft.keys["uses"].value
+    given, known = draft.keys.get("with"), used.checked.params
+    for param, value in members(given):
+        assert given is not None
+        if param not in known:
+            hint = outline.nearest(param, known) or (
+                f"its parameters are {', '.join(known)}" if known else "it has no parameters"
+            )
+            outline.report("E291", f'{name} has no parameter "{param}"', given.key(param), hint)
+        elif used.sound and not _has_template(value):
+            problem = check_within(outline, known[param], to_data(value, known[param]["type"]))
+            if problem:
+                outline.report("E291", f'the parameter "{param}" of {name} {problem}', value)
+    written = given.value if given is not None and given.kind == MAPPING else {}
+    for param, fragment in known.items():
+        if fragment.get("required") is True and param not in written:
+            message = f'{name} requires the parameter "{param}"'
+            outline.report("E291", message, draft.keys["uses"], f"give it: `with: {{{param}: …}}`")
+    declared = declared_secrets(outline.root)
+    for secret in declared_secrets(used.checked.outline.root):
+        if secret not in declared:
+            message = f'{name} uses the secret "{secret}", which is not among the secrets of this plan'
+            hint = f"declare it at the top level: `secrets: [{', '.join([*declared, secret])}]`"
+            outline.report("E232", message, draft.keys["uses"], hint)
+
+
+def check_types(formulas: list[Formula], references: References) -> None:
+    """Report values of expressions that can never be of the type that a parameter of a used plan has."""
+    for formula in formulas:
+        draft = formula.owner
+        if formula.kind != "given" or draft is None or draft.used is None or draft.used.checked is None:
+            continue
+        for param, value in members(draft.keys.get("with")):
+            fragment = draft.used.checked.params.get(param)
+            if value is not formula.node or fragment is None:
+                continue
+            found = references.type_of(formula)
+            if not _may_be(found, fragment["type"]):
+                message = (
+                    f'the parameter "{param}" of {draft.keys["uses"].value} is of type {fragment["type"]}, '
+                    f"and this is of type {found}"
+                )
+                references.outline.report("E291", message, value)
+
+
+def _may_be(found: Type, wanted: str) -> bool:
+    return found in ("any", wanted) or {found, wanted} == {"integer", "number"}
+
+
+def _has_template(node: Node) -> bool:
+    return any([OPEN in text.value for text in texts_in(node)])  # noqa: C419 - half the time
+
+
+def warn(outline: Outline) -> None:
+    """Warn of all that a plan says which does not count where another one uses it."""
+    root = outline.root
+    told: list[tuple[str, Node]] = [(key, root.key(key)) for key in _INEFFECTIVE if root.get(key) is not None]
+    limits, defaults = root.get("limits"), root.get("defaults")
+    told += [
+        (f"limits.{key}", limits.key(key))
+        for key, _ in members(limits)
+        if limits is not None and key not in _LIMITS_THAT_COUNT
+    ]
+    if defaults is not None and defaults.get("inherit_env") is not None:
+        told.append(("defaults.inherit_env", defaults.key("inherit_env")))
+    for key, node in told:
+        message = f"`{key}` does not count where another plan uses this one"
+        outline.report("W304", message, node, "that of the plan which is run does", severity="warning")
+    for draft in outline.drafts:
+        for word in entries(draft.keys.get("on_failure")):
+            if word.value == "replan":
+                message = "`replan` counts as `block` where another plan uses this one"
+                outline.report(
+                    "W304", message, word, "no step is added to a plan that is used", severity="warning"
+                )

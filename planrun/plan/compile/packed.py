@@ -1,0 +1,192 @@
+"""A plan as plain data and back, for the cache. HOT: unpacking is most of what starting a large plan costs.
+
+The data are dicts of the fields that were given, with records inside replaced by plain tuples. What depends on
+where the plan was read from (`file`, `source`, `files`) is left out and given again by the reader.
+"""
+
+from __future__ import annotations
+
+from planrun.model.plan import (
+    Abstract,
+    Ask,
+    Cache,
+    Check,
+    Container,
+    Decide,
+    Edge,
+    Exec,
+    Group,
+    Kept,
+    Limits,
+    Option,
+    Param,
+    Plan,
+    Reports,
+    Retry,
+    Rollback,
+    Run,
+    Serving,
+    Shell,
+    Step,
+    Tool,
+    Validate,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.policy import Policy
+
+_ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract | Group]] = {
+    "run": Run,
+    "exec": Exec,
+    "tool": Tool,
+    "validate": Validate,
+    "ask": Ask,
+    "decide": Decide,
+    "abstract": Abstract,
+    "group": Group,
+}
+
+# Fields of a step that are records of plain data.
+_RECORDS: dict[str, type[Retry | Cache | Reports | Serving | Container]] = {
+    "container": Container,
+    "retries": Retry,
+    "cache": Cache,
+    "reports": Reports,
+    "service": Serving,
+}
+
+# Fields that are lists of such.
+_LISTS: dict[str, type[Check | Kept]] = {"expect": Check, "keeps": Kept}
+
+
+def pack(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain data."""
+    fields = {name: value for name, value in vars(plan).items() if name not in ("file", "files", "source")}
+    fields["steps"] = [_pack_step(step) for step in plan.steps]
+    if "params" in fields:
+        fields["params"] = [vars(param) for param in plan.params]
+    if "limits" in fields:
+        fields["limits"] = vars(plan.limits)
+    if plan.policy is not None:
+        fields["policy"] = _pack_policy(plan.policy)
+    if plan.llm is not None:
+        fields["llm"] = vars(plan.llm)
+    return fields
+
+
+def _pack_policy(policy: Policy) -> dict[str, Any]:
+    fields = dict(vars(policy))
+    if "rules" in fields:
+        fields["rules"] = [{**vars(rule), "match": vars(rule.match)} for rule in policy.rules]
+    return fields
+
+
+def _pack_group(action: dict[str, Any], group: Group) -> None:
+    if "params" in action:
+        action["params"] = tuple([vars(param) for param in group.params])
+    if group.template is not None:
+        action["template"] = _pack_step(group.template)
+
+
+def _unpack_group(action: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> None:
+    if "params" in action:
+        action["params"] = tuple([Param(**param) for param in action["params"]])
+    if action.get("template") is not None:
+        action["template"] = _unpack_step(action["template"], edges)
+
+
+def _pack_records(fields: dict[str, Any]) -> None:
+    for name in _RECORDS:
+        if fields.get(name) is not None:
+            fields[name] = vars(fields[name])
+    for name in _LISTS:
+        if name in fields:
+            fields[name] = [vars(each) for each in fields[name]]
+
+
+def _unpack_lists(fields: dict[str, Any]) -> None:
+    for name, record in _LISTS.items():
+        if name in fields:
+            fields[name] = tuple([record(**each) for each in fields[name]])
+
+
+def _pack_step(step: Step) -> dict[str, Any]:
+    fields = dict(vars(step))
+    action = dict(vars(step.action))
+    if isinstance(step.action, Validate):
+        action["checks"] = tuple([vars(check) for check in step.action.checks])
+    elif isinstance(step.action, Decide):
+        action["options"] = tuple([vars(option) for option in step.action.options])
+    elif isinstance(step.action, Group):
+        _pack_group(action, step.action)
+    fields["action"] = action
+    if "edges" in fields:
+        fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
+    _pack_records(fields)
+    if "verify" in fields:
+        fields["verify"] = [(isinstance(action, Run), vars(action)) for action in step.verify]
+    if step.rollback is not None:
+        fields["rollback"] = {**vars(step.rollback), "undo": _pack_step(step.rollback.undo)}
+    return fields
+
+
+def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, bytes] | None = None) -> Plan:
+    """Return the plan that was packed; takes `data` over and changes it. `files`: of the plans that it uses."""
+    edges: dict[tuple[str, str], Edge] = {}
+    data["steps"] = tuple([_unpack_step(fields, edges) for fields in data["steps"]])
+    if "params" in data:
+        data["params"] = tuple([Param(**param) for param in data["params"]])
+    if "limits" in data:
+        data["limits"] = Limits(**data["limits"])
+    if "policy" in data:
+        data["policy"] = _unpack_policy(data["policy"])
+    if "llm" in data:
+        from planrun.model.planning import Llm  # as with policies
+
+        data["llm"] = Llm(**data["llm"])
+    if files:
+        data["files"] = files
+    return Plan(file=file, source=source, **data)
+
+
+def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> Step:
+    action = fields["action"]
+    if "checks" in action:
+        action["checks"] = tuple([Check(**check) for check in action["checks"]])
+    elif "options" in action:
+        action["options"] = tuple([Option(**option) for option in action["options"]])
+    elif fields["kind"] == "group":
+        _unpack_group(action, edges)
+    kind = Shell if fields["kind"] == "tool" and "script" in action else _ACTIONS[fields["kind"]]
+    fields["action"] = kind(**action)
+    if "edges" in fields:
+        fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
+    for name, record in _RECORDS.items():
+        if name in fields:
+            fields[name] = record(**fields[name])
+    if "expect" in fields or "keeps" in fields:
+        _unpack_lists(fields)
+    if "verify" in fields:
+        fields["verify"] = tuple([(Run if runs else Exec)(**action) for runs, action in fields["verify"]])
+    if "rollback" in fields:
+        rollback = fields["rollback"]
+        fields["rollback"] = Rollback(**{**rollback, "undo": _unpack_step(rollback["undo"], edges)})
+    return Step(**fields)
+
+
+def _unpack_policy(fields: dict[str, Any]) -> Policy:
+    from planrun.model.policy import Match, Policy, Rule  # most plans have none
+
+    if "rules" in fields:
+        fields["rules"] = tuple(
+            [Rule(**{**rule, "match": Match(**rule["match"])}) for rule in fields["rules"]]
+        )
+    return Policy(**fields)
+
+
+def _edge(edges: dict[tuple[str, str], Edge], pair: tuple[str, str]) -> Edge:
+    found = edges[pair] = Edge(on=pair[0], kind=pair[1])  # type: ignore[arg-type]  # packed from an edge
+    return found

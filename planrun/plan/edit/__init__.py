@@ -1,0 +1,1 @@
+"""Edits of a plan's text that leave every other byte as it is."""

@@ -1,0 +1,1 @@
+"""What each key of a plan means: its checks and its compiled form."""

@@ -1,0 +1,99 @@
+"""Checks of `validate` and `expect`, compiled.
+
+What has to hold after a step has done its work: `expect` and `verify`, checked and compiled.
+"""
+
+from __future__ import annotations
+
+from planrun.expressions.scan import bare
+from planrun.model.plan import Check, Exec, Run
+from planrun.plan.keys.outline import entries, members
+from planrun.plan.keys.places import COMPLETED, LIST_CHECKS
+from planrun.plan.schema.shape import to_data
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.plan.compile.compile import Compiler
+    from planrun.plan.keys.outline import Outline
+
+
+def checks_of(compiler: Compiler, node: Node, step: str) -> tuple[Check, ...]:
+    """Return the checks of a list, the shape of which is right."""
+    return tuple(
+        [_check(compiler, name, value, step) for item in node.value for name, value in members(item)]
+    )
+
+
+def _check(compiler: Compiler, kind: str, node: Node, step: str) -> Check:
+    value: Any
+    if kind == COMPLETED:
+        links = compiler.outline.by_id[step].links
+        value = tuple(
+            [item.value for item in node.value] if node.kind == SEQUENCE else [link.on for link in links]
+        )
+        source = ", ".join(value)
+    elif kind in LIST_CHECKS:
+        value = compiler.words(node)
+        source = ", ".join(item.value for item in entries(node))
+    elif kind == "that":
+        value = compiler.formulas.tree(node)
+        source = bare(node.value)
+    else:
+        schema = node.value["schema"]
+        source = node.value["file"].value
+        value = {
+            "file": compiler.formulas.text(node.value["file"]),
+            "schema": to_data(schema) if schema.kind == MAPPING else compiler.formulas.text(schema),
+        }
+    return Check(kind=kind, value=value, source=source)  # type: ignore[arg-type]  # its shape was checked
+
+
+PROOFS = ("expect", "verify")
+_PROVING = frozenset(PROOFS)
+_ACTS = ("run", "exec", "tool")
+
+
+def check_proofs(outline: Outline) -> None:
+    """Report proofs of steps that do nothing a proof could be about: gates, abstract steps and whole plans.
+
+    Criteria without a proof are reported, too: nothing else would be evidence for them.
+    """
+    for draft in outline.drafts:
+        if "criteria" in draft.keys and _PROVING.isdisjoint(draft.keys):
+            message = f'"criteria" of step "{draft.id}" without a proof'
+            hint = "add `expect` or `verify`: a step completes only with evidence for its criteria"
+            outline.report("E254", message, draft.keys["criteria"], hint)
+        if "verify_timeout" in draft.keys and "verify" not in draft.keys:
+            message = f'"verify_timeout" of step "{draft.id}" without `verify`'
+            outline.report(
+                "E208", message, draft.keys["verify_timeout"], "it bounds each command under `verify`"
+            )
+        for key in PROOFS:
+            if key in draft.keys and not any(action in draft.keys for action in _ACTS):
+                message = f'"{key}" of step "{draft.id}" has nothing to prove'
+                hint = f"it goes with {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
+                outline.report("E208", message, draft.keys[key], hint)
+
+
+def proof_fields(compiler: Compiler, keys: dict[str, Node], step: str) -> dict[str, Any]:
+    """Return the fields `expect` and `verify` of a step, as far as it has them."""
+    found: dict[str, Any] = {}
+    if "expect" in keys:
+        found["expect"] = checks_of(compiler, keys["expect"], step)
+    if "verify" in keys:
+        found["verify"] = tuple([_action(compiler, node) for node in commands(keys["verify"])])
+    return found
+
+
+def commands(node: Node) -> list[Node]:
+    """Return the commands of `verify`, each a text or a list of words."""
+    return list(node.value) if node.kind == SEQUENCE else [node]
+
+
+def _action(compiler: Compiler, node: Node) -> Run | Exec:
+    if node.kind == SCALAR:
+        return Run(script=compiler.formulas.text(node, script=True))
+    return Exec(argv=compiler.words(node))

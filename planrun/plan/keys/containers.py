@@ -1,0 +1,182 @@
+"""Steps that run in a container: checked, compiled, and what a container adds to the risk of a step."""
+
+from __future__ import annotations
+
+from planrun.model.plan import Container
+from planrun.plan.keys.outline import Link, entries, members, scalar
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.plan import Text
+    from planrun.plan.compile.compile import Compiler
+    from planrun.plan.keys.formulas import Formulas
+    from planrun.plan.keys.outline import Draft, Outline
+
+_ACTS = ("run", "exec")
+_DIGEST = "@sha256:"
+_PULLS = "an image that is not there is fetched from a registry"
+
+
+def take_shared(outline: Outline) -> None:
+    """Put what stands under `containers` into the steps that name it, and report names that are not there."""
+    known = dict(members(outline.root.get("containers")))
+    for name, each in known.items():
+        _check_setup(outline, name, each)
+    for draft in outline.drafts:
+        node, named = draft.keys.get("container"), _name_of(draft)
+        if node is None or named is None:
+            continue
+        held = known.get(named.value)
+        if held is None or held.kind != MAPPING:
+            hint = outline.nearest(named.value, known) or "declare it at the top: `containers: {…}`"
+            outline.report("E293", f'there is no container "{named.value}" under `containers`', named, hint)
+        elif len(node.value) > 1:
+            other = next(key for key in node.value if key != "shared")
+            message = f'`{other}` cannot stand beside `shared` in step "{draft.id}"'
+            outline.report(
+                "E293", message, node.key(other), "write it under `containers`: its steps share it"
+            )
+        else:
+            whole = Node(MAPPING, {**held.value, "shared": named}, node.line, node.col)
+            whole.keys = {**held.keys, **node.keys}
+            outline.stands_like(whole, node)
+            draft.keys = {**draft.keys, "container": whole}
+            _wait_for_setup(outline, draft, held, named)
+
+
+def _name_of(draft: Draft | None) -> Node | None:
+    """Return the name of the shared container that a step runs in."""
+    node = draft.keys.get("container") if draft is not None else None
+    return scalar(node.get("shared")) if node is not None else None
+
+
+def _wait_for_setup(outline: Outline, draft: Draft, held: Node, named: Node) -> None:
+    """Have a step wait for those that prepare its container; what waits for them in turn is a cycle."""
+    before = [node.value for node in entries(held.get("setup"))]
+    if draft.id in before or draft.section != "steps":
+        return
+    known = {link.on for link in draft.links}
+    for name in before:
+        other = _name_of(outline.by_id.get(name))
+        if name not in known and other is not None and other.value == named.value:
+            per = scalar(held.get("per"))
+            both = all(
+                not each.keys.keys().isdisjoint(("matrix", "foreach"))
+                for each in (draft, outline.by_id[name])
+            )
+            same = both and per is not None and per.value == "instance"
+            draft.links.append(Link(name, "ok", named, "same" if same else "map"))
+
+
+def _check_setup(outline: Outline, name: str, held: Node) -> None:
+    """Report steps that are to prepare a container and do not run in it."""
+    for node in entries(held.get("setup")):
+        draft = outline.by_id.get(node.value)
+        named = _name_of(draft)
+        if named is None or named.value != name:
+            message = f'no step "{node.value}" runs in the container "{name}"'
+            outline.report("E293", message, node, "" if draft else outline.suggest(node.value))
+
+
+def check_containers(outline: Outline, formulas: Formulas) -> None:
+    """Report containers of steps that start no process of their own, and what goes with none or with no shared one."""
+    of_instances = {
+        id(formula.node)
+        for formula in formulas.listed
+        if any(reference.path[0] in ("matrix", "item") for reference in formula.references)
+    }
+    for draft in outline.drafts:
+        node = draft.keys.get("container")
+        if node is None:
+            continue
+        if not any(action in draft.keys for action in _ACTS):
+            what = (
+                "a tool runs with planrun, outside of it" if "tool" in draft.keys else "it starts no process"
+            )
+            message = f'step "{draft.id}" cannot run in a container: {what}'
+            outline.report("E293", message, draft.node.key("container"), "it goes with `run` and `exec`")
+        if node.get("shared") is not None:
+            _check_shared(outline, draft, node, of_instances)
+        elif node.kind == MAPPING and node.get("image") is None:
+            message = f'"image" is missing in "container" of step "{draft.id}"'
+            outline.report("E102", message, node, "or name a container under `containers` by `shared`")
+
+
+def _check_shared(outline: Outline, draft: Draft, node: Node, of_instances: set[int]) -> None:
+    """Report what cannot go with a container that outlives the step."""
+    for key, why in (
+        ("service", "a service has a container of its own: write its image here"),
+        ("cache", "what the step changes inside the container cannot be put back"),
+    ):
+        said = draft.keys.get(key)
+        if said is not None and (said.kind == MAPPING or said.value.lower() != "false"):
+            message = f'`{key}` cannot stand beside a shared container in step "{draft.id}"'
+            outline.report("E293", message, draft.node.key(key), why)
+    per = scalar(node.get("per"))
+    if per is None or per.value != "instance":
+        for place, _ in places(node):
+            if id(place) in of_instances:
+                name = node.value["shared"].value
+                message = f'the container "{name}" reads values of an instance, and is one for all of them'
+                outline.report("E293", message, place, "add `per: instance`")
+
+
+def container_of(compiler: Compiler, node: Node, name: str) -> Container | None:
+    """Return the record of a container; a scalar is the image alone, and an empty one none."""
+    image = node if node.kind != MAPPING else node.value["image"]
+    if not image.value:
+        return None
+    if node.kind != MAPPING:
+        return Container(image=compiler.formulas.text(node))
+    fields: dict[str, Any] = {"image": compiler.formulas.text(node.value["image"])}
+    if "env" in node.value:
+        fields["env"] = compiler.texts(node.value["env"])
+    if "volumes" in node.value:
+        fields["volumes"] = compiler.words(node.value["volumes"])
+    if "user" in node.value:
+        fields["user"] = compiler.formulas.text(node.value["user"])
+    if "network" in node.value:
+        fields["network"] = node.value["network"].value
+    for key in ("shared", "per"):
+        if key in node.value:
+            fields[key] = node.value[key].value
+    if name in [each.value for each in entries(node.get("setup"))]:
+        fields["setup"] = True
+    return Container(**fields)
+
+
+def least(container: Container) -> tuple[str, str]:
+    """Return the least risk of a step in a container, and why; what is known only later counts as the worst."""
+    for volume in container.volumes:
+        if _is_of_host(volume):
+            return "high", "its container gets files of this machine"
+    if container.network not in ("", "none", "bridge"):
+        return "high", "its container is on a network of this machine"
+    if isinstance(container.image, str) and _DIGEST in container.image:
+        return "read-only", ""
+    return "medium", _PULLS
+
+
+def _is_of_host(volume: Text) -> bool:
+    """Say whether a volume is, or may be, a path of this machine; a name of letters and digits is a volume's own."""
+    if not isinstance(volume, str):
+        return True
+    source = volume.partition(":")[0] if ":" in volume else ""
+    return not source.replace("-", "").replace("_", "").replace(".", "a").isalnum() or source.startswith(".")
+
+
+def places(node: Node) -> list[tuple[Node, str]]:
+    """Return where expressions stand in a container."""
+    if node.kind == SCALAR:
+        return [(node, "text")]
+    found = [node.get("image"), node.get("user")]
+    for key in ("env", "volumes"):
+        held = node.get(key)
+        if held is not None:
+            found += (
+                held.value.values() if held.kind == MAPPING else held.value if held.kind != SCALAR else []
+            )
+    return [(each, "text") for each in found if each is not None and each.kind == SCALAR]

@@ -1,0 +1,267 @@
+"""What steps say of files, and of using their results again: patterns that are none, files that two steps make at once.
+
+Loaded for plans that say anything of it.
+
+The files that a step names: what it reads, makes and changes, and what its result depends on, compiled.
+"""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.model.globs import BadGlob, is_literal, meet, parse
+from planrun.model.plan import Cache, Kept, Reports
+from planrun.plan.keys.formulas import OPEN
+from planrun.plan.keys.outline import entries, produced
+from planrun.plan.schema.shape import as_bool
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.globs import Glob
+    from planrun.plan.compile.compile import Compiler
+    from planrun.plan.keys.outline import Draft, Outline
+
+KEYS = ("inputs", "produces", "writes", "cache", "reports")
+MAX_MET = 100_000
+"""Pairs of patterns that are held against each other to report them: half a second."""
+MAX_CHANGED = 1_000_000
+"""Pairs of patterns of files that steps change, those of each instance counted; of most of them little is looked at.
+
+Those with `*` and its like count, and the same file named by several.
+"""
+# What a step does of which planrun knows no files, and why.
+_STRANGERS = {
+    "validate": "its checks look at whatever is there",
+    "uses": "the steps of the other plan say it themselves",
+    "ask": "no process is started",
+    "decide": "no process is started",
+}
+# What cannot be done once for all, by the key that says so.
+_ALWAYS = {
+    "agent": "a model answers differently each time",
+    "writes": "what it changes of others' files cannot be brought back; say what it makes under `produces`",
+}
+
+
+class _Named:
+    """A pattern of a step: `kind` is the key it stands under, `globs` what it means, () where values are missing."""
+
+    __slots__ = ("draft", "globs", "kind", "node")
+
+    def __init__(self, draft: Draft, kind: str, node: Node, globs: tuple[Glob, ...]) -> None:
+        self.draft = draft
+        self.kind = kind
+        self.node = node
+        self.globs = globs
+
+
+def check_files(outline: Outline) -> None:
+    """Report what is wrong with the files that steps name, and with steps whose results are to be used again."""
+    drafts = [draft for draft in outline.unique if not draft.keys.keys().isdisjoint(KEYS)]
+    named: list[_Named] = []
+    for draft in drafts:
+        _check_kind(outline, draft)
+        if "cache" in draft.keys:
+            _check_cache(outline, draft)
+        for pattern, _ in produced(draft.keys.get("produces")):
+            named += _read(outline, draft, "produces", pattern)
+        for key in ("inputs", "writes"):
+            for node in entries(draft.keys.get(key)):
+                named += _read(outline, draft, key, node)
+        cache = draft.keys.get("cache")
+        for node in entries(cache.get("inputs") if cache is not None else None):
+            named += _read(outline, draft, "inputs", node)
+        reports = draft.keys.get("reports")
+        for node in entries(reports.get("junit") if reports is not None else None):
+            _read(outline, draft, "reports", node)
+    _check_amount(outline, named)
+    if any(each.kind == "produces" for each in named):
+        _check_makers(outline, [each for each in named if each.kind == "produces"])
+        _check_readers(outline, named)
+
+
+def _check_amount(outline: Outline, named: list[_Named]) -> None:
+    """Report patterns that are too many to be held against each other, those of instances each for itself."""
+    changing = [each for each in named if each.kind != "inputs"]
+    wide = [each for each in changing if not is_literal(each.node.value)]
+    patterns, every = _count(wide), _count(changing)
+    if patterns * every > MAX_CHANGED:
+        message = f"{patterns:,} patterns of files that steps change are too many beside {every:,} in all"
+        outline.report("E241", message, wide[-1].node, "name single files or folders")
+        return
+    same: dict[str, list[_Named]] = {}
+    for each in changing:
+        same.setdefault(each.node.value, []).append(each)
+    for text, found in same.items():
+        if _count(found) ** 2 > MAX_CHANGED:
+            message = f'{_count(found):,} steps change "{text}", which are too many to keep apart'
+            outline.report("E241", message, found[-1].node, "give them a `lock`")
+
+
+def _count(named: list[_Named]) -> int:
+    return sum([max(1, each.draft.instances) for each in named])
+
+
+def _check_kind(outline: Outline, draft: Draft) -> None:
+    for action, why in _STRANGERS.items():
+        if action in draft.keys:
+            for key in KEYS:
+                if key in draft.keys:
+                    message = f'`{key}` means nothing for `{action}` in step "{draft.id}"'
+                    outline.report("E267", message, draft.node.key(key), why)
+
+
+def _check_cache(outline: Outline, draft: Draft) -> None:
+    node = draft.keys["cache"]
+    if node.kind == SCALAR and node.value.lower() == "false":
+        return
+    place = draft.node.key("cache")
+    for key, why in _ALWAYS.items():
+        if key in draft.keys:
+            message = f'the result of step "{draft.id}" cannot be used again: it has `{key}`'
+            outline.report("E268", message, place, why)
+    for key, word, why in (
+        ("idempotent", "false", "it is to have its effect each time"),
+        ("service", "true", "it has to run while others do"),
+    ):
+        said = draft.keys.get(key)
+        if said is not None and said.kind == SCALAR and said.value.lower() == word:
+            message = f'the result of step "{draft.id}" cannot be used again: it has `{key}: {word}`'
+            outline.report("E268", message, place, why)
+    own = node.get("inputs") is not None or node.get("key") is not None
+    if not own and "inputs" not in draft.keys and not draft.links:
+        message = f'step "{draft.id}" is cached and depends on nothing but its own text'
+        hint = "name the files that it reads under `inputs`"
+        outline.report("W311", message, place, hint, severity="warning")
+
+
+def _read(outline: Outline, draft: Draft, key: str, node: Node) -> list[_Named]:
+    """Return a pattern, or report what is wrong with it; one whose values are missing has no globs."""
+    text = node.value
+    if OPEN in text:
+        return [_Named(draft, key, node, ())]
+    try:
+        globs = parse(text.removeprefix("!"))
+    except BadGlob as error:
+        outline.report("E265", f'the pattern "{text}" of step "{draft.id}" {error}', node)
+        return []
+    negated = text.startswith("!")
+    if negated and key != "inputs":
+        message = f'the pattern "{text}" of step "{draft.id}" takes away, which only `inputs` can'
+        outline.report("E265", message, node)
+    return [] if negated else [_Named(draft, key, node, globs)]
+
+
+def _check_makers(outline: Outline, makers: list[_Named]) -> None:
+    """Report a file that is made by two steps which may run together, or by each instance of one."""
+    first: dict[tuple[str, tuple[Glob, ...]], list[_Named]] = {}
+    pairs = []
+    for each in makers:
+        if not each.globs or not is_literal(each.node.value):
+            continue
+        if "matrix" in each.draft.keys or "foreach" in each.draft.keys:
+            message = f'each instance of step "{each.draft.id}" makes "{each.node.value}"'
+            hint = "put what tells them apart into its name, such as ${{ matrix.os }} or ${{ item }}"
+            outline.report("E266", message, each.node, hint)
+            continue
+        others = first.setdefault((each.draft.section, each.globs), [])
+        pairs += [(other, each) for other in others if other.draft is not each.draft]
+        others.append(each)
+    if not pairs:
+        return
+    apart = _Apart(outline, pairs)
+    for one, other in pairs[:MAX_MET]:
+        if apart.may_meet(one, other) and not (one.draft.condition and other.draft.condition):
+            names = f'"{one.draft.id}" and "{other.draft.id}"'
+            message = f'steps {names} may run together, and both make "{other.node.value}"'
+            hint = "have one of them depend on the other, or name two files"
+            related = ((one.node.line, one.node.col, "the first one is here"),)
+            outline.report("E266", message, other.node, hint, related=related)
+
+
+def _check_readers(outline: Outline, named: list[_Named]) -> None:
+    """Warn of files that a step reads while another one may be making them."""
+    makers = [each for each in named if each.kind == "produces" and each.globs]
+    readers = [each for each in named if each.kind == "inputs" and each.globs]
+    if len(makers) * len(readers) > MAX_MET:  # it is a warning: of very large plans it may be missing
+        return
+    pairs = [
+        (maker, reader)
+        for reader in readers
+        for maker in makers
+        if maker.draft is not reader.draft
+        and maker.draft.section == reader.draft.section
+        and meet(maker.globs, reader.globs)
+    ]
+    if not pairs:
+        return
+    apart = _Apart(outline, pairs)
+    for maker, reader in pairs:
+        if apart.may_meet(maker, reader):
+            message = f'step "{reader.draft.id}" reads what step "{maker.draft.id}" makes, and does not depend on it'
+            related = ((maker.node.line, maker.node.col, "it is made here"),)
+            outline.report("W310", message, reader.node, severity="warning", related=related)
+
+
+class _Apart:
+    """Which steps wait for each other, over any number of others; asked of the pairs that it is given."""
+
+    def __init__(self, outline: Outline, pairs: list[tuple[_Named, _Named]]) -> None:
+        before = {
+            draft.id: [link.on for link in draft.links if link.on in outline.by_id]
+            for draft in outline.unique
+        }
+        sequence = graph.order(before)
+        self._known = frozenset(sequence)
+        wanted: dict[str, list[str]] = {}
+        for one, other in pairs:
+            wanted.setdefault(one.draft.id, []).append(other.draft.id)
+            wanted.setdefault(other.draft.id, []).append(one.draft.id)
+        links = {name: [(on, True) for on in others] for name, others in before.items()}
+        self._behind = graph.reach(sequence, links, wanted)
+
+    def may_meet(self, one: _Named, other: _Named) -> bool:
+        """Say whether neither step waits for the other; of steps in a circle it is not known."""
+        names = one.draft.id, other.draft.id
+        if not self._known.issuperset(names):
+            return False
+        return names not in self._behind and names[::-1] not in self._behind
+
+
+def is_on(node: Node) -> bool:
+    """Say whether what stands under `cache` wants the result to be used again."""
+    return node.kind == MAPPING or node.value.lower() != "false"
+
+
+def file_fields(compiler: Compiler, keys: dict[str, Node]) -> dict[str, Any]:
+    """Return which files a step reads, makes and changes, and whether its result is used again, as its fields."""
+    found: dict[str, Any] = {key: compiler.words(keys[key]) for key in ("inputs", "writes") if key in keys}
+    if "produces" in keys:
+        found.update(_produced(compiler, keys["produces"]))
+    if "cache" in keys and (cache := _cache(compiler, keys["cache"])) is not None:
+        found["cache"] = cache
+    if "reports" in keys and "junit" in keys["reports"].value:
+        found["reports"] = Reports(junit=compiler.words(keys["reports"].value["junit"]))
+    return found
+
+
+def _produced(compiler: Compiler, node: Node) -> dict[str, Any]:
+    """Return the files that must be there, and those that may."""
+    made = [(compiler.formulas.text(pattern), when) for pattern, when in produced(node)]
+    must = tuple([path for path, when in made if when == "always"])
+    may = tuple([Kept(path=path, when=when) for path, when in made if when != "always"])  # type: ignore[arg-type]
+    return {**({"produces": must} if must else {}), **({"keeps": may} if may else {})}
+
+
+def _cache(compiler: Compiler, node: Node) -> Cache | None:
+    """Return what the result of a step depends on besides the step; None: it is not used again."""
+    if node.kind != MAPPING:
+        return Cache() if as_bool(node) else None
+    fields: dict[str, Any] = {}
+    if "inputs" in node.value:
+        fields["inputs"] = compiler.words(node.value["inputs"])
+    if "key" in node.value:
+        fields["key"] = compiler.formulas.text(node.value["key"])
+    return Cache(**fields)

@@ -1,0 +1,167 @@
+"""Every place of a plan where an expression stands or can stand, parsed once.
+
+Texts without `${{` are never parsed, so that a plain plan does not load the grammar.
+"""
+
+from __future__ import annotations
+
+from planrun.plan.keys.outline import Draft, Outline
+from planrun.plan.keys.places import ALL_COMPLETED, COMPLETED, WITH_FORMULAS, of_plan, of_step
+from planrun.plan.yaml.node import SCALAR, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.expressions.check import Reference
+    from planrun.expressions.tree import Tree
+    from planrun.model.plan import Text
+
+OPEN = "${{"
+CONDITIONS = ("condition", "that", "proof", "when")
+BARE = (*CONDITIONS, "key")
+MAX_BROKEN = 20  # interpolations of one text whose errors are told
+MAX_PARSED = (
+    800_000  # characters of all different expressions of a plan: a second and a half; 10,000 short ones
+)
+PLACE = 55  # characters that each expression counts besides its own
+
+
+class Formula:
+    """An expression or template in its place: `owner` is its step, None for the plan's own.
+
+    kind: condition, that, proof, when, key (bare expressions; a proof is made when its step ended); script (`run:`),
+    question, text, list (what a step has instances of), given (to a plan that is used); of the plan itself: general,
+    outputs.
+    """
+
+    __slots__ = ("kind", "node", "owner", "references", "value")
+
+    def __init__(self, node: Node, kind: str, owner: Draft | None, value: Tree) -> None:
+        from planrun.expressions.check import references
+
+        self.node = node
+        self.kind = kind
+        self.owner = owner
+        self.value = value
+        self.references: tuple[Reference, ...] = references(value)
+
+
+class Formulas:
+    """All formulas of an outline; `text` and `tree` give what a node became, for the plan that is made of it.
+
+    `parsed`: what of the budget was used up before.
+    """
+
+    def __init__(self, outline: Outline, parsed: int = 0) -> None:
+        self.outline = outline
+        self.listed: list[Formula] = []
+        self.parsed = parsed  # characters that were parsed, and what each expression adds
+        self._values: dict[tuple[str, str], Text] = {}  # by what was written, and in which grammar
+        for node, kind in of_plan(outline.root):
+            self._read(node, kind, None)
+        for draft in (*outline.drafts, *outline.undos) if outline.undos else outline.drafts:
+            keys = draft.keys
+            if "run" in keys and keys["run"].kind == SCALAR and OPEN in keys["run"].value:
+                self._read(keys["run"], "script", draft)
+            if not WITH_FORMULAS.isdisjoint(keys):
+                for node, kind in of_step(draft):
+                    self._read(node, kind, draft)
+
+    def text(self, node: Node, *, script: bool = False) -> Text:
+        """Return the text or template of a scalar."""
+        text: str = node.value
+        return self._values.get((text, "script" if script else "text"), text) if OPEN in text else text
+
+    def tree(self, node: Node) -> Tree:
+        """Return the tree of a bare expression that had no problems."""
+        tree = self._values[node.value, "bare"]
+        assert isinstance(tree, tuple)
+        return tree
+
+    def known(self, node: Node) -> Tree | None:
+        """Return the tree of a bare expression, None for one that has problems."""
+        found = self._values.get((node.value, "bare"))
+        return found if isinstance(found, tuple) else None
+
+    def _read(self, node: Node, kind: str, owner: Draft | None) -> None:
+        if kind in (COMPLETED, ALL_COMPLETED) and owner is not None:
+            self._read_completed(node, kind, owner)
+        elif kind in BARE or OPEN in node.value:
+            value = self._parse(node, kind)
+            if isinstance(value, tuple):
+                self.listed.append(Formula(node, kind, owner, value))
+                if kind == "condition" and owner is not None:
+                    owner.condition = value
+
+    def _read_completed(self, node: Node, kind: str, owner: Draft) -> None:
+        """Add `dependencies_completed` as the formula that it stands for; its reference is looked at like any other.
+
+        Reports `true` in a step that depends on nothing: such a check could not fail.
+        """
+        if kind == COMPLETED:
+            at = (0, len(node.value))
+            path, const = ("path", *at, ("steps", node.value, "status")), ("const", *at, "completed")
+            self.listed.append(Formula(node, "that", owner, ("compare", *at, "==", path, const)))
+        elif not owner.links:
+            message = f'step "{owner.id}" depends on no step'
+            hint = "add `depends_on`, or list the steps that must have completed"
+            self.outline.report("E208", message, node, hint)
+
+    def _parse(self, node: Node, kind: str) -> Text | None:
+        """Return what a node became; what of a broken template can be understood, so that all is told at once."""
+        grammar = "bare" if kind in BARE else "script" if kind == "script" else "text"
+        key = (node.value, grammar)
+        if key in self._values:
+            return self._values[key]
+        from planrun.expressions.parse import parse, parse_script, parse_template
+        from planrun.expressions.tree import ExpressionError
+
+        read = {"bare": parse, "script": parse_script, "text": parse_template}[grammar]
+        text: str | None = node.value
+        for _ in range(MAX_BROKEN):
+            if text is None or not self._affords(node, text):
+                break
+            try:
+                value: Text = read(text)
+            except ExpressionError as error:
+                self.outline.report_in(node, "E210", error)
+                text = _without(text, error.offset) if grammar != "bare" else None
+                continue
+            if text == node.value:
+                self._values[key] = value
+            return value
+        return None
+
+    def _affords(self, node: Node, text: str) -> bool:
+        """Say whether a text can still be parsed; the first that cannot is reported."""
+        if self.parsed > MAX_PARSED or self.outline.is_full:
+            return False
+        self.parsed += _length(text) + PLACE * max(text.count(OPEN), 1)
+        if self.parsed > MAX_PARSED:
+            message = f"the expressions of the plan have more than {MAX_PARSED:,} characters"
+            hint = f"each counts {PLACE} besides its own; equal texts count once"
+            self.outline.report("E241", message, node, hint)
+            return False
+        return True
+
+
+def _length(text: str) -> int:
+    """Return how many characters of a text can belong to expressions, those of each up to its first `}}`."""
+    if OPEN not in text:
+        return len(text)
+    return sum(len(part.partition("}}")[0]) for part in text.split(OPEN)[1:])
+
+
+def _without(text: str, offset: int) -> str | None:
+    """Return a template with spaces in place of the interpolation at `offset`; None when it is not closed."""
+    from planrun.expressions.scan import CLOSE, pieces
+    from planrun.expressions.tree import ExpressionError
+
+    try:
+        places = [piece for piece in pieces(text) if isinstance(piece, tuple)]
+    except ExpressionError:
+        return None
+    for start, end in places:
+        before, after = start - len(OPEN), end + len(CLOSE)
+        if before <= offset < after:
+            return text[:before] + " " * (after - before) + text[after:]
+    return None

@@ -1,0 +1,326 @@
+"""The steps of a node tree before they are checked: who they are, where they stand, what they refer to.
+
+Everything here bears a tree that is misshapen: what is not of the expected form is left out, since the check of
+the shape has said so already.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any
+
+    from planrun.expressions.tree import ExpressionError, Tree
+    from planrun.plan.includes import Used
+
+MAX_COMPARED = 10_000  # ids that are compared with misspelt ones: a third of a second
+EDGE_KINDS = ("ok", "completed", "failed", "done")
+
+
+class Link:
+    """A reference to another step: `form` says how it was written (list, map, same, recovers or condition)."""
+
+    __slots__ = ("form", "kind", "node", "on")
+
+    def __init__(self, on: str, kind: str, node: Node, form: str) -> None:
+        self.on = on
+        self.kind = kind
+        self.node = node
+        self.form = form
+
+
+class Draft:
+    """A step on its way to a plan; `links` are its edges, those of its condition included once that was read."""
+
+    __slots__ = (
+        "at",
+        "condition",
+        "id",
+        "instances",
+        "keys",
+        "links",
+        "node",
+        "recovers",
+        "replaces",
+        "section",
+        "undo",
+        "undoes",
+        "used",
+    )
+
+    def __init__(self, node: Node, section: str, position: int) -> None:
+        self.node = node
+        self.section = section
+        self.keys: dict[str, Node] = node.value if node.kind == MAPPING else {}
+        written = scalar(self.keys.get("id"))
+        self.id = written.value if written else str(position)
+        self.at = _start(node)
+        self.links: list[Link] = []
+        self.recovers: list[Link] = []
+        self.condition: Tree | None = None
+        self.instances = 0  # those that are known before it runs
+        self.undo: Draft | None = None  # what undoes it
+        self.undoes: Draft | None = None  # of what undoes a step: which one
+        self.used: Used | None = None  # the plan that it uses
+        depends_on = self.keys.get("depends_on")
+        if depends_on is not None:
+            self._read_edges(depends_on)
+        for node_ in entries(self.keys.get("recovers")):
+            self.recovers.append(Link(node_.value, "failed", node_, "recovers"))
+        self.replaces = [
+            Link(item.value, "done", item, "replaces") for item in entries(self.keys.get("replaces"))
+        ]
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether the step asks for an answer and starts no process."""
+        return "ask" in self.keys or "decide" in self.keys
+
+    def _read_edges(self, node: Node) -> None:
+        if node.kind != MAPPING:
+            self.links = [Link(item.value, "ok", item, "list") for item in entries(node)]
+            return
+        for name, kind in node.value.items():
+            same = kind.get("instance")
+            said = kind if same is None else same
+            word = said.value if said.kind == SCALAR and said.value in EDGE_KINDS else "ok"
+            self.links.append(Link(name, word, node.key(name), "map" if same is None else "same"))
+
+
+class Origins:
+    """Where the nodes of a merged tree are from that other files brought along.
+
+    `places`: by the id of a node the path and the shown name of its file, and the path of the file that its own paths
+    are seen from; `sources`: bytes by shown name; `kept` holds the nodes.
+    """
+
+    __slots__ = ("kept", "places", "sources")
+
+    def __init__(
+        self, places: dict[int, tuple[str, str, str]], sources: dict[str, bytes], kept: tuple[Node, ...]
+    ) -> None:
+        self.places = places
+        self.sources = sources
+        self.kept = kept
+
+
+class Outline:
+    """All steps of a file, the `finally` steps after the others, and the problems found so far.
+
+    Each entry of `decisions` is a step, too, before those that are written; it counts for no position.
+
+    `sound`: the check of the shape had nothing to say.
+    """
+
+    def __init__(
+        self, root: Node, file: str, source: bytes, *, sound: bool = True, origins: Origins | None = None
+    ) -> None:
+        self.root = root
+        self.origins = origins
+        self.sound = sound
+        self.file = file
+        self.problems: list[Problem] = []
+        self.drafts: list[Draft] = list(_decisions(root))
+        before = len(self.drafts)
+        for section in ("steps", "finally"):
+            listed = root.get(section)
+            if listed is not None and listed.kind == SEQUENCE:
+                start = len(self.drafts) - before + 1
+                self.drafts += [Draft(node, section, at) for at, node in enumerate(listed.value, start)]
+        self.by_id: dict[str, Draft] = {}
+        self.undos: list[Draft] = []  # what undoes steps: steps that nobody can name
+        for draft in self.drafts:
+            self.by_id.setdefault(draft.id, draft)
+            if "rollback" in draft.keys and draft.keys["rollback"].kind == MAPPING:
+                self.undos.append(_undo_of(draft))
+        self.matching = 0.0  # seconds spent on defaults that may take long
+        self.schemas = 0  # fragments counted, with those inside them
+        self.tangled = False  # too many steps recover the same one
+        self.unique = list(self.by_id.values())  # of steps with the same id, the first
+        self._lines = {file: _Lines(source)}
+        self._compared = 0
+        self._told: set[tuple[str, int, int, str]] = set()
+        self._errors = self._warnings = 0  # among the problems
+        if origins:
+            self._lines |= {name: _Lines(data) for name, data in origins.sources.items()}
+            for draft in self.drafts:
+                self.stands_like(draft.node, draft.at)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody will read another problem, so that nothing more needs to be checked."""
+        return self._errors >= MAX_PROBLEMS
+
+    def file_of(self, node: Node) -> str:
+        """Return the file that a node stands in, as people call it."""
+        found = self.origins.places.get(id(node)) if self.origins else None
+        return found[1] if found else self.file
+
+    def path_of(self, node: Node) -> str:
+        """Return the path of another file that a node stands in, as those that a plan uses have it, else ""."""
+        found = self.origins.places.get(id(node)) if self.origins else None
+        return found[0] if found else ""
+
+    def seen_from(self, node: Node) -> str:
+        """Return the path of the file that paths under a node of another file are seen from, else ""."""
+        found = self.origins.places.get(id(node)) if self.origins else None
+        return found[2] if found else ""
+
+    def stands_like(self, made: Node, node: Node) -> None:
+        """Note that a node which was made here has the place of another one."""
+        if self.origins and id(node) in self.origins.places:
+            self.origins.places[id(made)] = self.origins.places[id(node)]
+            self.origins.kept += (made,)
+
+    def line_of(self, node: Node) -> str:
+        """Return `line N` of a node, with its file where that is another one."""
+        file = self.file_of(node)
+        return f"line {node.line}" + (f" of {file}" if file != self.file else "")
+
+    def suggest(self, name: str) -> str:
+        """Return a hint with the id that was probably meant, as long as looking for it costs little."""
+        return self.nearest(name, self.by_id)
+
+    def nearest(self, word: str, known: Collection[str]) -> str:
+        """Return a hint with the known word that was probably meant, under the same condition."""
+        self._compared += len(known)
+        return did_you_mean(word, known) if self._compared < MAX_COMPARED else ""
+
+    def report(self, code: str, message: str, node: Node, hint: str = "", **more: Any) -> None:
+        """Add a problem about a node."""
+        place: dict[str, Any] = {"line": node.line, "col": node.col, "end_col": node.end_col, **more}
+        self.add(Problem(code=code, message=message, file=self.file_of(node), hint=hint, **place))
+
+    def report_in(self, node: Node, code: str, error: ExpressionError, hint: str = "", **more: Any) -> None:
+        """Add a problem about a part of a scalar's text."""
+        file = self.file_of(node)
+        place: dict[str, Any] = self._lines[file].locate(node, max(error.offset, 0), error.length)
+        self.add(Problem(code=code, message=error.message, file=file, hint=hint, **{**place, **more}))
+
+    def add(self, problem: Problem) -> None:
+        """Add a problem unless it was told already, of another step that an alias made of the same lines.
+
+        Those beyond MAX_PROBLEMS are dropped, since nobody reads them. Errors and warnings are counted apart: no
+        number of warnings may hide what keeps a plan from being valid.
+        """
+        told = (problem.file, problem.line, problem.col, problem.message)
+        is_error = problem.severity == "error"
+        if (self._errors if is_error else self._warnings) >= MAX_PROBLEMS or told in self._told:
+            return
+        self._told.add(told)
+        if self.origins and problem.related:  # they may stand in another file than the problem
+            problem = problem.but(related=())
+        self.problems.append(problem)
+        self._errors += is_error
+        self._warnings += not is_error
+
+
+class _Lines:
+    """The text of a file, by lines; decoded when the first place is asked for."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._text = ""
+        self._starts: list[int] = []
+
+    def _read(self) -> None:
+        text = self._source.decode("utf-8", "replace").removeprefix("\ufeff")
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+        at = 0
+        for line in self._text.split("\n"):
+            self._starts.append(at)
+            at += len(line) + 1
+
+    def locate(self, node: Node, offset: int, length: int) -> dict[str, int]:
+        """Return the place of a part of a scalar's text.
+
+        Quoting, indentation and folding make the text differ from the file: the part is looked for in the file,
+        as often as it stands in the text before, and where it cannot be found the scalar's own place is told.
+        """
+        if not self._starts:
+            self._read()
+        text: str = node.value
+        part = text[offset : offset + length].split("\n", 1)[0].rstrip() or text[offset : offset + 1].strip()
+        at = self._starts[min(node.line, len(self._starts)) - 1] + node.col - 1
+        for _ in range(text.count(part, 0, offset) if part else 0):
+            at = self._text.find(part, at) + len(part)
+        at = self._text.find(part, at)
+        if at < 0 or not part:
+            return {"line": node.line, "col": node.col}
+        line = bisect_right(self._starts, at)
+        col = at - self._starts[line - 1] + 1
+        return {"line": line, "col": col, "end_col": col + len(part)}
+
+
+def _decisions(root: Node) -> Iterator[Draft]:
+    """Yield a step for each decision of the plan that belongs to none."""
+    listed = root.get("decisions")
+    for name, value in members(listed):
+        key = listed.key(name) if listed is not None else value
+        node = Node(MAPPING, {"id": key, "decide": value}, key.line, key.col)
+        node.keys = {"id": key, "decide": key}
+        yield Draft(node, "steps", 0)
+
+
+def _undo_of(draft: Draft) -> Draft:
+    """Return what undoes a step: it comes after that has completed, or ended if it is for failures, too."""
+    node = draft.keys["rollback"]
+    undo = draft.undo = Draft(node, "rollback", 0)
+    undo.id, undo.undoes = f"undo:{draft.id}", draft
+    word = scalar(node.get("on_failed"))
+    kind = "done" if word is not None and word.value.lower() == "true" else "completed"
+    undo.links = [Link(draft.id, kind, draft.node.key("rollback"), "undo")]
+    return undo
+
+
+def scalar(node: Node | None) -> Node | None:
+    """Return a scalar node that has a text, or None."""
+    return node if node is not None and node.kind == SCALAR and node.value else None
+
+
+def entries(node: Node | None) -> list[Node]:
+    """Return the scalars of a list, or a single scalar as a list of one."""
+    if node is None:
+        return []
+    if node.kind == SEQUENCE:
+        return [item for item in node.value if item.kind == SCALAR]
+    return [node] if node.kind == SCALAR and node.value else []
+
+
+def produced(node: Node | None) -> Iterator[tuple[Node, str]]:
+    """Yield the patterns under `produces`, each with the word that says when its files are wanted."""
+    for item in node.value if node is not None and node.kind == SEQUENCE else [node]:
+        when = item.get("when") if item is not None and item.kind == MAPPING else None
+        for pattern in entries(item.get("path") if item is not None and item.kind == MAPPING else item):
+            yield pattern, when.value if when is not None else "always"
+
+
+def members(node: Node | None) -> Iterator[tuple[str, Node]]:
+    """Yield the keys and values of a mapping."""
+    if node is not None and node.kind == MAPPING:
+        yield from node.value.items()
+
+
+def texts_in(node: Node | None) -> Iterator[Node]:
+    """Yield every scalar of a value."""
+    waiting = [node] if node is not None else []
+    while waiting:
+        found = waiting.pop()
+        if found.kind == SCALAR:
+            yield found
+        else:
+            inside = found.value if found.kind == SEQUENCE else found.value.values()
+            waiting += list(inside)[::-1]
+
+
+def _start(node: Node) -> Node:
+    """Return what marks a step's place: its id, else its first key, else itself."""
+    if node.kind != MAPPING or not node.value:
+        return node
+    return node.keys["id"] if "id" in node.keys else next(iter(node.keys.values()))

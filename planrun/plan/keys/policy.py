@@ -1,0 +1,202 @@
+"""What `policy` means: its record, and every problem beyond its shape; of a plan as well as of a policy file.
+
+A policy file: what stands under `policy:` in a plan, in a file of its own, read through the same door as a plan.
+"""
+
+from __future__ import annotations
+
+from planrun.errors import InvalidPlan
+from planrun.model.policy import Match, Policy, Rule
+from planrun.model.topics import TOPICS
+from planrun.plan.keys.outline import Outline, entries, members
+from planrun.plan.keys.secrets import declared_secrets
+from planrun.plan.problems import did_you_mean, in_order, limited
+from planrun.plan.schema import shape
+from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.tables import ACTIONS
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.risk.levels import EFFECTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
+    from planrun.model.policy import Policy
+    from planrun.plan.keys.gates import Gate
+    from planrun.plan.keys.outline import Outline
+    from planrun.plan.problems import Problem
+
+LEVELS = ("none", "read-only", "low", "medium", "high")
+MAX_RULES = 1_000
+"""Of one policy: each is held against every step before it starts."""
+OTHERWISE = "otherwise"
+REVERSIBLE = "reversible"
+# Effects that no later step takes back.
+_LASTING = frozenset(("destroys", "publishes", "privilege", "secrets", "unknown"))
+_MODELS = ("expanded", "replanned", "agent")
+
+
+def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
+    """Return the policy that a mapping without problems says; `gates` say how answers are to be read."""
+    fields: dict[str, Any] = {"line": node.line}
+    for key in ("auto_approve", "llm_auto_approve", "ask_for"):
+        if key in node.value:
+            fields[key] = node.value[key].value
+    if "rules" in node.value:
+        listed = enumerate(node.value["rules"].value, 1)
+        fields["rules"] = tuple([_rule(rule, number) for number, rule in listed])
+    if "preset" in node.value and node.value["preset"].value != "none":
+        from planrun.model.policy import rules_of  # few policies have one
+
+        preset = node.value["preset"]
+        fields["preset"] = preset.value
+        fields["rules"] = (*fields.get("rules", ()), *rules_of(preset.value, preset.line))
+    if "decisions" in node.value:
+        fields["decisions"] = {
+            name: gates[name].answer(answer) if name in gates else to_data(answer)
+            for name, answer in members(node.value["decisions"])
+        }
+    if "on_failure" in node.value:
+        fields["on_failure"] = {risk: word.value for risk, word in members(node.value["on_failure"])}
+    return Policy(**fields)
+
+
+def _rule(node: Node, number: int) -> Rule:
+    verb, matcher = next(members(node))
+    match = {
+        field: tuple([_meant(field, word.value) for word in entries(words)])
+        for field, words in members(matcher)
+    }
+    return Rule(verb=verb, match=Match(**match), number=number, line=node.keys[verb].line)  # type: ignore[arg-type]
+
+
+def _meant(field: str, word: str) -> str:
+    """Return a word of a matcher; another spelling of a tool as the name of the tool."""
+    if field != "tool" or word in ACTIONS:
+        return word
+    from planrun.model.tools import NAMES  # few rules are about tools
+
+    return NAMES.get(word, word)
+
+
+def failure_word(
+    policy: Policy, risk: str, effects: Collection[str], *, reversible: bool | None = None
+) -> str:
+    """Return what a failure of a step with this risk and these effects means; "" when the policy does not say.
+
+    `reversible`: what the plan says of that; None: nothing, and its effects tell.
+    """
+    said = policy.on_failure
+    can = _LASTING.isdisjoint(effects) if reversible is None else reversible
+    return said.get(risk) or (said.get(REVERSIBLE, "") if can else "") or said.get(OTHERWISE, "")
+
+
+def check_policy(outline: Outline, gates: Mapping[str, Gate]) -> None:
+    """Report rules that can never fit and answers that nobody asks for, in the policy of a plan."""
+    policy = outline.root.get("policy")
+    if policy is None or policy.kind != MAPPING:
+        return
+    check_rules(outline, policy)
+    known: dict[str, Collection[str]] = {"step": outline.by_id, "secret": declared_secrets(outline.root)}
+    for field, word in _words(policy):
+        if field in known and "*" not in word.value and word.value not in known[field]:
+            code = "E202" if field == "step" else "E232"
+            hint = (
+                outline.suggest(word.value) if field == "step" else outline.nearest(word.value, known[field])
+            )
+            message = f'a rule is about the {field} "{word.value}", and the plan has no such {field}'
+            outline.report(code, message, word, hint)
+    for name, answer in members(policy.get("decisions")):
+        _check_answer(outline, policy, gates, (name, answer))
+
+
+def _check_answer(
+    outline: Outline, policy: Node, gates: Mapping[str, Gate], decision: tuple[str, Node]
+) -> None:
+    name, answer = decision
+    place = policy.value["decisions"].key(name)
+    gate = gates.get(name)
+    if name not in outline.by_id:
+        outline.report("E202", f'an answer for unknown step "{name}"', place, outline.suggest(name))
+    elif gate is None:
+        asking = outline.nearest(name, gates) or "answers are for `ask` and `decide` steps"
+        outline.report("E253", f'an answer for step "{name}", which asks for nothing', place, asking)
+    elif outline.sound and (refused := gate.refusal(outline, answer)):
+        outline.report("E251", f'the answer to step "{name}" {refused[0]}', answer, refused[1])
+
+
+def check_rules(outline: Outline, policy: Node) -> None:
+    """Report what no plan can make right: unknown kinds of actions and effects, and rules that change nothing."""
+    known: dict[str, Collection[str]] = {"effect": EFFECTS, "topic": TOPICS}
+    for field, word in _words(policy):
+        text = word.value
+        if field == "tool" and "tool" not in known:
+            from planrun.model.tools import NAMES  # few rules are about tools
+
+            known["tool"] = (*ACTIONS, *NAMES)
+        if field in known and "*" not in text and text not in known[field]:
+            hint = did_you_mean(text, known[field]) or f"there are {', '.join(known[field])}"
+            outline.report("E105", f'a rule is about the {field} "{text}", and there is none', word, hint)
+    rules = _entries(policy.get("rules"))
+    if len(rules) > MAX_RULES:
+        message = f"{len(rules):,} rules are too many: a policy has at most {MAX_RULES:,}"
+        outline.report("E241", message, rules[MAX_RULES], "name several patterns in one rule")
+    for rule in rules:
+        for verb, matcher in members(rule):
+            if verb == "allow" and matcher.kind == MAPPING and _says_nothing(policy, matcher):
+                message = "this rule allows nothing that the level of the policy does not allow already"
+                outline.report("W303", message, rule.key(verb), severity="warning")
+
+
+def _says_nothing(policy: Node, matcher: Node) -> bool:
+    """Say whether an `allow` is about steps only whose risk is not above the level that holds for them anyway."""
+    origins = [node.value for node in entries(matcher.get("origin"))]
+    by_model = any(origin in _MODELS for origin in origins) or (
+        not origins and policy.get("llm_auto_approve") is not None
+    )
+    levels = [] if origins and "file" not in origins else [_level(policy, "auto_approve", "high")]
+    if by_model:
+        levels.append(_level(policy, "llm_auto_approve", "low"))
+    risks = [node.value for node in entries(matcher.get("risk"))]
+    highest = max((LEVELS.index(risk) for risk in risks if risk in LEVELS), default=len(LEVELS) - 1)
+    return bool(levels) and min(levels) >= highest
+
+
+def _level(policy: Node, key: str, otherwise: str) -> int:
+    node = policy.get(key)
+    word = node.value if node is not None and node.kind == SCALAR and node.value in LEVELS else otherwise
+    return LEVELS.index(word)
+
+
+def _words(policy: Node) -> list[tuple[str, Node]]:
+    """Return every word of the rules' matchers with the name of its field."""
+    return [
+        (field, word)
+        for rule in _entries(policy.get("rules"))
+        for _, matcher in members(rule)
+        for field, words in members(matcher)
+        for word in entries(words)
+    ]
+
+
+def _entries(node: Node | None) -> list[Node]:
+    return node.value if node is not None and node.kind == SEQUENCE else []
+
+
+def policy_in(data: bytes, file: str, warnings: list[Problem] | None = None) -> Policy:
+    """Return the policy in the bytes of a file, which names them in problems; raises InvalidPlan with every problem.
+
+    The file holds the mapping itself, or a mapping whose only key is `policy`. Steps that a rule or an answer names
+    are not looked for, since a policy file is about many plans. Findings of severity `warning` go to `warnings`.
+    """
+    root, problems = shape.read(data, file, "Policy")
+    if root is not None and not problems:
+        outline = Outline(Node(MAPPING, {}, 1, 1), file, data)
+        check_rules(outline, root)
+        problems = limited(in_order(outline.problems))
+    if root is None or any(problem.severity == "error" for problem in problems):
+        raise InvalidPlan(problems, sources={file: data})
+    if warnings is not None:
+        warnings += problems
+    return policy_of(root, {})

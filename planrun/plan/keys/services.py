@@ -1,0 +1,178 @@
+"""Steps that go on while others need them: `service` and `ready`, checked and compiled."""
+
+from __future__ import annotations
+
+from planrun.model.graph import find_cycles
+from planrun.model.plan import Run, Serving
+from planrun.plan.keys.outline import members, scalar
+from planrun.plan.schema.shape import as_duration
+from planrun.plan.yaml.node import MAPPING, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.plan.compile.compile import Compiler
+    from planrun.plan.keys.instances import Instances
+    from planrun.plan.keys.outline import Draft, Outline
+
+MAX_SERVICES = 100
+"""Services of a plan: for each of them it is worked out who needs it."""
+_ACTS = ("run", "exec", "tool")
+# Keys that mean nothing for a step that others end, and why.
+_FOREIGN = {
+    "produces": "it hands on nothing: it is stopped when nobody needs it any more",
+    "outputs": "nobody could read them: it ends after all that need it",
+    "idle_timeout": "it may be silent as long as it likes",
+    "expect": "it is stopped, and has nothing to prove; `ready` says when it can be used",
+    "verify": "it is stopped, and has nothing to prove; `ready` says when it can be used",
+}
+_END = "\0end"  # follows the id of a service in what stands for its end
+
+
+def services_of(outline: Outline) -> frozenset[str]:
+    """Return the ids of the steps that say `service: true`."""
+    return frozenset([draft.id for draft in outline.drafts if is_service(draft)])
+
+
+def is_service(draft: Draft) -> bool:
+    """Say whether a step goes on while others need it."""
+    word = scalar(draft.keys.get("service"))
+    return word is not None and word.value.lower() == "true"
+
+
+def check_services(outline: Outline, groups: Mapping[str, Instances]) -> None:
+    """Report what a service cannot be, and steps that would wait for ever because of one."""
+    found = [draft for draft in outline.unique if is_service(draft)]
+    for draft in outline.drafts:
+        if "ready" in draft.keys and "service" in draft.keys and not is_service(draft):
+            message = f'"ready" in step "{draft.id}", which is no service'
+            outline.report("E295", message, draft.node.key("ready"), "write `service: true` beside it")
+    for number, draft in enumerate(found, 1):
+        if number > MAX_SERVICES:
+            message = f"the plan has more than {MAX_SERVICES} services"
+            outline.report("E241", message, draft.node.key("service"))
+            return
+        _check_keys(outline, draft, groups)
+    _check_dependents(outline, {draft.id: draft for draft in found})
+
+
+def _check_keys(outline: Outline, draft: Draft, groups: Mapping[str, Instances]) -> None:
+    at = draft.node.key("service")
+    if not any(action in draft.keys for action in _ACTS):
+        hint = f"it goes with {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
+        outline.report("E295", f'step "{draft.id}" starts nothing that could be a service', at, hint)
+    for key, why in _FOREIGN.items():
+        if key in draft.keys:
+            message = f'"{key}" means nothing for the service "{draft.id}"'
+            outline.report("E295", message, draft.node.key(key), why)
+    alone = scalar(draft.keys.get("parallel"))
+    if alone is not None and alone.value.lower() == "false":
+        message = f'the service "{draft.id}" cannot run alone: others run because it does'
+        outline.report("E295", message, draft.node.key("parallel"))
+    group = groups.get(draft.id)
+    if group is not None and group.made is None:
+        message = f'the instances of the service "{draft.id}" are known only when it runs'
+        outline.report("E295", message, group.node, "write them into the plan")
+
+
+def _check_dependents(outline: Outline, services: Mapping[str, Draft]) -> None:
+    ends = False
+    needed: set[str] = set()
+    for draft in outline.unique:
+        for link in draft.links:
+            if link.on not in services:
+                continue
+            if link.kind == "completed":
+                needed.add(link.on)
+                message = f'step "{draft.id}" waits for the service "{link.on}" to complete'
+                hint = "`ok` waits until it is ready, `done` and `failed` for its end"
+                outline.report("E296", message, link.node, hint)
+            elif link.kind == "ok":
+                needed.add(link.on)
+                _check_locks(outline, draft, services[link.on])
+            else:
+                ends = True
+    for name, draft in services.items():
+        if name not in needed:
+            message = f'nothing needs the service "{name}"'
+            hint = "it is stopped when everything else has ended"
+            outline.report("W320", message, draft.node.key("service"), hint, severity="warning")
+    if ends and not outline.tangled:
+        _check_ends(outline, services)
+
+
+def _check_locks(outline: Outline, draft: Draft, service: Draft) -> None:
+    held = _words(service.keys.get("lock"))
+    common = [name for name in _words(draft.keys.get("lock")) if name in held]
+    if common:
+        message = (
+            f'step "{draft.id}" needs the service "{service.id}", which keeps the lock {common[0]} as long'
+        )
+        outline.report("E296", message, draft.node.key("lock"), "give the lock to one of the two")
+
+
+def _words(node: Node | None) -> list[str]:
+    if node is None or node.kind == MAPPING:
+        return []
+    each = node.value if isinstance(node.value, list) else [node]
+    return [word.value for word in each if scalar(word) is not None]
+
+
+def _check_ends(outline: Outline, services: Mapping[str, Draft]) -> None:
+    """Report steps that wait for the end of a service which goes on because of them."""
+    waits: dict[str, list[str]] = {}
+    after: dict[str, list[str]] = {}
+    for draft in outline.unique:
+        waits[draft.id] = []
+        for link in draft.links:
+            if link.on in outline.by_id:
+                is_end = link.on in services and link.kind != "ok"
+                waits[draft.id].append(f"{link.on}{_END}" if is_end else link.on)
+                after.setdefault(link.on, []).append(draft.id)
+    for name in services:
+        users = dict.fromkeys([other for other in after.get(name, ()) if name in waits[other]])
+        waiting = list(users)
+        for user in waiting:  # grows while it is walked
+            fresh = [other for other in after.get(user, ()) if other not in users]
+            users.update(dict.fromkeys(fresh))
+            waiting += fresh
+        waits[f"{name}{_END}"] = [name, *[f"{user}{_END}" if user in services else user for user in users]]
+    for path in find_cycles({name: tuple(dict.fromkeys(found)) for name, found in waits.items()}):
+        pairs = zip(path, [*path[1:], path[0]], strict=True)
+        name, end = next(
+            (name, other) for name, other in pairs if other.endswith(_END) and name in outline.by_id
+        )
+        service = end.removesuffix(_END)
+        link = next(link for link in outline.by_id[name].links if link.on == service)
+        message = f'the service "{service}" goes on until what waits for its end has ended'
+        outline.report("E296", message, link.node, "wait for another step, or do not need the service")
+
+
+def service_fields(compiler: Compiler, keys: Mapping[str, Node]) -> dict[str, Any]:
+    """Return the fields of a service: how it is told that it is ready, and the command that says so."""
+    fields: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for key, node in members(keys.get("ready")):
+        if key == "run":
+            found["verify"] = (Run(script=compiler.formulas.text(node, script=True)),)
+        else:
+            fields[key] = as_duration(node.value)
+    return {**found, "service": Serving(**fields)}
+
+
+def edges_of(compiler: Compiler, draft: Draft) -> list[tuple[str, str]]:
+    """Return the edges of a step: instead of the end of a service it waits until that is ready, all its instances."""
+    found: dict[tuple[str, str], None] = {}
+    for link in draft.links:
+        group = compiler.groups.get(link.on)
+        if link.form == "same":
+            found[link.on, "same"] = None
+        elif link.on not in compiler.services or link.kind != "ok":
+            found[link.on, link.kind] = None
+        elif group is None:
+            found[link.on, "open"] = None
+        else:
+            found.update({(f"{link.on}[{each['instance']}]", "open"): None for each in group.made or ()})
+    return list(found)

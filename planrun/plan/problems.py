@@ -1,0 +1,233 @@
+"""What is wrong with a plan: findings with a position, their catalogue of codes, and the nearest known word.
+
+How findings are written out (text, JSON, SARIF, GitHub) stands in `planrun.plan.printing` and is offered here by name.
+"""
+
+from __future__ import annotations
+
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Literal
+
+# Stable for ever: scripts filter by them. E0xx the file and its YAML, E1xx its shape, E2xx its meaning.
+CODES: dict[str, str] = {
+    "E001": "the file cannot be read",
+    "E002": "not a regular file",
+    "E003": "the file is too large",
+    "E004": "not UTF-8 text",
+    "E005": "control character",
+    "E006": "no plan in the file",
+    "E010": "YAML syntax",
+    "E011": "tab used for indentation",
+    "E012": "nested too deeply",
+    "E013": "more than one document",
+    "E014": "tags are not accepted",
+    "E015": "unknown alias",
+    "E016": "an alias that contains itself",
+    "E017": "aliases expand to too much",
+    "E018": "duplicate key",
+    "E019": "a key that is not text",
+    "E020": "unknown directive",
+    "E021": "too many values in the file",
+    "E022": "nothing that can be merged",
+    "E101": "wrong type",
+    "E102": "required key missing",
+    "E103": "key without a value",
+    "E104": "unknown key",
+    "E105": "not one of the allowed words",
+    "E106": "wrong form",
+    "E107": "more than one action",
+    "E108": "not built in this version of planrun",
+    "E109": "not a boolean",
+    "E110": "not a number",
+    "E111": "not a duration",
+    "E112": "not an id",
+    "E113": "empty",
+    "E114": "control character in text",
+    "E115": "out of range",
+    "E116": "unsupported plan version",
+    "E117": "ambiguous value",
+    "E118": "keys that exclude each other",
+    "E199": "too many problems",
+    # Found by planrun.plan.check.validate.
+    "E201": "duplicate step id",
+    "E202": "unknown step",
+    "E203": "a step that depends on itself",
+    "E204": "dependency cycle",
+    "E205": "an edge between steps and finally",
+    "E206": "recovers contradicts an edge",
+    "E207": "too many steps recover one, or take its place",
+    "E208": "a key that goes with no such step",
+    "E209": "a rollback that cannot be",
+    "E210": "not an expression",
+    "E211": "unknown name in an expression",
+    "E212": "types that do not fit",
+    "E213": "reading a step without depending on it",
+    "E214": "undeclared output",
+    "E215": "an output that may be absent",
+    "E216": "not a status",
+    "E217": "a name without a value here",
+    "E218": "quoting inside of quotes",
+    "E219": "a parameter that may be absent",
+    "E220": "a value that `run` always refuses",
+    "E221": "a schema that cannot be used",
+    "E222": "a value that does not fit its schema",
+    "E230": "reserved environment variable",
+    "E231": "not a command",
+    "E232": "undeclared secret",
+    "E233": "a secret that `env` sets",
+    "E234": "a secret listed twice",
+    "E235": "a secret without a value",
+    "E240": "more steps than allowed",
+    "E241": "too much to check",
+    "E250": "two options that are the same",
+    "E251": "an answer that is not accepted",
+    "E252": "a key that means nothing for a question",
+    "E253": "an answer without a question",
+    "E254": "criteria without a proof",
+    "E260": "a risk below the one that was found",
+    "E265": "not a pattern of paths",
+    "E266": "a file that several steps make",
+    "E267": "a key about files that means nothing here",
+    "E268": "a result that cannot be used again",
+    "E270": "no such tool",
+    "E271": "a key that means nothing for a tool",
+    "E280": "too many instances",
+    "E281": "two instances with the same name",
+    "E282": "not a combination of the matrix",
+    "E283": "an instance without a name",
+    "E284": "a step that cannot have instances",
+    "E285": "an interpolation among written values",
+    "E286": "an edge to an instance that does not exist",
+    "E290": "a plan that cannot be used",
+    "E291": "a value that a used plan does not take",
+    "E292": "a key that means nothing for a used plan",
+    "E293": "a step that cannot run in a container",
+    "E294": "a key that the plan in `extends` keeps for itself",
+    "E295": "a key that means nothing for a service",
+    "E296": "waiting for what a service does not do",
+    "E297": "a template, and not a plan",
+    "E298": "a template that cannot be used",
+    "E299": "a variable that cannot stand there",
+    "W301": "nothing is filled in here",
+    "W302": "quoting that may not protect",
+    "W303": "a rule that changes nothing",
+    "W304": "does not count where another plan uses this one",
+    "W305": "a step without an action",
+    "W306": "a value that `run` refuses",
+    "W310": "reading what another step makes without waiting for it",
+    "W311": "cached without anything that it depends on",
+    "W320": "a service that nothing needs",
+}
+
+MAX_PROBLEMS = 1000  # what one pass keeps; a file with more is not a plan with typos
+
+
+class Problem(Record):
+    """One finding: where it is (1-based, columns count characters) and what is wrong.
+
+    A finding about the whole file stands at 1:1. `end_col` is the column after the last character; 0: unknown.
+    `related` are other places as (line, col, text) in the same file.
+    """
+
+    code: str
+    message: str
+    file: str
+    line: int = 1
+    col: int = 1
+    end_col: int = 0
+    hint: str = ""
+    severity: Literal["error", "warning", "advice"] = "error"
+    related: tuple[tuple[int, int, str], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Message and hint in one line, as people read it; may hold raw characters of the source."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Sort findings by their place in the file; at the same place they keep their order."""
+    return sorted(problems, key=lambda problem: (problem.line, problem.col))
+
+
+def limited(problems: list[Problem]) -> list[Problem]:
+    """Return at most MAX_PROBLEMS of problems in file order; warnings have the room that errors leave."""
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    errors = [problem for problem in problems if problem.severity == "error"][:MAX_PROBLEMS]
+    warnings = [problem for problem in problems if problem.severity != "error"]
+    return in_order([*errors, *warnings[: MAX_PROBLEMS - len(errors)]])
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that was probably meant, or None: same letters, few typing errors, or a unique start."""
+    if not 1 < len(word) <= 40:  # longer than any key: no typing error, and costly to compare
+        return None
+    words = list(known)
+    plain = _folded(word)
+    best, best_distance = None, max(1, len(plain) // 3) + 1
+    for candidate in words:
+        if (distance := _distance(plain, _folded(candidate), best_distance)) < best_distance:
+            best, best_distance = candidate, distance
+    if best is None and len(plain) >= 3:
+        starts = [candidate for candidate in words if _folded(candidate).startswith(plain)]
+        best = starts[0] if len(starts) == 1 else None
+    return best
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the hint `did you mean "x"?`, or "" when nothing known comes near."""
+    found = nearest(word, known)
+    return f'did you mean "{found}"?' if found else ""
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _distance(left: str, right: str, limit: int) -> int:
+    """Count insertions, deletions, substitutions and swaps of neighbours; `limit` stands for anything larger."""
+    if abs(len(left) - len(right)) >= limit:
+        return limit
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        older, before, row = before, row, [i]
+        for j, b in enumerate(right, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+    return min(row[-1], limit)
+
+
+def render_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
+    """Write findings for people, with source line and caret; see `planrun.plan.printing.text`."""
+    from planrun.plan import printing  # a valid plan never needs it
+
+    return printing.text(problems, sources)
+
+
+def render_json(problems: Sequence[Problem]) -> str:
+    """Write findings as one JSON object; see `planrun.plan.printing.as_json`."""
+    from planrun.plan import printing
+
+    return printing.as_json(problems)
+
+
+def render_sarif(problems: Sequence[Problem]) -> str:
+    """Write findings as SARIF 2.1.0; see `planrun.plan.printing.sarif`."""
+    from planrun.plan import printing
+
+    return printing.sarif(problems, CODES)
+
+
+def render_github(problems: Sequence[Problem]) -> str:
+    """Write findings as workflow commands of the GitHub runner; see `planrun.plan.printing.github`."""
+    from planrun.plan import printing
+
+    return printing.github(problems)

@@ -1,0 +1,1 @@
+"""The keys of a plan file, their types and the forms of scalars."""

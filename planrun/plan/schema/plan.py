@@ -1,0 +1,256 @@
+"""What a person writes about the language model that may write steps.
+
+What a person writes about risk: up to which one steps run unasked, and rules about some of them.
+
+What a person writes about templates: files that plans are made of.
+
+What a person writes at the top of a plan file.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from planrun.plan.schema.fields import (
+    ID_PATTERN,
+    NAME_PATTERN,
+    Amount,
+    AnyMapping,
+    Anything,
+    Count,
+    Duration,
+    Env,
+    FullText,
+    Id,
+    Keys,
+    Line,
+    Params,
+    Positive,
+    RiskLevel,
+    Secrets,
+    Text,
+    TextList,
+    Texts,
+    Written,
+    key,
+    later,
+    written,
+)
+from planrun.plan.schema.step import AgentType, Decide, Defaults, SharedContainer, Slots, Step
+
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
+
+
+class Llm(Written):
+    """The language model that may write steps, and how it is asked."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "x-filled": True})
+
+    model: Line | None = key("Which model. Left out: the one that the command line names.", "a-model")
+    effort: Effort | None = key("How hard it thinks.", "medium")
+    plan_max_tokens: Positive | None = key("The longest answer, in tokens.", 8000)
+    max_generated_steps: Annotated[int, Field(ge=1, le=100)] | None = key(
+        "How many steps it may write at a time.", 10
+    )
+    planning_timeout: Duration | None = key("How long one planning may take, repairs included.", "1m")
+    timeout: Duration | None = key("How long one call may take, repeats included.", "2m")
+    retries: Annotated[int, Field(ge=0, le=100)] | None = key("How often a call is repeated.", 5)
+    fallback: Literal["fail", "template"] | None = key(
+        "What happens when it gives no plan: nothing, or a plan from planrun's own patterns.", "fail"
+    )
+    replan_on_failure: Literal["fatal", "any", "never"] | None = key(
+        "Which failures are planned anew, of steps that do not say it.", "fatal"
+    )
+    extra_body: AnyMapping | None = key(
+        "More fields of each request, as the service takes them; planrun does not look at them.",
+        {"service_tier": "standard_only"},
+    )
+    enabled: bool | None = key("Whether a model is asked at all.", example=False)
+
+
+Level = Literal["none", "read-only", "low", "medium", "high"]
+Origin = Literal["file", "expanded", "replanned", "agent"]
+FailureWord = Literal["block", "abort", "continue", "skip", "ask"]
+Patterns = FullText | Annotated[list[FullText], Field(min_length=1)]  # `*` stands for any text
+
+_FILLED = {"minProperties": 1, "x-filled": True}
+_ONE_KEY = {"minProperties": 1, "maxProperties": 1, "x-one-key": True}
+
+
+class Matcher(Written):
+    """Which steps a rule is about; everything named has to fit, and of a list one word is enough."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    step: Patterns | None = key("Ids of steps; `*` stands for any text.", ["publish", "deploy-*"])
+    tool: Patterns | None = key("Kinds of actions.", "exec")
+    command: Patterns | None = key("Commands, their words joined by one blank.", "twine upload *")
+    words: Patterns | None = key(
+        "Whole words in the id, the texts or the action of a step.", ["prod", "push"]
+    )
+    topic: Patterns | None = key(
+        "What the names or the action of a step speak of: `deploy`, `data`, `money`, `deletion`, `strategy`.",
+        ["deploy", "strategy"],
+    )
+    secret: Patterns | None = key("Secrets that the step lists.", "PYPI_TOKEN")
+    effect: Patterns | None = key("What the action does.", ["destroys", "network"])
+    risk: RiskLevel | Annotated[list[RiskLevel], Field(min_length=1)] | None = key(
+        "Deny and require: this risk and higher ones; allow: up to this one; a list: exactly these.", "high"
+    )
+    origin: Origin | Annotated[list[Origin], Field(min_length=1)] | None = key(
+        "Who wrote the step: the file, or a model.", ["expanded", "replanned", "agent"]
+    )
+    ref: Patterns | None = key("The branch or tag that CI works on.", "release/*")
+    event: Patterns | None = key("Why CI works on it.", "pull_request")
+
+
+class Rule(Written):
+    """One rule of a policy: deny wins over require, require over allow, allow over the level."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_KEY)  # type: ignore[typeddict-item]
+
+    deny: Matcher | None = key("These steps never run.", {"words": "prod", "event": "pull_request"})
+    require: Matcher | None = key("These steps run only with an approval.", {"step": "publish"})
+    allow: Matcher | None = key("These steps run without asking.", {"command": "pytest *"})
+
+
+class FailureRules(Written):
+    """What a failure means by the risk of the step, where neither the step nor `defaults` says it."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    read_only: FailureWord | None = key("Of a step that changes nothing.", "continue", alias="read-only")
+    low: FailureWord | None = key("Of a step with low risk.", "continue")
+    medium: FailureWord | None = key("Of a step with medium risk.", "block")
+    high: FailureWord | None = key("Of a step with high risk.", "abort")
+    reversible: FailureWord | None = key(
+        "Of a step whose risk is not named, and that destroys and publishes nothing.", "ask"
+    )
+    otherwise: FailureWord | None = key("Of a step whose risk is not named here.", "abort")
+
+
+class Policy(Written):
+    """What may run without anybody being asked."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    auto_approve: Level | None = key("The highest risk that runs unasked; `none`: nothing does.", "medium")
+    llm_auto_approve: Level | None = key("The same for steps that a model wrote.", "low")
+    ask_for: Literal["steps", "plan"] | None = key(
+        "Whether each step is approved on its own, or the plan before anything starts.", "steps"
+    )
+    preset: Literal["none", "careful"] | None = key(
+        "Ready rules: `careful` asks before destructive, strategic and publishing work.", "careful"
+    )
+    rules: Annotated[list[Rule], Field(min_length=1)] | None = key(
+        "Rules for some steps.", [{"require": {"effect": "destroys"}}]
+    )
+    decisions: Annotated[dict[str, Anything], Keys(ID_PATTERN)] | None = key(
+        "Answers to `ask` and `decide` steps, by id.", {"store": "redis"}
+    )
+    on_failure: FailureRules | None = key(
+        "What a failure means by risk, for steps that do not say it.",
+        {"low": "continue", "otherwise": "abort"},
+    )
+
+
+class Template(Written):
+    """What makes a file a template: its variables, and what has to be there before the plan does anything."""
+
+    description: Text | None = key("What the plans do that are made of it.", "An endpoint, with its tests.")
+    vars: Params | None = key(
+        "Its variables, as `${{ vars.NAME }}` in it.", {"name": {"type": "string", "required": True}}
+    )
+    requires: TextList | None = key("Commands that must be there.", ["node", "npm"])
+    prerequisites: TextList | None = key("Files that must be there.", ["package.json"])
+
+
+class Extends(Written):
+    """A template that a plan extends, and the values of its variables."""
+
+    template: Line = key("The name of a template, or the path of its file.", "node-package", required=True)
+    with_: AnyMapping | None = key("The values of its variables.", {"name": "web"}, alias="with")
+
+
+Version = Annotated[int, written("version", type="integer", enum=[1])]
+
+
+class Limits(Written):
+    """What a run may use up at most."""
+
+    max_parallel: Positive | None = key("How many steps run at the same time.", 4)
+    deadline: Duration | None = key("How long the whole run may take.", "1h")
+    cleanup: Duration | None = key("How long undoing may take, and how long the `finally` steps may.", "5m")
+    max_steps: Positive | None = key("How many steps the plan may have, instances included.", 500)
+    max_items: Positive | None = key("How many instances a step may have.", 2000)
+    max_replans: Count | None = key("How often a model may plan anew in one run.", 3)
+    max_tokens: Positive | None = key("How many tokens models may use in one run.", 200000)
+    max_usd: Amount | None = key("How much models may cost in one run, in US dollars.", 2.5)
+    max_turns: Positive | None = key("How often models may be asked in one run.", 12)
+    locks: Slots | None = key("How many steps may have a lock at the same time. Left out: one.", {"db": 2})
+
+
+class Plan(Written):
+    """A plan: steps, what they need, and in what order they may run."""
+
+    model_config = ConfigDict(title="planrun plan", json_schema_extra={"patternProperties": {"^x-": {}}})
+
+    schema_: Text | None = key(
+        "The JSON Schema of this file, for editors.", "../schemas/plan.schema.json", alias="$schema"
+    )
+    version: Version = key("The version of the plan language.", 1, required=True)
+    name: Line | None = key("What the plan is called. Left out: the file's name.", "release")
+    description: Text | None = key("What the plan does.", "Test, build and ship the service.")
+    goal: Text | None = key("What the plan is meant to reach.", "Ship when every gate is green.")
+    template: Template | None = key(
+        "Makes this file a template: plans are made of it, and it is none itself.",
+        {"vars": {"name": {"type": "string", "required": True}}, "requires": ["git"]},
+    )
+    extends: Line | Extends | None = key(
+        "Another plan, or a template, whose keys and steps this one changes and adds to.", "./base.yml"
+    )
+    params: Params | None = key(
+        "Typed values that are given when a run starts.", {"target": {"type": "string", "default": "staging"}}
+    )
+    outputs: Annotated[dict[str, Text], Keys(NAME_PATTERN)] | None = key(
+        "The plan's own outputs: results of a run, and what a plan that uses it gets.",
+        {"sha": "${{ steps.version.outputs.sha }}"},
+    )
+    env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
+    env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
+    secrets: Secrets | None = key(
+        "Secrets that steps may list: variables of planrun's own environment, masked wherever they show up.",
+        ["PYPI_TOKEN"],
+    )
+    defaults: Defaults | None = key(
+        "What holds for every step that does not say otherwise.", {"timeout": "10m"}
+    )
+    limits: Limits | None = key("What a run may use up at most.", {"max_parallel": 4, "deadline": "1h"})
+    schedule: Literal["dag", "levels", "batches", "sequential"] | None = key(
+        "In what order ready steps start.", "dag"
+    )
+    concurrency: Id | None = key(
+        "One run of this name at a time on this host; the others wait for their turn.", "deploy"
+    )
+    policy: Policy | None = key("What may run without anybody being asked.", {"auto_approve": "medium"})
+    llm: Llm | None = key("The language model that may write steps.", {"model": "a-model"})
+    containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
+        "Containers that several steps share, by name.", {"build": {"image": "node:22"}}
+    )
+    agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
+        "Kinds of agents that the plan brings along.", {"reviewer": {"description": "Reviews changes."}}
+    )
+    decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = key(
+        "Decisions that belong to no step: each is taken at the head of the plan.",
+        {"store": {"question": "Which store?", "options": [{"label": "redis"}]}},
+    )
+    steps: Annotated[list[Step], Field(min_length=1)] = key(
+        "What is to be done.", [{"id": "test", "run": "pytest -q"}], required=True
+    )
+    finally_: Annotated[list[Step], Field(min_length=1)] | None = key(
+        "What is done at the end, however the run ended.",
+        [{"id": "collect", "run": "tar -czf logs.tgz logs"}],
+        alias="finally",
+    )

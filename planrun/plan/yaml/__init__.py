@@ -1,0 +1,1 @@
+"""The bytes of a file as nodes with line and column."""

@@ -1,0 +1,83 @@
+"""The plan file as bytes: opened so that nothing hangs or floods. HOT: what the bytes say is `text`'s business."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from planrun.errors import InvalidPlan
+
+MAX_BYTES = 8 * 1024 * 1024
+_BLOCK = 65536  # larger ones cost a mapping each, which no usual plan fills
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+_REASONS = {
+    errno.ENOENT: "there is no such file",
+    errno.ENOTDIR: "a part of its path is not a directory",
+    errno.EACCES: "no permission to read it",
+    errno.EPERM: "no permission to read it",
+    errno.ELOOP: "its symbolic links go round in a circle",
+    errno.ENAMETOOLONG: "its name is too long",
+    errno.ENXIO: "it is a socket or a device without a driver",
+    errno.EAGAIN: "it gives nothing to read now, as no plain file does",
+}
+
+
+def read_source(path: str, noun: str = "plan") -> bytes:
+    """Read a plan file, or another one that `noun` names, of at most 8 MiB in constant memory, at once or not at all.
+
+    Raises InvalidPlan with one Problem for everything but a readable regular file.
+    """
+    try:
+        # Before opening: opening a pipe or a tape has effects of its own.
+        _refuse_special(os.stat(path), path, noun)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            return _read_all(fd, path, noun)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown error").lower()
+        raise refusal("E001", f"cannot read the {noun}: {reason}", path) from None
+    except ValueError:  # a NUL byte or a lone surrogate in the name
+        raise refusal("E001", f"cannot read the {noun}: this is no file name", path) from None
+
+
+def _refuse_special(status: os.stat_result, path: str, noun: str) -> None:
+    for is_kind, what in _KINDS:
+        if is_kind(status.st_mode):
+            raise refusal("E002", f"a {noun} is a regular file, and this is {what}", path)
+    if status.st_size > MAX_BYTES:
+        raise too_large(path, noun)
+
+
+def _read_all(fd: int, path: str, noun: str) -> bytes:
+    _refuse_special(os.fstat(fd), path, noun)  # again: it may have been swapped in between
+    blocks: list[bytes] = []
+    size = 0
+    while block := os.read(fd, _BLOCK):  # files of /proc say size 0 and go on
+        size += len(block)
+        if size > MAX_BYTES:
+            raise too_large(path, noun)
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+def too_large(path: str, noun: str = "plan") -> InvalidPlan:
+    """Return the error for a file of more than 8 MiB."""
+    return refusal("E003", f"a {noun} has at most {MAX_BYTES >> 20} MiB, and this file has more", path)
+
+
+def refusal(code: str, message: str, path: str) -> InvalidPlan:
+    """Return the error that has one problem: that the file as a whole is not accepted."""
+    from planrun.plan.problems import Problem  # only what is wrong pays for it
+
+    return InvalidPlan([Problem(code=code, message=message, file=path)])

@@ -1,0 +1,263 @@
+"""The bytes of a plan as text: known to be plain UTF-8, with places by line and column.
+
+What the YAML reader stumbled over, told so that a person can mend it.
+"""
+
+from __future__ import annotations
+
+from planrun.plan.problems import Problem
+from planrun.plan.yaml.file import MAX_BYTES, too_large
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Tab, line feed, carriage return and everything from space on, but DEL; bytes above 127 are looked at as text.
+_HARMLESS = bytes(byte for byte in range(256) if byte in (9, 10, 13) or (byte >= 32 and byte != 127))
+# C0 and C1 controls, DEL, what some readers take for a line end, a byte order mark inside, non-characters, and
+# the marks that make text look different from what it is (bidirectional overrides: "Trojan Source").
+_HARMFUL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
+
+
+def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
+    """Return the text without a byte order mark, or None with the first thing that keeps it from being read."""
+    if len(data) > MAX_BYTES:
+        return None, list(too_large(file).problems)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
+        return None, [_not_utf8(file, "this is UTF-16 or UTF-32", 1, 1)]
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, col = place(data[: error.start].decode("utf-8"), error.start)
+        return None, [_not_utf8(file, f"byte 0x{data[error.start]:02X} does not belong here", line, col)]
+    if data.translate(None, _HARMLESS) or not data.isascii():
+        found = _control_character(text, file)
+        return (None, [found]) if found else (text, [])
+    return text, []
+
+
+def _not_utf8(file: str, what: str, line: int, col: int) -> Problem:
+    return Problem(
+        code="E004",
+        message=f"a plan is UTF-8 text: {what}",
+        file=file,
+        line=line,
+        col=col,
+        hint="save it as UTF-8",
+    )
+
+
+def _control_character(text: str, file: str) -> Problem | None:
+    import re  # the YAML library has it loaded already, or will at once
+
+    found = re.search(_HARMFUL, text)
+    if found is None:
+        return None
+    line, col = place(text, found.start())
+    number = ord(found.group())
+    hint = f'in double quotes it can be written "\\u{number:04x}"' if number else "is this a plan, and UTF-8?"
+    message = f"a character that cannot be seen: U+{number:04X}"
+    return Problem(code="E005", message=message, file=file, line=line, col=col, end_col=col + 1, hint=hint)
+
+
+def place(text: str, index: int) -> tuple[int, int]:
+    """Return line and column (1-based) of the character at `index`; lines end with LF, CR or both."""
+    before = text[:index]
+    line = before.count("\n") + before.count("\r") - before.count("\r\n")
+    start = max(before.rfind("\n"), before.rfind("\r")) + 1
+    return line + 1, index - start + 1
+
+
+def directive(text: str, file: str) -> Problem | None:
+    """Find a directive other than one %YAML 1.1 or 1.2, before the YAML library compares thousands of them."""
+    if not text.startswith("%") and "\n%" not in text and "\r%" not in text:
+        return None
+    index = _next_word(text, 0)
+    if index is not None and text[index : index + 9] in ("%YAML 1.1", "%YAML 1.2"):
+        line_end = text.find("\n", index)
+        index = _next_word(text, line_end) if line_end >= 0 else None
+    if index is None or not text.startswith("%", index):
+        return None  # what else may be wrong with the first one, the library finds at once
+    line, col = place(text, index)
+    message, hint = "a directive that planrun does not know", "one `%YAML 1.2` is known, and not needed"
+    return Problem(code="E020", message=message, file=file, line=line, col=col, hint=hint)
+
+
+def after_end(text: str, index: int, file: str) -> Problem | None:
+    """Find anything but space and comments behind the end of the first document at `index`."""
+    found = _next_word(text, index)
+    if found is None:
+        return None
+    line, col = place(text, found)
+    second = text.startswith("---", found)
+    message = "a second document begins here" if second else "text after the end of the document"
+    return Problem(code="E013", message=message, file=file, line=line, col=col, hint="a plan is one document")
+
+
+def _next_word(text: str, index: int) -> int | None:
+    """Return where the next thing stands that is neither space nor comment, from `index` on; None: nowhere."""
+    import re
+
+    space = re.compile("[ \\t\\r\\n]*")
+    while True:
+        gap = space.match(text, index)
+        index = gap.end() if gap else index
+        if index == len(text):
+            return None
+        if text[index] != "#":
+            return index
+        newline = text.find("\n", index)
+        if newline < 0:
+            return None
+        index = newline
+
+
+# Part of the library's message (libyaml's or PyYAML's own wording), code, our message, hint; the first match wins.
+_KNOWN: tuple[tuple[str, str, str, str], ...] = (
+    ("found undefined tag handle", "E014", "tags such as !x are not accepted", "remove the tag"),
+    (
+        "found unexpected end of stream",
+        "E010",
+        "a quote that is never closed",
+        "close it, or escape it inside",
+    ),
+    ("document indicator", "E010", "a quote that is never closed", "close it before --- or ..."),
+    (
+        "found unknown escape character",
+        "E010",
+        "an escape that YAML does not know",
+        r"write \\ for a backslash, or use single quotes",
+    ),
+    ("hexdecimal", "E010", r"an escape without enough hexadecimal digits", r"write \\ for a backslash"),
+    ("hexadecimal", "E010", r"an escape without enough hexadecimal digits", r"write \\ for a backslash"),
+    ("Unicode character escape", "E010", "an escape that is no character", "write the character itself"),
+    (
+        "mapping values are not allowed",
+        "E010",
+        "a `: ` where no key can stand",
+        "quote text that holds `: `, or check the indentation",
+    ),
+    (
+        "sequence entries are not allowed",
+        "E010",
+        "a `- ` where no list can begin",
+        "put the list on lines of its own, below its key",
+    ),
+    (
+        "mapping keys are not allowed",
+        "E010",
+        "a `? ` where no key can stand",
+        "quote text that begins with `? `",
+    ),
+    (
+        "could not find expected ':'",
+        "E010",
+        "a key without `: ` after it",
+        "write `key: value`; quote long text",
+    ),
+    (
+        "expected ',' or ']'",
+        "E010",
+        "a list that is not closed",
+        "put `,` between its entries and `]` at its end",
+    ),
+    (
+        "expected ',' or '}'",
+        "E010",
+        "a mapping that is not closed",
+        "put `,` between its entries and `}` at its end; quote text with `${{ }}` in it",
+    ),
+    (
+        "expected key",
+        "E010",
+        "this line does not fit what is above it",
+        "check its indentation; text after a closing quote is not allowed either",
+    ),
+    (
+        "expected <block end>",
+        "E010",
+        "this line does not fit what is above it",
+        "check its indentation; text after a closing quote is not allowed either",
+    ),
+    (
+        "expected '-' indicator",
+        "E010",
+        "this line does not fit the list above it",
+        "begin it with `- `, or indent it",
+    ),
+    ("expected <document start>", "E010", "text that belongs to no key", "check the indentation"),
+    (
+        "alphabetic or numeric character",
+        "E010",
+        "an alias or anchor without a name",
+        "quote text that begins with * or &",
+    ),
+    ("tab character", "E011", "a tab where spaces indent", "indent with spaces"),
+    ("indentation indicator", "E010", "a wrong number after | or >", "leave the number away"),
+    ("comment or line break", "E010", "text after | or >", "begin the text on the next line"),
+    (
+        "expected node content",
+        "E010",
+        "a value is missing here",
+        "close the list or mapping, or quote the text",
+    ),
+    (
+        "expected the node content",
+        "E010",
+        "a value is missing here",
+        "close the list or mapping, or quote the text",
+    ),
+    ("maximum", "E012", "nested too deeply", "a plan needs no more than 64 levels"),
+)
+# A plain value may not begin with these.
+_RESERVED = {
+    "@": "quote text that begins with @",
+    "`": "quote text that begins with a backtick",
+    "%": "quote text that begins with %",
+}
+# What was opened, not where the file ended, is the place to look at.
+_AT_CONTEXT = (
+    "could not find expected ':'",
+    "found unexpected end of stream",
+    "document indicator",
+    "expected ',' or",
+)
+
+
+def explain(error: Any, text: str, file: str) -> Problem:
+    """Turn an exception of the YAML library into a Problem with place and hint."""
+    said = str(getattr(error, "problem", None) or error)
+    mark = getattr(error, "problem_mark", None)
+    context = getattr(error, "context_mark", None)
+    if context is not None and any(part in said for part in _AT_CONTEXT):
+        mark = context
+    conflict = f"\n{text}".find("\n<<<<<<< ")
+    if conflict >= 0:
+        line, col = place(text, conflict)
+        return Problem(code="E010", message="an unresolved merge conflict", file=file, line=line, col=col)
+    line, col = last = place(text, len(text))
+    if (
+        mark is not None and (mark.line + 1, mark.column + 1) < last
+    ):  # libyaml adds a line end where there is none
+        line, col = mark.line + 1, mark.column + 1
+    code, message, hint = _words(said, _character(text, line, col))
+    return Problem(code=code, message=message, file=file, line=line, col=col, hint=hint)
+
+
+def _words(said: str, character: str) -> tuple[str, str, str]:
+    if "cannot start any token" in said:
+        if character == "\t":
+            return "E011", "a tab where spaces indent", "indent with spaces"
+        return "E010", "no value can begin like this", _RESERVED.get(character, "quote it")
+    for part, code, message, hint in _KNOWN:
+        if part in said:
+            return code, message, hint
+    return "E010", "this is not YAML", said if said.isprintable() and len(said) < 100 else ""
+
+
+def _character(text: str, line: int, col: int) -> str:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n", line)
+    row = lines[line - 1] if line <= len(lines) else ""
+    return row[col - 1 : col]

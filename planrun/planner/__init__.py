@@ -1,0 +1,1 @@
+"""Plans that a model writes: for review, or during a run within the reviewer's limits."""

@@ -1,0 +1,347 @@
+"""Abstract steps become concrete ones: one question for each, asked in the order of the file.
+
+Each question shows the plan as it is by then, with the steps that were expanded before it. What comes of an answer goes
+through the door of any plan and is held against what was reviewed; only when all of them are done is there a new text.
+
+A plan file whose abstract steps are made concrete, for review: the finished text, and what is different in it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.approval.policies import layers_of
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.llm import prompts
+from planrun.llm.patterns import expanded_of
+from planrun.llm.pieces import Pieces, pieces_of, whole_of
+from planrun.llm.writing import faults_of
+from planrun.model import events as ev
+from planrun.model.call import TOKENS
+from planrun.model.record import Record
+from planrun.plan.edit.editing import Page, replace_step
+from planrun.plan.load import load_bytes
+from planrun.plan.problems import did_you_mean
+from planrun.plan.yaml.file import read_source
+from planrun.planner.compose import notes_of
+from planrun.planner.conversation import Accepted, Question, Refused, Result, hold
+from planrun.planner.generate import masker
+from planrun.planner.inspect import Bounds, inspect
+from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
+from planrun.planner.repository import read_repository
+from planrun.reports.planning import crossing_line, repeat_line
+from planrun.settings import ci_context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Literal
+
+    from planrun.approval.rules import Layers
+    from planrun.llm.drafts import Draft, Fault
+    from planrun.llm.pieces import Whole
+    from planrun.llm.repository import Repository
+    from planrun.model.plan import Plan
+    from planrun.planner.conversation import Conversation, Talk
+    from planrun.settings import Settings
+
+
+class Ground(Record):
+    """What questions are made from and answers are held against.
+
+    `inherited`: names of credentials that every step sees; `mask` hides secrets in what is asked.
+    """
+
+    layers: Layers
+    repository: Repository
+    mask: Callable[[str], str]
+    most_steps: int
+    context: Mapping[str, Any] = {}
+    inherited: tuple[str, ...] = ()
+
+
+class _Found(Record):
+    """What one answer comes to."""
+
+    draft: Draft
+    plan: Plan
+    pieces: Pieces
+
+
+class Expansion:
+    """One plan, on its way from abstract steps to concrete ones.
+
+    `plan` is what it is by now; `pieces` are the ids of what each expanded step became, in their order, and `analyses`
+    what the model said of each.
+    """
+
+    def __init__(self, plan: Plan, ground: Ground) -> None:
+        self.plan = plan
+        self.pieces: dict[str, tuple[str, ...]] = {}
+        self.analyses: dict[str, str] = {}
+        self._ground = ground
+
+    def talk(self, conversation: Conversation, steps: Sequence[str]) -> Talk:
+        """Ask for each step in turn; the result's value is this expansion, or the first end that is no answer."""
+        rounds = 0
+        for step in steps:
+            whole = whole_of(self.plan, step)
+            found = yield from conversation.ask(self.question(whole))
+            rounds += found.rounds
+            if found.outcome != "accepted":
+                return found.but(message=f'step "{step}": {found.message}', rounds=rounds)
+            self._take(whole, found.value)
+        return Result(outcome="accepted", value=self, rounds=rounds)
+
+    def take(self, draft: Draft, step: str) -> Refused | list[Fault] | None:
+        """Put a draft in the place of a step; returns why it cannot be, None when it is done."""
+        whole = whole_of(self.plan, step)
+        found = self.check(draft, whole)
+        if not isinstance(found, Accepted):
+            return found
+        self._take(whole, found.value)
+        return None
+
+    def question(self, whole: Whole) -> Question:
+        """Return the question for one step."""
+        ground = self._ground
+        text = self.plan.source.decode("utf-8", "replace").removeprefix("\ufeff")
+        return Question(
+            purpose="expand",
+            system=prompts.EXPAND_SYSTEM,
+            prompt=prompts.expand_prompt(whole, text, ground.repository, ground.most_steps, ground.mask),
+            check=lambda draft: self.check(draft, whole),
+        )
+
+    def check(self, draft: Draft, whole: Whole) -> Accepted | Refused | list[Fault]:
+        """Say what a draft comes to: a plan in which nothing but this step has changed, refusals, or faults."""
+        pieces = pieces_of(draft, whole)
+        if isinstance(pieces, list):
+            return pieces
+        try:
+            plan = self._with(whole, pieces)
+        except InvalidPlan as error:
+            return self._faults(error, whole, pieces)
+        against = inspect(plan, pieces.ids, self._bounds(whole, pieces))
+        return against or Accepted(value=_Found(draft=draft, plan=plan, pieces=pieces))
+
+    def _bounds(self, whole: Whole, pieces: Pieces) -> Bounds:
+        return Bounds(
+            before=self.plan,
+            layers=self._ground.layers,
+            context=self._ground.context,
+            pending=frozenset([step.id for step in self.plan.steps]),
+            made_of=dict.fromkeys(pieces.ids, whole.id),
+            inherited=self._ground.inherited,
+        )
+
+    def _with(self, whole: Whole, pieces: Pieces) -> Plan:
+        """Return the plan with pieces in the place of a step; raises InvalidPlan, EditError."""
+        before = self.plan
+        data = replace_step(before.source, before.file, whole.id, pieces.texts)
+        origins = {step.id: step.origin for step in before.steps} | dict.fromkeys(pieces.ids, "expanded")
+        plan = load_bytes(data, before.file, cache=False)
+        return plan.but(steps=tuple([step.but(origin=origins[step.id]) for step in plan.steps]))
+
+    def _faults(self, error: InvalidPlan, whole: Whole, pieces: Pieces) -> list[Fault]:
+        data = next(iter(error.sources.values()), b"")
+        section, at = Page(self.plan.source, self.plan.file).find(whole.id)
+        numbers = range(len(pieces.ids)) if section == "steps" else ()
+        known = [*pieces.ids, *[edge.on for edge in whole.edges]]
+        return faults_of(error.problems, data, {at + number: number for number in numbers}, known)
+
+    def _take(self, whole: Whole, found: _Found) -> None:
+        """Go on with what an answer came to, comments for reviewers included."""
+        steps = {step.id: step for step in found.plan.steps}
+        notes = {
+            name: list(notes_of(steps[name].but(origin="file"), self._ground.layers, self._ground.context))
+            for name in found.pieces.ids
+        }
+        commented = pieces_of(found.draft, whole, notes)
+        assert not isinstance(commented, list)  # it was checked
+        self.plan = self._with(whole, commented)
+        self.pieces[whole.id] = found.pieces.ids
+        self.analyses[whole.id] = found.draft.analysis
+
+
+def abstract_steps(plan: Plan, wanted: Sequence[str] = ()) -> list[str]:
+    """Return the abstract steps of a plan, those that are `wanted` if any; raises InvalidInput for one that is none."""
+    found = [step.id for step in plan.steps if step.kind == "abstract"]
+    for step in plan.steps:
+        if step.kind == "abstract" and step.file:
+            where = f"{plan.file_of(step)}:{step.line}"
+            raise InvalidInput(
+                f'the step "{step.id}" stands in another plan ({where}): expand that one first'
+            )
+    known = {step.id for step in plan.steps}
+    for name in wanted:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
+        if name not in found:
+            raise InvalidInput(f'the step "{name}" of {plan.file} is concrete already: it says what it runs')
+    return [name for name in found if not wanted or name in wanted]
+
+
+class Order(Record):
+    """Which file is to be finished, and which of its abstract steps; none named: all."""
+
+    file: str
+    settings: Settings
+    steps: tuple[str, ...] = ()
+    target: str = ""  # the file that is to be written; empty: none
+    offline: bool = False  # by planrun's own patterns, and without a model
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """What is no part of the question: the plan, which is told apart, what is written, and recordings."""
+        return (self.file, self.target, self.settings.llm_record, self.settings.llm_replay)
+
+
+class Finished(Record):
+    """What came of an order; `after` is there for `accepted`, `faults` and `refusals` say why not.
+
+    `pieces`: what each step became; `usage` and `usd` of all calls, usd None where it is not known.
+    """
+
+    outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
+    before: Plan
+    after: Plan | None = None
+    asked: tuple[str, ...] = ()
+    pieces: Mapping[str, tuple[str, ...]] = {}
+    analyses: Mapping[str, str] = {}
+    message: str = ""
+    rounds: int = 0
+    faults: tuple[Fault, ...] = ()
+    refusals: tuple[dict[str, str], ...] = ()
+    calls: tuple[ev.ModelAnswered, ...] = ()
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """Tokens, and usd where the price of every call is known, of all calls together."""
+        total = {name: sum(call.usage.get(name, 0) for call in self.calls) for name in TOKENS}
+        found = {name: value for name, value in total.items() if value}
+        if self.calls and all("usd" in call.usage for call in self.calls):
+            found["usd"] = sum(call.usage["usd"] for call in self.calls)
+        return found
+
+
+def finish(order: Order, tell: Callable[[str], None]) -> Finished:
+    """Return what comes of an order; nothing is written.
+
+    Raises InvalidPlan for a file that is none, InvalidInput for a step that is none, when no model can be asked, and
+    for a text that cannot be edited.
+    """
+    before, steps, expansion = _prepared(order)
+    if not steps:
+        return Finished(outcome="accepted", before=before, after=before)
+    if order.offline:
+        return _by_pattern(order, before, steps, expansion, tell)
+    if why := why_no_model(order.settings, before.llm):
+        raise InvalidInput(why)
+    return _asked(order, before, steps, expansion, tell)
+
+
+def request_texts(order: Order) -> list[tuple[str, ...]]:
+    """Return everything that would be sent for each step, as long as none of them is made concrete."""
+    from planrun.llm.pieces import whole_of
+
+    before, steps, expansion = _prepared(order)
+    found = [expansion.question(whole_of(before, step)) for step in steps]
+    return [(*question.system, question.prompt) for question in found]
+
+
+def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
+    before = load_bytes(read_source(order.file), order.file, cache=False)
+    steps = abstract_steps(before, order.steps)
+    llm = llm_of(order.settings, before.llm)
+    ground = Ground(
+        layers=layers_of(before, order.settings),
+        repository=read_repository(without=[path for path in order.own if path]),
+        mask=masker(""),
+        most_steps=llm.max_generated_steps,
+        context=ci_context(os.environ),
+    )
+    return before, steps, Expansion(before, ground)
+
+
+def _by_pattern(
+    order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
+) -> Finished:
+    """Make concrete what planrun can without a model; the other steps stay as they are, and are told."""
+    repository = read_repository(without=[path for path in order.own if path])
+    known = {step.id: step for step in before.steps}
+    for name in steps:
+        step = known[name]
+        about = f"{before.goal} {step.title} {step.description}"
+        draft = expanded_of(name, step.title, about, repository)
+        if draft is None:
+            tell(
+                f'"{name}" stays without an action: no pattern of planrun\'s own fits; a model or you can write it'
+            )
+        elif (found := expansion.take(draft, name)) is not None:
+            faults = tuple(found) if isinstance(found, list) else ()
+            refusals = () if isinstance(found, list) else found.refusals
+            message = f'step "{name}": {faults[0].text}' if faults else ""
+            outcome: Any = "invalid" if faults else "denied"
+            return Finished(outcome=outcome, before=before, faults=faults, refusals=refusals, message=message)
+    if not expansion.pieces:
+        message = "no pattern of planrun's own fits any of its abstract steps"
+        return Finished(outcome="infeasible", before=before, message=message)
+    return Finished(
+        outcome="accepted",
+        before=before,
+        after=load_bytes(expansion.plan.source, before.file, cache=False),
+        asked=tuple(expansion.pieces),
+        pieces=expansion.pieces,
+        analyses=expansion.analyses,
+    )
+
+
+def _asked(
+    order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
+) -> Finished:
+    from planrun.clock import SystemClock
+    from planrun.planner.conversation import Conversation
+
+    llm = llm_of(order.settings, before.llm)
+    is_bound = bool(order.settings.policy)
+    spent = spending(before.limits, order.settings, is_bound=is_bound)
+    spent.refuse_unpriced(llm.model)
+    if warning := insecure(order.settings):
+        tell(warning)
+    model = open_model(order.settings, llm)
+    calls: list[ev.ModelAnswered] = []
+
+    def heard(event: ev.Event) -> None:
+        if isinstance(event, ev.ModelAsked):
+            at = min(len(expansion.pieces), len(steps) - 1)
+            tell(f'asking {event.model} for "{steps[at]}" ({at + 1} of {len(steps)}), call {event.call}')
+        elif isinstance(event, ev.ModelRepeated):
+            tell(repeat_line(event))
+        elif isinstance(event, ev.ModelAnswered):
+            calls.append(event)
+        elif isinstance(event, ev.BudgetCrossed):
+            tell(crossing_line(event, "this command"))
+
+    for note in spent.notes:
+        tell(note)
+    try:
+        talk = Conversation(model, llm, spent.budget(), SystemClock())
+        result = hold(talk, expansion.talk(talk, steps), heard)
+    finally:
+        model.close()
+    is_done = result.outcome == "accepted"
+    return Finished(
+        outcome=result.outcome,
+        before=before,
+        after=load_bytes(expansion.plan.source, before.file, cache=False) if is_done else None,
+        asked=tuple(steps),
+        pieces=expansion.pieces if is_done else {},
+        analyses=expansion.analyses if is_done else {},
+        message=result.message,
+        rounds=result.rounds,
+        faults=result.faults,
+        refusals=result.refusals,
+        calls=tuple(calls),
+    )

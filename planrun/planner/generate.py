@@ -1,0 +1,266 @@
+"""From a goal to the text of a plan for review: by a model within limits, or by planrun's own patterns."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.environment import holds_credential
+from planrun.approval.policies import ceilings_of
+from planrun.errors import InvalidInput
+from planrun.llm.complexity import classify
+from planrun.llm.patterns import draft_of, fallback_of
+from planrun.model import events as ev
+from planrun.model.call import TOKENS, Usage
+from planrun.model.plan import Limits
+from planrun.model.planning import Llm
+from planrun.model.record import Record
+from planrun.planner import compose
+from planrun.planner.compose import Frame
+from planrun.planner.conversation import hold
+from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
+from planrun.planner.repository import read_repository
+from planrun.reports.planning import crossing_line, repeat_line
+from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
+from planrun.settings import ci_context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Literal
+
+    from planrun.llm.complexity import Complexity, Level
+    from planrun.llm.drafts import Draft, Fault
+    from planrun.llm.repository import Repository
+    from planrun.model.plan import Plan
+    from planrun.planner.conversation import Conversation, Question, Result
+    from planrun.planner.models import Spending
+    from planrun.settings import Settings
+
+    Activity = Literal["reading", "analyzing", "planning", "synthesizing", "writing", "executing_plan"]
+    Tell = Callable[[Activity, str], None]
+
+FALLBACK = "template"
+
+
+class Order(Record):
+    """What somebody wants: the goal, whether they wrote it themselves, the file it is for, and how it is made."""
+
+    goal: str
+    trusted: bool
+    file: str
+    settings: Settings
+    llm: Llm = Llm()
+    offline: bool = False
+    threshold: Level | None = "complex"  # from where on a plan is suggested; None: nobody asks
+
+    @property
+    def frame(self) -> Frame:
+        """What is the same for every draft."""
+        return Frame(file=self.file, goal=self.goal, settings=self.settings, context=ci_context(os.environ))
+
+
+class Generated(Record):
+    """What came of an order; `text` and `plan` are there for `accepted`, `faults` and `refusals` say why not.
+
+    `source`: model, or template for planrun's own patterns; `cost`: usd of all calls, None where it is not known;
+    `estimate`: what the steps that a model still has to do may cost, from and to.
+    """
+
+    outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
+    source: Literal["model", "template"]
+    complexity: Complexity
+    text: str = ""
+    plan: Plan | None = None
+    message: str = ""
+    rounds: int = 0
+    faults: tuple[Fault, ...] = ()
+    refusals: tuple[dict[str, str], ...] = ()
+    calls: tuple[ev.ModelAnswered, ...] = ()
+    cost: float | None = None
+    estimate: tuple[float, float] | None = None
+    prices: str = ""  # the day of the prices
+
+
+def generate(order: Order, tell: Tell) -> Generated:
+    """Return what comes of an order; nothing is written. Raises InvalidInput, also when no model can be asked."""
+    mask = masker(order.goal)
+    if not order.offline and (why := why_no_model(order.settings, order.llm)):
+        raise InvalidInput(f"{why}; --offline makes a plan without a model")
+    ceilings_of(order.settings)  # a policy that cannot be read is told before anything is asked
+    tell("reading", "reading the repository")
+    repository = _repository(order)
+    tell("analyzing", "analyzing the goal")
+    complexity = classify(order.goal, repository.paths)
+    if order.offline:
+        return _by_pattern(order, repository, complexity, tell)
+    found = _by_model(order, _question(order, repository, mask), complexity, tell)
+    if order.llm.fallback == FALLBACK and found.outcome in ("invalid", "failed"):
+        instead = _by_pattern(order, repository, complexity, tell, found.message)
+        kept = {"message": found.message, "calls": found.calls, "cost": found.cost, "rounds": found.rounds}
+        return instead.but(**kept, faults=found.faults)
+    return found
+
+
+def masker(goal: str) -> Callable[[str], str]:
+    """Return what hides the credentials of planrun's own environment; raises InvalidInput for a goal that holds one."""
+    secrets = known_secrets(PROVIDER_KEYS, os.environ)[0]
+    secrets |= {name: value for name, value in os.environ.items() if value and holds_credential(name)}
+    masks = Masker(secrets)
+    if masks.mask_text(goal) != goal:
+        raise InvalidInput("the goal holds the value of a credential of this environment; goals are recorded")
+    return masks.mask_text
+
+
+def request_text(order: Order) -> tuple[str, ...]:
+    """Return everything that would be sent: the stable beginning, then the question."""
+    found = _question(order, _repository(order), masker(order.goal))
+    return (*found.system, found.prompt)
+
+
+def _repository(order: Order) -> Repository:
+    """Return the project without what comes of the order itself, so that the same order asks the same again."""
+    made = (order.file, order.settings.llm_record, order.settings.llm_replay, order.settings.report_dir)
+    return read_repository(without=[path for path in made if path])
+
+
+def _question(order: Order, repository: Repository, mask: Callable[[str], str]) -> Question:
+    from planrun.llm.prompts import GENERATE_SYSTEM, generate_prompt
+    from planrun.planner.conversation import Question
+
+    frame = order.frame
+    text = generate_prompt(order.goal, repository, order.llm.max_generated_steps, mask, trusted=order.trusted)
+    return Question(
+        purpose="generate",
+        system=GENERATE_SYSTEM,
+        prompt=text,
+        check=lambda draft: compose.check(draft, frame),
+    )
+
+
+def _by_model(order: Order, question: Question, complexity: Complexity, tell: Tell) -> Generated:
+    from planrun.clock import SystemClock
+    from planrun.planner.conversation import Conversation
+
+    llm = llm_of(order.settings, order.llm)
+    spent = spending(Limits(), order.settings)
+    spent.refuse_unpriced(llm.model)
+    if warning := insecure(order.settings):
+        tell("planning", warning)
+    model = open_model(order.settings, llm)
+    calls: list[ev.ModelAnswered] = []
+    try:
+        talk = Conversation(model, llm, spent.budget(), SystemClock())
+        result = _listened(talk, question, calls, tell)
+    finally:
+        model.close()
+    found = Generated(
+        outcome=result.outcome,
+        source="model",
+        complexity=complexity,
+        message=result.message,
+        rounds=result.rounds,
+        faults=result.faults,
+        refusals=result.refusals,
+        calls=tuple(calls),
+        cost=_cost(calls),
+        prices=spent.prices.as_of if spent.prices else "",
+    )
+    if result.outcome != "accepted":
+        return found
+    draft: Draft = result.value
+    found = found.but(estimate=_estimate(draft, llm.model, spent))
+    composed = compose.compose(draft, order.frame, list(_heading(order, draft, found)))
+    return found.but(text=composed.text, plan=composed.plan)
+
+
+def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswered], tell: Tell) -> Result:
+    """Have a conversation to its end; what was answered is added to `calls`."""
+
+    def heard(event: ev.Event) -> None:
+        if isinstance(event, ev.ModelAsked):
+            again = f", call {event.call}" if event.call > 1 else ""
+            tell("planning", f"asking {event.model}{again}")
+        elif isinstance(event, ev.ModelRepeated):
+            tell("planning", repeat_line(event))
+        elif isinstance(event, ev.ModelAnswered):
+            calls.append(event)
+            if event.ending == "answered":
+                tell("synthesizing", "checking the answer")
+        elif isinstance(event, ev.BudgetCrossed):
+            tell("planning", crossing_line(event, "this command"))
+
+    return hold(talk, talk.ask(question), heard)
+
+
+def _by_pattern(
+    order: Order, repository: Repository, complexity: Complexity, tell: Tell, why: str = ""
+) -> Generated:
+    """Return planrun's own plan; `why`: what kept a model from writing one."""
+    tell("planning", "following planrun's own pattern")
+    draft = fallback_of(order.goal, repository) if why else draft_of(order.goal, repository)
+    found = Generated(outcome="accepted", source="template", complexity=complexity)
+    heading = list(_heading(order, draft, found))
+    if why:
+        heading.insert(1, f"NOT BY THE MODEL that was asked, which gave no plan that can be used: {why}")
+    composed = compose.compose(draft, order.frame, heading)
+    return found.but(text=composed.text, plan=composed.plan)
+
+
+def _heading(order: Order, draft: Draft, found: Generated) -> Iterator[str]:
+    """Yield the comments above a plan: who wrote it, for what, and what it will take."""
+    yield "Written by `planrun generate`, for review: read every command before this runs."
+    if found.source == "model":
+        yield f"model: {', '.join(told(found))}"
+    else:
+        yield "model: none; planrun's own pattern"
+    if order.threshold:
+        reasons = "; ".join([reason.message for reason in found.complexity.reasons])
+        yield f"complexity of the goal: {found.complexity.level} ({reasons})"
+    if draft.analysis.strip():
+        yield f"analysis: {draft.analysis}"
+    tokens = sum(step.estimated_tokens for step in draft.steps)
+    if tokens:
+        yield f"estimate: ~{tokens} tokens for the steps that a model has to do{money(found)}"
+
+
+def told(found: Generated) -> Iterator[str]:
+    """Yield who answered and what it took."""
+    usage = total(found.calls)
+    last = found.calls[-1] if found.calls else None
+    yield last.model if last and last.model else "unknown"
+    if last and last.request_id:
+        yield f"request {last.request_id}"
+    yield f"{len(found.calls)} call{'' if len(found.calls) == 1 else 's'}"
+    if found.rounds:
+        yield f"{found.rounds} repair{'' if found.rounds == 1 else 's'}"
+    yield f"{usage.total - usage.output_tokens} tokens read, {usage.output_tokens} written"
+    if found.cost is not None:
+        yield f"${found.cost:.4f} by the prices of {found.prices}"
+
+
+def money(found: Generated) -> str:
+    """Return what the rest may cost, for the end of a line; empty where nobody knows."""
+    if not found.estimate:
+        return ""
+    least, most = found.estimate
+    return f", ${least:.2f} to ${most:.2f} by the prices of {found.prices}"
+
+
+def total(calls: tuple[ev.ModelAnswered, ...]) -> Usage:
+    """Return the tokens of all calls."""
+    return Usage(**{name: int(sum(call.usage.get(name, 0) for call in calls)) for name in TOKENS})
+
+
+def _cost(calls: list[ev.ModelAnswered]) -> float | None:
+    known = [call.usage["usd"] for call in calls if "usd" in call.usage]
+    return sum(known) if known and len(known) == len([call for call in calls if call.usage]) else None
+
+
+def _estimate(draft: Draft, model: str, spent: Spending) -> tuple[float, float] | None:
+    """Return what the estimated tokens cost if all were read, and if all were written."""
+    tokens = sum(step.estimated_tokens for step in draft.steps)
+    if not tokens or not spent.prices:
+        return None
+    least = spent.prices.cost(model, Usage(input_tokens=tokens))
+    most = spent.prices.cost(model, Usage(output_tokens=tokens))
+    return (least, most) if least is not None and most is not None else None

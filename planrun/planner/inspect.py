@@ -1,0 +1,317 @@
+"""What a model wrote, held against what was reviewed: nothing else may change, no guard may go, no ceiling be passed.
+
+A new plan comes here when it is loaded already, through the same door as any file. Its text is compared with that of
+the plan before it once more, whoever put the new steps there, so that no value of a model's can have become a key.
+Then each step that a model wrote or arranged is decided about by every policy in force, with all that is not known
+before it starts counted as the worst.
+"""
+
+from __future__ import annotations
+
+from planrun.actions.environment import looks_secret
+from planrun.approval.assess import as_written
+from planrun.approval.policies import facts_of
+from planrun.approval.rules import decide
+from planrun.expressions.parse import parse as parse_expression
+from planrun.expressions.tree import ExpressionError, spelled
+from planrun.llm.drafts import Fault
+from planrun.model import graph
+from planrun.model.plan import Run
+from planrun.model.record import Record
+from planrun.plan.keys.outline import Outline
+from planrun.plan.yaml.document import parse
+from planrun.plan.yaml.node import MAPPING, SCALAR
+from planrun.planner.conversation import Refused
+from planrun.reports.escape import line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from planrun.approval.rules import Layers
+    from planrun.model.plan import Plan, Step
+    from planrun.plan.yaml.node import Node
+
+    Told = dict[str, Any]  # what the text says of a step: key to value
+
+# The keys under which the values of a draft are written; see planrun.llm.drafts.
+WRITTEN = frozenset(
+    (
+        "id",
+        "title",
+        "description",
+        "run",
+        "condition",
+        "depends_on",
+        "replaces",
+        "outputs",
+        "estimated_tokens",
+    )
+)
+GUARDS = frozenset(
+    ("ask", "decide", "validate")
+)  # kinds of steps that a reviewer put there to hold others up
+_LONGEST_REASON = 600  # characters
+
+
+class Bounds(Record):
+    """What a draft is held against.
+
+    `before`: the plan that is in force. `failed`: steps whose failure is to be planned anew. `pending`: steps that have
+    not started; those that wait for an answer are among them. `made_of`: each new step's id to the abstract step that
+    it is made of. What is in none of them cannot be touched. `inherited`: names of credentials that every step sees.
+    """
+
+    before: Plan
+    layers: Layers
+    context: Mapping[str, Any] = {}
+    failed: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    made_of: Mapping[str, str] = {}
+    inherited: tuple[str, ...] = ()
+
+
+def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fault] | None:
+    """Say what stands against a plan with the steps `new`, in the order of the draft; None: nothing does.
+
+    Refused is final. Faults are what a model can mend: there is no way around them either. The origins of its steps are
+    those that the plan would run with.
+    """
+    changed = list(_changes(plan, new, bounds))
+    if changed:  # planrun's own writing has let something through: whatever the rest says
+        return Refused(refusals=tuple(changed))
+    faults = [*_misplaced(plan, new, bounds), *_prying(plan, new), *_unguarded(plan, new, bounds)]
+    if faults:
+        return faults
+    refusals = (*_unmarked(plan, new, bounds), *_denied(plan, new, bounds))
+    return Refused(refusals=refusals) if refusals else None
+
+
+def _refusal(step: str, rule: str, reason: str) -> dict[str, str]:
+    return {"step": line(step, 100), "rule": rule, "reason": line(reason, _LONGEST_REASON)}
+
+
+# What was reviewed stays as it is.
+
+
+def _changes(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str, str]]:
+    """Yield a refusal for everything that differs from the plan before, besides that there are new steps."""
+    head, steps = _told(plan)
+    head_before, steps_before = _told(bounds.before)
+    if head != head_before:
+        keys = ", ".join([key for key in {**head_before, **head} if head.get(key) != head_before.get(key)])
+        yield _refusal("", "bounds:plan", f"what is reviewed for the whole plan would change: {keys}")
+    fresh, made = set(new), set(bounds.made_of.values())
+    for name, told in steps_before.items():
+        if name not in made and steps.get(name) != told:
+            yield _refusal(name, "bounds:reviewed", "a step that was reviewed would change")
+    for name in steps.keys() - steps_before.keys() - fresh:
+        yield _refusal(name, "bounds:new", "a step that nobody wrote would be added")
+    for name in new:
+        yield from _added(name, steps.get(name), steps_before, bounds)
+
+
+def _added(
+    name: str, told: Told | None, before: Mapping[str, Told], bounds: Bounds
+) -> Iterator[dict[str, str]]:
+    """Yield what a new step says besides what a model may say and what a reviewer said of the step it is made of."""
+    origin = bounds.made_of.get(name, "")
+    given = before.get(origin, {}) if origin else {"": "steps"}
+    if told is None or (name in before and name != origin):
+        yield _refusal(name, "bounds:new", "a new step has the id of another one, or is not there")
+        return
+    extra = [key for key, value in told.items() if key not in WRITTEN and given.get(key) != value]
+    missing = [key for key in given if key not in WRITTEN and key not in told]
+    if (
+        name != origin and "recovers" in missing
+    ):  # only the last of them has done what comes to another one's help
+        missing.remove("recovers")
+    if "condition" in given and given["condition"] not in (told.get("condition"), _inner(told, given)):
+        missing.append("condition")
+    if extra or missing:
+        keys = ", ".join(key or "section" for key in [*extra, *missing])
+        yield _refusal(name, "bounds:keys", f"it would have other values than a reviewer gave: {keys}")
+
+
+def _inner(told: Told, given: Told) -> Any:
+    """Return the condition of a reviewer where a new one begins with it and can only be stricter, else None."""
+    theirs, ours = given["condition"], told.get("condition")
+    begin, end = f"({theirs[0]}) and (", ")"
+    if not (isinstance(ours, tuple) and ours[0].startswith(begin) and ours[0].endswith(end)):
+        return None
+    try:
+        parse_expression(
+            ours[0][len(begin) : -len(end)]
+        )  # alone: `a) or (b` would lift what stands before it
+    except ExpressionError:
+        return None
+    return theirs
+
+
+def _told(plan: Plan) -> tuple[Told, dict[str, Told]]:
+    """Return what a plan's text says above its steps, and of each of them; its section stands under no name."""
+    root, _ = parse(plan.source, plan.file)
+    assert root is not None  # it was loaded
+    drafts = Outline(root, plan.file, plan.source).drafts
+    head = {key: _data(node) for key, node in root.value.items() if key not in ("steps", "finally")}
+    # Which position a step without an id has depends on what stands before it; `id` is compared as what it comes to.
+    steps = {
+        draft.id: {"": draft.section, **{key: _data(node) for key, node in draft.keys.items() if key != "id"}}
+        for draft in drafts
+    }
+    return head, steps
+
+
+def _data(node: Node) -> Any:
+    """Return a value as it is written; whether a scalar is quoted is part of it."""
+    if node.kind == SCALAR:
+        return (node.value, node.plain)
+    if node.kind == MAPPING:
+        return {key: _data(value) for key, value in node.value.items()}
+    return [_data(value) for value in node.value]
+
+
+# What a model has to mend.
+
+
+def _misplaced(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
+    """Yield faults of what is replaced, and of steps that do nothing; ids are the door's to look at."""
+    steps = {step.id: step for step in plan.steps}
+    for at, name in enumerate(new):
+        if steps[name].kind == "abstract":
+            message = "there is no script, and the step could not be started"
+            yield Fault(path=f"steps[{at}].run", rule="empty", message=message)
+        yield from _replaced(at, steps[name], bounds)
+
+
+def _replaced(at: int, step: Step, bounds: Bounds) -> Iterator[Fault]:
+    kinds = {known.id: known for known in bounds.before.steps}
+    may = bounds.failed | bounds.pending
+    for other in step.replaces:
+        path, known = f"steps[{at}].replaces", kinds.get(other)
+        if other not in may:
+            message = f"{other} has ended or is running; nothing about it can change"
+        elif known is None or known.section != "steps":
+            message = f"{other} is none of the steps that may be replaced"
+        elif known.kind in GUARDS and other not in bounds.failed:
+            message = f"{other} guards what comes after it and stays; name it in `keep`"
+        else:
+            continue
+        yield Fault(path=path, rule="replaces", message=message, allowed=_replaceable(kinds.values(), bounds))
+
+
+def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
+    may = bounds.failed | bounds.pending
+    return tuple(
+        [
+            step.id
+            for step in steps
+            if step.id in may
+            and step.section == "steps"
+            and (step.kind not in GUARDS or step.id in bounds.failed)
+        ]
+    )
+
+
+def _prying(plan: Plan, new: Sequence[str]) -> Iterator[Fault]:
+    """Yield a fault for each expression that would put a credential, or variables that nobody names, into a text."""
+    steps = {step.id: step for step in plan.steps}
+    for at, name in enumerate(new):
+        step = steps[name]
+        texts: dict[str, Any] = {"condition": step.condition}
+        if isinstance(step.action, Run):
+            texts["run"] = step.action.script
+        for key, tree in texts.items():
+            for path in _paths(tree):
+                if path[0] == "env" and (
+                    len(path) < 2 or looks_secret(str(path[1])) or path[1] in plan.secrets
+                ):
+                    message = f"{spelled(path)} may hold a secret, which is no value for an expression"
+                    yield Fault(path=f"steps[{at}].{key}", rule="secret", message=message)
+
+
+def _paths(tree: Any) -> Iterator[tuple[str | int, ...]]:
+    """Yield the names that an expression or a template reads."""
+    if not isinstance(tree, tuple):
+        return
+    if len(tree) == 4 and tree[0] == "path":
+        yield tree[3]
+        return
+    for part in tree:
+        yield from _paths(part)
+
+
+def _unguarded(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
+    """Yield a fault for every guard that would not stand any more before a step, or before its successor."""
+    guards = {
+        step.id for step in bounds.before.steps if step.kind in GUARDS and step.id in bounds.pending
+    } - bounds.failed
+    if not guards:
+        return
+    before, after = _guards_of(bounds.before, guards), _guards_of(plan, guards)
+    numbers = {name: at for at, name in enumerate(new)}
+    steps = {step.id: step for step in plan.steps}
+    gone = {other for step in plan.steps for other in step.replaces}
+    for name, step in steps.items():
+        if name in numbers:
+            stands_for = {*step.replaces, bounds.made_of.get(name, "")}
+            needed = set().union(*[before.get(other, frozenset()) for other in stands_for])
+        elif name in bounds.pending and name not in gone:
+            needed = set(before.get(name, ()))
+        else:
+            continue
+        for guard in sorted(needed - after[name]):
+            if name in numbers:
+                path, what = f"steps[{numbers[name]}].depends_on", "what it replaces"
+            else:
+                path, what = "steps", name
+            message = f"{guard} guards {what}: {name} has to wait for it, itself or by another step"
+            yield Fault(path=path, rule="guard", message=message)
+
+
+def _guards_of(plan: Plan, guards: set[str]) -> dict[str, frozenset[str]]:
+    """Return which guards each step waits for, directly or not."""
+    waits = graph.waits(plan.main())
+    found: dict[str, frozenset[str]] = {step.id: frozenset() for step in plan.cleanup()}
+    for name in graph.order(waits):
+        own = [found[other] | ({other} & guards) for other in waits[name]]
+        found[name] = frozenset().union(*own)
+    return found
+
+
+# What policies say.
+
+
+def _arranged(plan: Plan, new: Sequence[str], bounds: Bounds) -> set[str]:
+    """Return the new steps and, where some take the place of others, what stays and comes after them."""
+    found = set(new)
+    if bounds.failed:
+        waits = graph.waits(plan.main())
+        for name in graph.order(waits):
+            if not found.isdisjoint(waits[name]):
+                found.add(name)
+    gone = {other for step in plan.steps for other in step.replaces}
+    return {name for name in found - gone if name in new or name in bounds.pending}
+
+
+def _unmarked(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str, str]]:
+    """Yield a refusal for a step that a model wrote or arranged, and that would pass for a person's."""
+    arranged = _arranged(plan, new, bounds)
+    for step in plan.steps:
+        if step.id in arranged and step.origin == "file":
+            yield _refusal(step.id, "bounds:origin", "a model wrote or arranged it, and it does not say so")
+
+
+def _denied(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str, str]]:
+    """Yield a refusal for each step that a policy denies."""
+    arranged = _arranged(plan, new, bounds)
+    for step in plan.steps:
+        if step.id in arranged:
+            found = {**as_written(step, bounds.layers), "inherited": bounds.inherited}
+            if step.open_risk:  # where values are missing, rules are looked for in the text besides
+                found["is_understood"] = False
+            decision = decide(facts_of(step, bounds.context, found), bounds.layers)
+            if decision.answer == "deny":
+                stays = "" if step.id in new else "; it stays, and would now come after a new step"
+                yield _refusal(step.id, decision.rule, decision.reason + stays)

@@ -1,0 +1,287 @@
+"""What a run may spend on models: the limits of its plan and of the command line, and the table of prices.
+
+An option holds in place of what the plan says, and goes on holding when the run is resumed, until it is given anew.
+Under `--policy` or `--locked` it can only lower what the plan says: more has to be reviewed.
+
+Which model is asked, where, and by whom: what the command line, the environment and the plan say of it, together.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.errors import InvalidInput
+from planrun.llm.budget import UNITS, Budget
+from planrun.llm.credentials import (
+    NO_LIBRARY,
+    SECRETS,
+    AddressError,
+    credential_texts,
+    endpoint_of,
+    is_plain_network,
+)
+from planrun.llm.prices import open_prices
+from planrun.model.planning import Llm
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.llm.prices import PriceTable
+    from planrun.model.plan import Limits
+    from planrun.model.planning import Planning
+    from planrun.settings import Settings
+
+RESOURCES = ("tokens", "usd", "turns")
+PER_RUN = "plan"
+"""The scope of what a whole run may spend."""
+
+
+class Spending(Record):
+    """The limits in force by resource, which of them the command line gave, and what tokens cost."""
+
+    limits: Mapping[str, float]
+    given: Mapping[str, float] = {}
+    prices: PriceTable | None = None
+    notes: tuple[str, ...] = ()  # for people: what holds where an option asked for more
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what the ledger says of it."""
+        table = self.prices.recorded() if self.prices else None
+        found = {"limits": dict(self.limits), "given": dict(self.given), "prices": table}
+        return {**found, "notes": list(self.notes)} if self.notes else found
+
+    def budget(self, planning: Planning | None = None) -> Budget:
+        """Return the budget of a run that has spent what `planning` says; None: nothing yet."""
+        used = {name: planning.used(name) for name in RESOURCES} if planning else {}
+        told = planning.crossed if planning else ()
+        return Budget(PER_RUN, self.limits, used, told, self.prices)
+
+    def refuse_unpriced(self, model: str) -> None:
+        """Raise InvalidInput when US dollars are limited and nobody knows what a model costs."""
+        if "usd" not in self.limits or (self.prices and model in self.prices.models):
+            return
+        table = f"the prices of {self.prices.as_of}" if self.prices else "any table of prices"
+        raise InvalidInput(
+            f'max_usd limits what models may cost, and "{model}" is not in {table}: name a table that has it by '
+            "--llm-prices FILE or PLANRUN_LLM_PRICES, or limit tokens (max_tokens) instead"
+        )
+
+
+def spending(
+    limits: Limits, settings: Settings, kept: Mapping[str, Any] | None = None, *, is_bound: bool = False
+) -> Spending:
+    """Return what may be spent under the limits of a plan.
+
+    `kept`: what the run recorded when it was last started; `is_bound`: what was reviewed is not to be exceeded.
+    Raises InvalidInput, InvalidPlan for the table of prices, which is not to be another one than before unless named.
+    """
+    kept = kept or {}
+    asked = {**kept.get("given", {}), **_given(settings)}
+    found: dict[str, float] = {}
+    notes = []
+    for name in RESOURCES:
+        planned: float | None = getattr(limits, f"max_{name}")
+        value = asked.get(name, planned)
+        if is_bound and planned is not None and value is not None and value > planned:
+            notes.append(
+                f"--max-{name} {value:g} is more than the {planned:g} {UNITS[name]} of the plan, which hold: "
+                "under --policy and --locked only the plan can be given more"
+            )
+            value = planned
+        if value is not None:
+            found[name] = float(value)
+    table = open_prices(settings.llm_prices) if settings.llm_prices else _table_on_record(kept)
+    return Spending(limits=found, given=asked, prices=table, notes=tuple(notes))
+
+
+def spending_on_record(options: Mapping[str, Any]) -> Spending:
+    """Return what may be spent as a run recorded it among its options; raises InvalidInput, InvalidPlan."""
+    known: Mapping[str, Any] = options.get("budget") or {}
+    table = _table_on_record(known)
+    return Spending(limits=known.get("limits", {}), given=known.get("given", {}), prices=table)
+
+
+def _table_on_record(known: Mapping[str, Any]) -> PriceTable:
+    """Return the prices that a run went by; raises InvalidInput when their file says something else by now.
+
+    Steps can write to it: cheaper prices would lift the limit in dollars unseen.
+    """
+    kept = known.get("prices") or {}
+    table = open_prices(kept.get("file", ""))
+    if table.file and table.digest != kept.get("sha256"):
+        raise InvalidInput(
+            f"the prices in {table.file} are not those that the run went by any more; --llm-prices FILE names a table "
+            "for the rest of it"
+        )
+    return table
+
+
+def _given(settings: Settings) -> dict[str, float]:
+    """Return what the command line limits, by resource."""
+    values = {"tokens": settings.max_tokens, "usd": settings.max_usd, "turns": settings.max_turns}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from planrun.llm.credentials import Endpoint
+    from planrun.model.planning import Planning
+    from planrun.ports import Model
+    from planrun.settings import Settings
+
+    Mask = Callable[[str], str]
+
+
+class Taping(Record):
+    """What a recording or a replay has to know of a run.
+
+    `mask` hides its secrets in what is recorded; credentials of the environment are hidden anyway. `planning`: what it
+    asked before, which a replay does not answer again.
+    """
+
+    mask: Mask | None = None
+    planning: Planning | None = None
+
+
+# Of a request: what planrun itself decides, checks and pays by.
+_OWN_FIELDS = frozenset(
+    (
+        "model",
+        "messages",
+        "system",
+        "max_tokens",
+        "stream",
+        "tools",
+        "tool_choice",
+        "output_config",
+        "mcp_servers",
+    )
+)
+UNTOLD = Taping()
+"""Nothing is known of a run, or there is none."""
+
+
+def llm_of(settings: Settings, llm: Llm | None) -> Llm:
+    """Return the plan's `llm`, or the defaults, with the model that the caller names."""
+    llm = llm or Llm()
+    return llm.but(model=settings.llm_model) if settings.llm_model else llm
+
+
+def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str] = os.environ) -> str:
+    """Return in one line why no model can be asked; empty when one can.
+
+    A recording needs neither credentials nor the library that calls models.
+    """
+    unnamed = _unnamed(settings, llm_of(settings, llm))
+    if unnamed or settings.llm_replay:
+        return unnamed
+    if lacking := _endpoint(settings, environ).lacking:
+        return lacking
+    from importlib.machinery import PathFinder
+
+    # Only looked for: the library takes seconds to load, which is the business of the process that calls.
+    return "" if PathFinder.find_spec("anthropic") else NO_LIBRARY
+
+
+def open_model(
+    settings: Settings,
+    llm: Llm | None = None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    wake: int = -1,
+    taping: Taping = UNTOLD,
+) -> Model:
+    """Return the model to ask; its process is started here and loads what it needs while the question is written.
+
+    With a replay there is none. `wake`: a descriptor that ends a wait for an answer when it can be read. Without
+    credentials every answer is `unauthorized`; see `why_no_model`. Raises InvalidInput when no model may be asked or
+    none is named, for an address that is none and a recording that cannot be read, RecordsLost for one that cannot be
+    written.
+    """
+    if unnamed := _unnamed(settings, llm_of(settings, llm)):
+        raise InvalidInput(unnamed)
+    _refuse_both(settings)
+    if own := sorted(_OWN_FIELDS & llm_of(settings, llm).extra_body.keys()):
+        raise InvalidInput(f"llm.extra_body may not set {', '.join(own)}: planrun does")
+    if settings.llm_replay:
+        from planrun.llm.recordings import Player
+
+        return Player(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
+    from planrun.llm.process import ModelProcess
+
+    mask = _hiding(taping.mask, environ)
+    model = ModelProcess(_endpoint(settings, environ), wake=wake, mask=mask)
+    opened: Model = model
+    if settings.llm_record:
+        from planrun.llm.recordings import Recorder
+
+        opened = Recorder(model, settings.llm_record, mask)
+    model.start()
+    return opened
+
+
+def insecure(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
+    """Return a warning, in one line, where credentials and questions cross a network unencrypted; else nothing."""
+    if settings.llm_replay:
+        return ""
+    address = _endpoint(settings, environ).base_url
+    if not is_plain_network(address):
+        return ""
+    return f"warning: {address} is not encrypted: others on the network can read the credentials and all that is asked"
+
+
+def check_recording(settings: Settings) -> None:
+    """Raise what `open_model` would of a recording, before anything starts: InvalidInput, RecordsLost."""
+    _refuse_both(settings)
+    if settings.llm_replay:
+        from planrun.llm.recordingdir import entries
+
+        entries(settings.llm_replay)
+    elif settings.llm_record:
+        from planrun.llm.recordingdir import Shelf
+
+        Shelf(settings.llm_record).close()
+
+
+def _refuse_both(settings: Settings) -> None:
+    if settings.llm_replay and settings.llm_record:
+        raise InvalidInput("--llm-record and --llm-replay exclude each other: what is replayed is recorded")
+
+
+def _hiding(mask: Mask | None, environ: Mapping[str, str]) -> Mask:
+    """Return what hides the credentials of an environment, and what `mask` does."""
+    from planrun.actions.environment import holds_credential
+    from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
+
+    known = known_secrets((*PROVIDER_KEYS, *SECRETS), environ)[0]
+    known |= {name: value for name, value in environ.items() if value and holds_credential(name)}
+    known |= credential_texts(environ)
+    own = Masker(known).mask_text
+    return own if mask is None else lambda text: own(mask(text))
+
+
+def _served(planning: Planning | None) -> list[str]:
+    """Return the keys of the requests that a run had recorded answers to, in order."""
+    from planrun.llm.entries import ENDINGS
+
+    calls = planning.calls if planning else []
+    return [call.asked.request for call in calls if call.answered and call.answered.ending in ENDINGS]
+
+
+def _unnamed(settings: Settings, llm: Llm) -> str:
+    if settings.no_llm:
+        return "--no-llm or PLANRUN_NO_LLM says that none is asked"
+    if not llm.enabled:
+        return "the plan says llm.enabled: false"
+    return "" if llm.model else "no model is named: give --llm-model, or llm.model in the plan"
+
+
+def _endpoint(settings: Settings, environ: Mapping[str, str]) -> Endpoint:
+    try:
+        return endpoint_of(settings.llm_base_url, environ)
+    except AddressError as error:
+        raise InvalidInput(f"--llm-base-url or ANTHROPIC_BASE_URL: {error}") from None

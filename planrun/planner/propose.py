@@ -1,0 +1,111 @@
+"""A next version of a run's plan for review: asked of a model, held against everything, and only written to a file.
+
+Nothing is recorded in the run, not even that a model was asked: a proposal is no part of what happened in it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from difflib import unified_diff
+
+from planrun.app.copies import state_of, stored_text
+from planrun.app.inspect import find
+from planrun.app.resume import Course, Wish
+from planrun.app.run import vault_of
+from planrun.app.session import Session
+from planrun.errors import Interrupted, InvalidInput
+from planrun.model.record import Record
+from planrun.planner.readiness import replanner_of
+from planrun.records.reading import read_ledger
+from planrun.records.rundir import LEDGER
+from planrun.settings import current_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from planrun.model.events import Event
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
+    from planrun.planner.conversation import Result
+    from planrun.settings import Settings
+
+    Heard = Callable[[Event, RunState], None]
+    Ready = Callable[[str, int], None]  # of the file that the plan was read from, and the version to come
+    Asking = Generator[Event | None, None, Result]
+
+_PAUSE = 0.02  # seconds between two looks for an answer that takes seconds
+
+
+class Proposal(Record):
+    """What came of it: the next version and its difference, or in `result` why there is none."""
+
+    result: Result
+    version: int = 0
+    file: str = ""  # that the run's plan was read from
+    text: bytes = b""
+    difference: str = ""
+    about: str = ""  # what the model says
+
+
+def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard, ready: Ready) -> Proposal:
+    """Ask a model for the next version of the plan of a run at rest; `heard` gets what happens.
+
+    `ready` raises where the result could not be kept: before anybody is asked, and paid. Raises InvalidInput for a run
+    that is unknown or goes on, and where no model may be asked; Denied; Interrupted.
+    """
+    with Session(settings, current_folder()) as session:
+        rundir = find(run, session.workspace)
+        reading = read_ledger(os.path.join(rundir, LEDGER))
+        state = state_of(rundir, reading)
+        session.vault = vault = vault_of(state.plan, settings.llm_model)
+        if vault:
+            state = state_of(rundir, reading, vault.masked)
+        if state.exit_status is None:
+            raise InvalidInput(
+                "this run goes on, or was killed: `planrun resume` or `planrun replan` goes on with it"
+            )
+        # As the run would go on, without a word of that in its ledger.
+        course = Course(session, rundir, state, Wish(say=lambda _: None, replan=wanted))
+        state.apply(course.event())
+        ready(state.plan.file, state.plan.version + 1)
+        replanner = session.replanner = replanner_of(session, state, course.steps, None, course.opening)
+        assert replanner is not None  # whether a model may be asked was looked at before
+        result = _hear(replanner.ask(course.failed, state), (session, state), heard)
+        if result.outcome != "accepted":
+            return Proposal(result=result)
+        plan, about = result.value
+        return _proposal(result, plan, about, stored_text(rundir, state.named))
+
+
+def _hear(asking: Asking, going: tuple[Session, RunState], heard: Heard) -> Result:
+    session, state = going
+    try:
+        while True:
+            event = next(asking)
+            if event is not None:
+                heard(event, state)
+                continue
+            time.sleep(_PAUSE)
+            if signals := session.inbox.take():
+                raise Interrupted(signals[0], "nobody waits for a proposal any more; nothing was written")
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result
+
+
+def _proposal(result: Result, plan: Plan, about: str, before: bytes) -> Proposal:
+    old, new = before.decode("utf-8"), plan.source.decode("utf-8")
+    name = f"version {plan.version}"
+    lines = unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), plan.file, f"{plan.file} ({name})"
+    )
+    return Proposal(
+        result=result,
+        version=plan.version,
+        file=plan.file,
+        text=plan.source,
+        difference="".join(lines),
+        about=about,
+    )

@@ -1,0 +1,494 @@
+"""From a model's draft to the next version of a run's plan, or to everything that is wrong with it.
+
+Each step that has not started is kept or replaced; what has ended stays, and nobody but planrun gives numbers.
+
+Have a model plan anew while a run goes on: which failures it is asked about, what it is told, what is made of it.
+
+The port `Planner` of the engine. Text of version n + 1 is that of version n with steps added; it comes through the same
+door as any file, is held against what was reviewed, and kept in the run's folder before any event names it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planrun.actions.environment import credentials_in
+from planrun.app.copies import stored_text
+from planrun.approval.rules import in_force
+from planrun.engine.failures import is_typed
+from planrun.errors import InvalidInput, InvalidPlan, PlanrunError
+from planrun.llm import prompts
+from planrun.llm.drafts import Fault
+from planrun.llm.writing import step_text
+from planrun.model import events as ev
+from planrun.model import graph
+from planrun.plan.edit.editing import append_steps
+from planrun.planner.conversation import Accepted, Conversation, Question, Refused
+from planrun.planner.inspect import Bounds, inspect
+from planrun.reports.describe import action
+from planrun.reports.escape import line
+from planrun.reports.logs import tail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from planrun.llm.drafts import Draft, DraftStep
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
+    from planrun.planner.versions import Adoption
+
+_FIRST = re.compile(r"\s*- id: \"?([A-Za-z0-9_][A-Za-z0-9._-]*)\"?\s*$")  # as planrun writes new steps
+_NEVER_OK = ("failed", "blocked", "cancelled")  # how steps end on which nothing can depend
+
+
+class Revision:
+    """The next version of a run's plan, as far as one draft gives it; `failed` are the steps of the planning.
+
+    `text`: the exact bytes of the plan that the run has.
+    """
+
+    def __init__(self, state: RunState, failed: tuple[str, ...], text: bytes) -> None:
+        self._state = state
+        self.failed = failed
+        self.text = text
+        self.pending = tuple(
+            [
+                name
+                for name, found in state.steps.items()
+                if not found.ended and found.step.section == "steps" and name not in state.replaced
+            ]
+        )
+        self._main = [name for name, found in state.steps.items() if found.step.section == "steps"]
+        self._taken = frozenset([*state.steps, *state.dropped])
+        self.first = self._first_number()  # of the new steps; 0: they have names
+
+    def _first_number(self) -> int:
+        if not all(name.isascii() and name.isdecimal() for name in self._taken):
+            return 0
+        return max(map(int, self._taken)) + 1
+
+    def next_plan(self, draft: Draft, adoption: Adoption) -> tuple[Plan, tuple[str, ...]] | list[Fault]:
+        """Return the plan that the run would go over to, with the ids of its new steps, or every fault of the draft."""
+        faults = [*self._about_ids(draft), *self._about_places(draft), *self._about_edges(draft)]
+        if faults:
+            return faults
+        steps = self._complete(draft)
+        new = tuple([step.id for step in steps])
+        try:
+            data = append_steps(self.text, self._file, "\n".join([step_text(step, 0, {}) for step in steps]))
+            plan = adoption.next_version(data, self._state, "replanned", new)
+        except InvalidPlan as error:
+            return list(self._faults_of(error, new))
+        except InvalidInput as error:
+            return [Fault(path="steps", rule="plan", message=str(error))]
+        return adoption.next_version(data, self._state, "replanned", self._later(plan, new)), new
+
+    @property
+    def _file(self) -> str:
+        return str(self._state.named.get("file") or self._state.plan.file)
+
+    # What a draft says.
+
+    def _about_ids(self, draft: Draft) -> Iterator[Fault]:
+        seen: set[str] = set()
+        numbers = {str(self.first + at) for at in range(len(draft.steps))} if self.first else set()
+        for at, step in enumerate(draft.steps):
+            path = f"steps[{at}].id"
+            if step.id in self._taken:
+                message = f'"{step.id}" is, or was, the id of a step of this plan'
+                yield Fault(path=path, rule="id_taken", message=message)
+            elif step.id in seen:
+                yield Fault(path=path, rule="id_twice", message=f'two new steps have the id "{step.id}"')
+            elif step.id in numbers and step.id != str(self.first + at):
+                message = f"the step at this place gets the number {self.first + at}"
+                yield Fault(path=path, rule="id_order", message=message, allowed=(str(self.first + at),))
+            seen.add(step.id)
+            if not step.run.strip():
+                message = "a step that takes the place of another has to say what it runs"
+                yield Fault(path=f"steps[{at}].run", rule="required", message=message)
+
+    def _about_places(self, draft: Draft) -> Iterator[Fault]:
+        replaceable = (*self.failed, *self.pending)
+        replaced = {name for step in draft.steps for name in step.replaces}
+        for at, name in enumerate(draft.keep):
+            if name not in self.pending:
+                message = self._why_not(name, "kept")
+                yield Fault(path=f"keep[{at}]", rule="not_pending", message=message, allowed=self.pending)
+            elif name in replaced:
+                message = f'"{name}" is replaced by a new step; it is one or the other'
+                yield Fault(path=f"keep[{at}]", rule="kept_and_replaced", message=message)
+        for at, step in enumerate(draft.steps):
+            for which, name in enumerate(step.replaces):
+                if name not in replaceable:
+                    path = f"steps[{at}].replaces[{which}]"
+                    message = self._why_not(name, "replaced")
+                    yield Fault(path=path, rule="not_replaceable", message=message, allowed=replaceable)
+        for name in self.failed:
+            if name not in replaced:
+                message = f'no new step replaces the failed step "{name}"'
+                yield Fault(path="steps", rule="must_replace", message=message)
+
+    def _why_not(self, name: str, what: str) -> str:
+        found = self._state.steps.get(name)
+        if found is None:
+            return f'there is no step "{name}"'
+        if found.step.section == "finally":
+            return f'"{name}" stands under finally and cannot be {what}'
+        return (
+            f'"{name}" has {found.status} and cannot be {what}'
+            if found.ended
+            else f'"{name}" cannot be {what}'
+        )
+
+    def _about_edges(self, draft: Draft) -> Iterator[Fault]:
+        new = [step.id for step in draft.steps]
+        kept = [name for name in draft.keep if name in self.pending]
+        gone = {name for step in draft.steps for name in step.replaces} | (set(self.pending) - set(kept))
+        for at, step in enumerate(draft.steps):
+            for which, name in enumerate(step.depends_on):
+                why = self._why_no_edge(name, step, new, gone)
+                if why:
+                    path = f"steps[{at}].depends_on[{which}]"
+                    yield Fault(
+                        path=path, rule="depends_on", message=why, allowed=self._edges_for(step, new, kept)
+                    )
+
+    def _why_no_edge(self, name: str, step: DraftStep, new: list[str], gone: Iterable[str]) -> str:
+        if name == step.id:
+            return "a step cannot depend on itself"
+        if name in new:
+            return ""
+        found = self._state.steps.get(name)
+        if found is None or name not in self._main:
+            return f'there is no step "{name}" that a new step can depend on'
+        if name in gone or name in self._state.replaced:
+            return f'"{name}" is replaced; depend on what takes its place'
+        if found.status in _NEVER_OK and self._state.tolerance(name) != "continue":
+            return f'"{name}" has {found.status}: what depends on it would never start'
+        return ""
+
+    def _edges_for(self, step: DraftStep, new: list[str], kept: list[str]) -> tuple[str, ...]:
+        done = [name for name in self._main if self._state.steps[name].status == "completed"]
+        return (*done, *kept, *[name for name in new if name != step.id])
+
+    # What becomes of it.
+
+    def _complete(self, draft: Draft) -> list[DraftStep]:
+        """Return the new steps with their final ids, and with what nobody kept in the place of the last."""
+        steps = list(draft.steps)
+        if self.first:
+            names = {step.id: str(self.first + at) for at, step in enumerate(steps)}
+            steps = [_renamed(step, names) for step in steps]
+        placed = {*draft.keep, *[name for step in steps for name in step.replaces]}
+        left = tuple([name for name in self.pending if name not in placed])
+        if left:
+            steps[-1] = steps[-1].but(replaces=(*steps[-1].replaces, *left))
+        return steps
+
+    def _later(self, plan: Plan, new: Iterable[str]) -> set[str]:
+        """Return the new steps and all that comes after them: what was reviewed came after other steps."""
+        found, waits = set(new), graph.waits(plan.main())
+        left = set(self.pending) - {name for step in plan.steps for name in step.replaces}
+        for name in graph.order(waits):
+            if name in left and not found.isdisjoint(waits[name]):
+                found.add(name)
+        return found
+
+    def _faults_of(self, error: InvalidPlan, new: tuple[str, ...]) -> Iterator[Fault]:
+        """Tell what is wrong with the whole text where the model can mend it."""
+        lines = error.sources.get(self._file, b"").decode("utf-8", "replace").splitlines()
+        for problem in error.problems:
+            name = _step_at(lines, problem.line)
+            named = [other for other in new if f'"{other}"' in problem.message]
+            name = name if name in new else named[0] if named else name
+            path = f"steps[{new.index(name)}]" if name in new else "keep" if name in self.pending else "steps"
+            hint = f"; {problem.hint}" if problem.hint else ""
+            yield Fault(path=path, rule=problem.code, message=f"{problem.message}{hint}")
+
+
+def _step_at(lines: list[str], number: int) -> str:
+    """Return the id of the step that a line stands in, of those that name it first."""
+    for text in reversed(lines[:number]):
+        found = _FIRST.match(text)
+        if found:
+            return found[1]
+    return ""
+
+
+def _renamed(step: DraftStep, names: dict[str, str]) -> DraftStep:
+    """Give a step its number, and every reference to a new step that of its own."""
+
+    def of(name: str) -> str:
+        return names.get(name, name)
+
+    changed = {old: new for old, new in names.items() if old != new}
+    rename = _references(changed) if changed else str
+    return step.but(
+        id=of(step.id),
+        depends_on=tuple(map(of, step.depends_on)),
+        condition=rename(step.condition),
+        run=rename(step.run),
+    )
+
+
+def _references(names: dict[str, str]) -> Callable[[str], str]:
+    """Return what renames steps in expressions: `steps.a.`, `steps['a']`, `step_a_failed`."""
+    some = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    dotted = re.compile(rf"(?<![\w.])steps\.(?:{some})(?=\.)")
+    quoted = re.compile(rf"(?<![\w.])steps\[\s*(['\"])({some})\1\s*\]")
+    seeded = re.compile(rf"(?<![\w.])step_({some})_(?=(?:failed|succeeded)\b)")
+
+    def rename(text: str) -> str:
+        text = dotted.sub(lambda found: f'steps["{names[found[0].partition(".")[2]]}"]', text)
+        text = quoted.sub(lambda found: f'steps["{names[found[2]]}"]', text)
+        return seeded.sub(lambda found: f"step_{names[found[1]]}_", text)
+
+    return rename
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from typing import Any
+
+    from planrun.actions.prepare import Place
+    from planrun.approval.rules import Layers
+    from planrun.llm.budget import Budget
+    from planrun.llm.drafts import Draft, Fault
+    from planrun.model.plan import Plan, Step
+    from planrun.model.planning import Llm
+    from planrun.model.state import RunState
+    from planrun.planner.conversation import Result
+    from planrun.planner.versions import Adoption
+    from planrun.ports import Clock, Model
+
+    Events = Generator["ev.Event | None", None, None]
+
+_LONGEST_MESSAGE = 1000  # characters of an analysis, and of what is said of an end
+_LONGEST_TEXT = 600  # characters of what a step runs, in the table
+_MOST_PROBLEMS = 20
+
+
+class Desk:
+    """What whoever plans anew in one run works with; `open_model` opens the model with the first planning."""
+
+    def __init__(self, llm: Llm, layers: Layers, open_model: Callable[[], Model], clock: Clock) -> None:
+        self.llm = llm
+        self.layers = layers
+        self.open_model = open_model
+        self.clock = clock
+        self.context: Mapping[str, Any] = {}
+
+
+class Replanner:
+    """Plans anew in one run. `budget` gives what may be spent in it, with what was spent before."""
+
+    def __init__(
+        self, desk: Desk, place: Place, adoption: Adoption, budget: Callable[[RunState], Budget]
+    ) -> None:
+        self._desk = desk
+        self._place = place
+        self._adoption = adoption
+        self._budget = budget
+        self._inherited = credentials_in(place.env)
+        self._model: Model | None = None
+        self._conversation: Conversation | None = None
+        self._events: Events | None = None
+        self._stopped = False
+
+    # The port.
+
+    def wants(self, step: Step, state: RunState) -> bool:
+        """Say whether the failure of a step, which has ended, is planned anew."""
+        return wants(step, state)
+
+    def begin(self, steps: tuple[str, ...], state: RunState) -> None:
+        """Begin to plan anew for failed steps; nothing else runs meanwhile."""
+        self._stopped = False
+        self._events = self._plan(steps, state)
+
+    def events(self, state: RunState) -> list[ev.Event]:  # noqa: ARG002 - the state is that of `begin`
+        """Return what happened since the last call, without waiting.
+
+        A list ends with an event that has to be on record before anything leaves this machine.
+        """
+        found: list[ev.Event] = []
+        for event in self._events or ():
+            if event is None:
+                break
+            found.append(event)
+            if isinstance(event, ev.ModelAsked | ev.PlanningEnded):
+                break
+        return found
+
+    def stop(self) -> None:
+        """End the planning that is under way; its end is among the next events."""
+        self._stopped = True
+        if self._conversation:
+            self._conversation.stop()
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        if self._model:
+            self._model.close()
+
+    # One planning.
+
+    def _plan(self, steps: tuple[str, ...], state: RunState) -> Events:
+        desk = self._desk
+        number = (state.planning.count("replan") if state.planning else 0) + 1
+        yield ev.PlanningStarted(
+            at=desk.clock.stamp(), purpose="replan", steps=steps, model=desk.llm.model, n=number
+        )
+        try:
+            fields = yield from self._talk(steps, state)
+        except (
+            PlanrunError
+        ) as error:  # a copy of the plan or a script that cannot be read, a disk that is full
+            fields = {"outcome": "failed", "message": line(str(error), _LONGEST_MESSAGE)}
+        yield ev.PlanningEnded(at=desk.clock.stamp(), purpose="replan", steps=steps, **fields)
+
+    def _talk(
+        self, steps: tuple[str, ...], state: RunState
+    ) -> Generator[ev.Event | None, None, dict[str, Any]]:
+        if self._stopped:
+            return {"outcome": "stopped"}
+        result = yield from self.ask(steps, state)
+        return self._end(result, state)
+
+    def ask(self, steps: tuple[str, ...], state: RunState) -> Generator[ev.Event | None, None, Result]:
+        """Yield what happens until the model has answered, None while it thinks; nothing is kept of the answer.
+
+        The value of what is accepted is the plan and what the model says about it.
+        """
+        self._model = self._model or self._desk.open_model()
+        calls = len(state.planning.calls) if state.planning else 0
+        talk = self._conversation = Conversation(
+            self._model, self._desk.llm, self._budget(state), self._desk.clock, call=calls
+        )
+        revision = Revision(state, steps, stored_text(self._place.rundir, state.named))
+        question = Question(
+            purpose="replan",
+            system=prompts.REPLAN_SYSTEM,
+            prompt=prompts.question(self._situation(steps, state, revision)),
+            check=lambda draft: self._check(draft, state, revision),
+        )
+        try:
+            return (yield from talk.ask(question))
+        finally:
+            self._conversation = None
+
+    def _check(self, draft: Draft, state: RunState, revision: Revision) -> Accepted | Refused | list[Fault]:
+        found = revision.next_plan(draft, self._adoption)
+        if isinstance(found, list):
+            return found
+        plan, new = found
+        bounds = Bounds(
+            before=_as_written(state, revision.text, self._adoption),
+            layers=self._desk.layers,
+            context=self._desk.context,
+            failed=frozenset(revision.failed),
+            pending=frozenset(revision.pending),
+            inherited=self._inherited,
+        )
+        return inspect(plan, new, bounds) or Accepted(value=(plan, draft.analysis))
+
+    def _end(self, result: Result, state: RunState) -> dict[str, Any]:
+        """Return how a planning ended, as fields of its event; what was accepted is on disk then."""
+        known: dict[str, Any] = {"rounds": result.rounds, "message": line(result.message, _LONGEST_MESSAGE)}
+        if result.outcome == "accepted":
+            plan, analysis = result.value
+            named = self._adoption.adopt(plan, state)
+            return {
+                **known,
+                "outcome": "revised",
+                "plan": named,
+                "message": line(analysis, _LONGEST_MESSAGE),
+            }
+        problems = tuple([line(fault.text, _LONGEST_MESSAGE) for fault in result.faults[:_MOST_PROBLEMS]])
+        return {**known, "outcome": result.outcome, "refusals": result.refusals, "problems": problems}
+
+    # What the model is told.
+
+    def _situation(self, steps: tuple[str, ...], state: RunState, revision: Revision) -> prompts.Situation:
+        plan, llm = state.plan, self._desk.llm
+        left = left_over(state)
+        budget = [
+            f"at most {llm.max_generated_steps} new steps",
+            f"{left - 1} more plannings after this one"
+            if left > 1
+            else "this is the last planning of the run",
+        ]
+        return prompts.Situation(
+            goal=plan.goal,
+            plan=plan.title or plan.name,
+            policy=in_force(self._desk.layers),
+            steps=[_row(step, state) for step in plan.steps],
+            failed=[_failure(name, state, self._place.rundir) for name in steps],
+            budget=budget,
+            pending=revision.pending,
+            numbers=revision.first,
+        )
+
+
+def wants(step: Step, state: RunState) -> bool:
+    """Say whether a failure is one that a model is asked about: the step says so, or the plan does for its class."""
+    found = state.steps[step.id]
+    if step.section != "steps" or found.reason == "denied" or left_over(state) < 1:
+        return False
+    if state.planning and state.planning.is_denied:
+        return False
+    if step.on_failure != "replan" and state.handlers.get(step.id):  # the plan has somebody for it
+        return False
+    if step.replan != "fatal" or found.error is None:
+        return step.replan == "any"
+    # A model is not paid on a guess: a class that only a text told asks for nothing.
+    return found.error["class"] == "fatal" and is_typed(found.error)
+
+
+def left_over(state: RunState) -> int:
+    """Return how many plannings anew a run has left: those that a budget or an end kept from their own count not."""
+    used = 0
+    for event in state.planning.ended if state.planning else ():
+        used += event.purpose == "replan" and event.outcome not in ("budget", "stopped")
+    return state.plan.limits.max_replans - used
+
+
+def _row(step: Step, state: RunState) -> dict[str, Any]:
+    """What the model is told of one step."""
+    found = state.steps[step.id]
+    row: dict[str, Any] = {"id": step.id, "status": found.status}
+    if step.title:
+        row["title"] = line(step.title, 200)
+    if found.reason and found.status != "completed":
+        row["reason"] = found.reason
+    if step.edges:
+        row["depends_on"] = [
+            edge.on if edge.kind in ("ok", "open") else {edge.on: edge.kind} for edge in step.edges
+        ]
+    if step.condition_text:
+        row["condition"] = step.condition_text
+    if step.outputs:
+        row["outputs"] = list(step.outputs)
+    if step.section == "finally":
+        row["section"] = "finally"
+    row["does"] = action(step)[:_LONGEST_TEXT]
+    row["risk"] = step.risk
+    return row
+
+
+def _failure(name: str, state: RunState, rundir: str) -> dict[str, Any]:
+    found = state.steps[name]
+    error = found.error or {"class": "unknown", "rule": "none", "message": found.message or found.reason}
+    log = found.attempts[-1].started.log if found.attempts else ""
+    return {
+        "id": name,
+        "error": error,
+        "log": tail(rundir, log, prompts.LOG_BYTES) if log else "",
+    }
+
+
+def _as_written(state: RunState, text: bytes, adoption: Adoption) -> Plan:
+    """Return the plan that the run has with the exact words of its file, which the state may hold masked."""
+    plan = adoption.next_version(text, state, "file")
+    return plan.but(version=state.plan.version)

@@ -1,1 +1,0 @@
-"""Who may start: rules and levels, weighed against what a step would do."""

@@ -1,0 +1,1 @@
+"""A queue of plans that run by priority, age and dependence."""

@@ -1,0 +1,231 @@
+"""Add a plan to a queue: checked as if it ran, and bound to the bytes that it has now.
+
+What somebody decides about entries of a queue: cancel, retry, pause, resume, clear.
+"""
+
+from __future__ import annotations
+
+import _signal
+import os
+import time
+
+from planrun.app.run import vault_of
+from planrun.approval.control import refuse_steps
+from planrun.clock import SystemClock
+from planrun.errors import InvalidInput
+from planrun.model.queue import (
+    EntryAdded,
+    EntryCancelling,
+    EntryEnded,
+    EntryQueued,
+    QueuePaused,
+    QueueResumed,
+)
+from planrun.model.record import Record
+from planrun.plan.load import load
+from planrun.queue.outcomes import is_lost, settle
+from planrun.queue.workers import tell
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from planrun.model.plan import Plan
+    from planrun.model.queue import Entry, Queue
+    from planrun.records.queuefile import QueueFile
+
+MOST = 100_000
+"""Entries of one queue, and how far priorities go in both directions: more are a mistake."""
+
+
+class Wish(Record):
+    """What somebody wants to be run; `plan` and `folder` as given, `options` as words of `execute`."""
+
+    plan: str
+    options: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()  # those among the options, to be checked
+    folder: str = ""
+    priority: int = 0
+    after: tuple[int, ...] = ()
+    track: bool = False  # run what the file holds when its turn comes
+
+
+def add(file: QueueFile, wish: Wish) -> EntryAdded:
+    """Queue a plan and return its entry; raises InvalidInput, InvalidPlan, Denied inside of a step, RecordsLost."""
+    refuse_steps("change a queue: what is queued runs unasked, so queue it from another shell")
+    folder = os.path.abspath(wish.folder or file.workspace)
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"no such folder: {wish.folder}")
+    plan = load(wish.plan)
+    _check_params(plan, wish)
+    with file.change() as change:
+        _check_after(change.queue, wish.after)
+        if len(change.queue.entries) >= MOST:
+            raise InvalidInput(
+                f"the queue has {MOST} entries; planrun queue clear takes away those that ended"
+            )
+        added = EntryAdded(
+            at=SystemClock().stamp(),
+            entry=change.queue.last + 1,
+            plan=_within(wish.plan, file.workspace),
+            folder=_within(folder, file.workspace),
+            options=wish.options,
+            priority=wish.priority,
+            after=tuple(dict.fromkeys(wish.after)),
+            sha256="" if wish.track else sha256(plan.source).hexdigest(),
+        )
+        change.add(added)
+    return added
+
+
+def _check_params(plan: Plan, wish: Wish) -> None:
+    if not (plan.params or wish.params):
+        return
+    from planrun.plan.keys.params import parse_params
+
+    vault = vault_of(plan)
+    if vault:  # they would stand in the queue's file
+        vault.refuse_given(wish.params)
+    parse_params(plan, wish.params)
+
+
+def _check_after(queue: Queue, after: tuple[int, ...]) -> None:
+    """Refuse entries that are not there: nothing that waits for one would ever start."""
+    for number in after:
+        if number not in queue.entries:
+            known = ", ".join(map(str, list(queue.entries)[-5:])) or "none"
+            raise InvalidInput(f"--after {number}: no such entry in the queue; the newest are: {known}")
+
+
+def _within(path: str, workspace: str) -> str:
+    """Return a path from the workspace when it lies there, so that it can be moved as a whole, else an absolute one."""
+    absolute = os.path.abspath(path)
+    relative = os.path.relpath(absolute, workspace)
+    return absolute if relative.split(os.sep, 1)[0] == ".." else relative
+
+
+# `_signal` and not `signal`, as in the executors: these are the numbers that planrun listens to.
+
+
+PAUSE = 0.05
+"""Seconds between two looks at the queue."""
+_SLACK = 2.0
+"""Seconds for the runner, which sees its process end first, to say what became of an entry."""
+_REFUSAL = "change a queue: do it from another shell"
+
+
+def cancel(file: QueueFile, number: int) -> str:
+    """Cancel an entry, and return what it came to; one that runs is told as Ctrl-C tells it, and waited for.
+
+    Raises InvalidInput for one that is not there or has ended, Denied inside of a step, RecordsLost.
+    """
+    refuse_steps(_REFUSAL)
+    at = SystemClock().stamp()
+    with file.change() as change:
+        entry = _entry(change.queue, number)
+        status = change.queue.statuses()[number]
+        if status in ("completed", "failed", "cancelled"):
+            raise InvalidInput(f"entry {number} is {status} already")
+        if status != "running":
+            reason = "cancelled; its run can go on" if entry.run else "cancelled before it began"
+            change.add(EntryEnded(at=at, entry=number, status="cancelled", reason=reason))
+            return "cancelled"
+        change.add(EntryCancelling(at=at, entry=number))
+        worker = entry.worker
+    if worker:
+        tell(worker, _signal.SIGTERM)
+    return _await_end(file, number)
+
+
+def _await_end(file: QueueFile, number: int) -> str:
+    """Wait until an entry has ended; where no runner says so, do it here."""
+    gone = 0.0
+    while True:
+        entry = _entry(file.read(), number)
+        if entry.status != "running":
+            return entry.status
+        if is_lost(file.workspace, entry):
+            gone = gone or time.monotonic()
+            if time.monotonic() - gone > _SLACK:
+                with file.change() as change:
+                    entry = _entry(change.queue, number)
+                    if entry.status == "running" and is_lost(file.workspace, entry):
+                        settle(file.workspace, change, entry)
+        time.sleep(PAUSE)
+
+
+def retry(file: QueueFile, numbers: Collection[int]) -> None:
+    """Queue entries again that failed, were cancelled or wait: a run that began goes on, another begins anew.
+
+    Raises InvalidInput when one is not there or needs none, Denied inside of a step, RecordsLost.
+    """
+    refuse_steps(_REFUSAL)
+    at = SystemClock().stamp()
+    with file.change() as change:
+        statuses = change.queue.statuses()
+        for number in numbers:
+            _entry(change.queue, number)
+            if statuses[number] == "blocked":
+                held = ", ".join(map(str, change.queue.before(change.queue.entries[number], statuses)))
+                raise InvalidInput(f"entry {number} is blocked: retry what holds it up: {held}")
+            if statuses[number] not in ("failed", "cancelled", "waiting"):
+                raise InvalidInput(f"entry {number} is {statuses[number]}: there is nothing to retry")
+        for number in numbers:
+            entry = change.queue.entries[number]
+            change.add(EntryQueued(at=at, entry=number, run=entry.run, reason="retried"))
+
+
+def pause(file: QueueFile) -> bool:
+    """Have nothing more start; says whether that is new. Raises Denied inside of a step, RecordsLost."""
+    return _hold(file, on=True)
+
+
+def resume(file: QueueFile) -> bool:
+    """Have entries start again; says whether that is new. Raises Denied inside of a step, RecordsLost."""
+    return _hold(file, on=False)
+
+
+def _hold(file: QueueFile, *, on: bool) -> bool:
+    refuse_steps(_REFUSAL)
+    at = SystemClock().stamp()
+    with file.change() as change:
+        if change.queue.paused == on:
+            return False
+        change.add(QueuePaused(at=at) if on else QueueResumed(at=at))
+    return True
+
+
+def clear(file: QueueFile, *, everything: bool) -> int:
+    """Take entries out that have ended, or all that do not run; returns how many.
+
+    One that a remaining entry comes after stays. Runs and their records stay where they are. Raises Denied inside of
+    a step, RecordsLost.
+    """
+    refuse_steps(_REFUSAL)
+    with file.change() as change:
+        queue = change.queue
+        gone = [
+            number
+            for number, entry in queue.entries.items()
+            if (
+                entry.status != "running"
+                if everything
+                else entry.status in ("completed", "failed", "cancelled")
+            )
+        ]
+        kept = [entry for number, entry in queue.entries.items() if number not in set(gone)]
+        needed = {number for entry in kept for number in entry.added.after}
+        while more := [number for number in gone if number in needed]:
+            gone = [number for number in gone if number not in needed]
+            needed |= {before for number in more for before in queue.entries[number].added.after}
+        if gone:
+            change.forget(gone)
+    return len(gone)
+
+
+def _entry(queue: Queue, number: int) -> Entry:
+    entry = queue.entries.get(number)
+    if entry is None:
+        raise InvalidInput(f"no entry {number} in the queue of this folder")
+    return entry

@@ -1,0 +1,1 @@
+"""A recorded run, run again by the real loop: as it was, or with another plan or policy."""

@@ -1,0 +1,287 @@
+"""A plan told to people and programs: who waits for whom, in what order, and how long it can take at most."""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.model.plan import Ask, Decide, Exec, Run, Tool, Validate
+from planrun.reports.escape import line
+
+FAILURE_MEANS = {
+    "block": "what waits for it is blocked; independent steps go on",
+    "abort": "everything that runs is cancelled and nothing else starts",
+    "continue": "its failure is tolerated, and what waits for it runs",
+    "skip": "its failure is tolerated, and what waits for it is skipped",
+    "ask": "after the last attempt the run waits for somebody to say what becomes of it",
+    "replan": "a model plans anew; where it cannot, as block",
+}
+"""What each value of `on_failure` does."""
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from planrun.model.plan import Edge, Param, Plan, Retry, Step, Text
+
+
+def sections(plan: Plan) -> Iterator[tuple[Step, ...]]:
+    """Yield the steps of each section that has any: `steps`, then `finally`."""
+    yield from filter(None, (plan.main(), plan.cleanup()))
+
+
+def order(plan: Plan) -> list[str]:
+    """Return all steps so that each follows what it waits for; otherwise in file order."""
+    return [name for steps in sections(plan) for name in graph.order(graph.waits(steps))]
+
+
+def levels(plan: Plan) -> list[list[str]]:
+    """Return the steps by level: a level waits for the one above only; `finally` begins a new one."""
+    return [level for steps in sections(plan) for level in graph.levels(graph.waits(steps))]
+
+
+def longest_path(plan: Plan) -> tuple[list[str], float]:
+    """Return the path through `steps` that may take longest and its seconds, if every timeout is used up."""
+    before = graph.waits(plan.main())
+    rest = graph.weights(before, {step.id: worst(step) for step in plan.main()})
+    after = graph.reverse(before)
+    path: list[str] = []
+    choices: list[str] = list(before)
+    while choices:
+        path.append(max(choices, key=rest.__getitem__))
+        choices = after[path[-1]]
+    return path, rest[path[0]] if path else 0.0
+
+
+def worst(step: Step) -> float:
+    """Return the seconds that a step may take at most, every attempt and every wait between them included."""
+    retry = step.retries
+    waits = 0.0
+    pause = retry.initial
+    for done in range(retry.max):
+        if pause >= retry.cap:
+            waits += (retry.max - done) * retry.cap
+            break
+        waits += pause
+        pause *= retry.factor
+        if retry.factor == 1.0:
+            waits += (retry.max - done - 1) * retry.initial
+            break
+    return step.timeout * (retry.max + 1) + waits * (1 + retry.jitter)
+
+
+def written(text: Text) -> str:
+    """Return a text as it stands in the plan, its interpolations included."""
+    parts = [text] if isinstance(text, str) else text[1]
+    return "".join(
+        [
+            part.replace("${{", "$${{") if isinstance(part, str) else "${{ " + part[1].strip() + " }}"
+            for part in parts
+        ]
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in the plan's own notation: `500ms`, `90s` as `1m30s`, `1h`."""
+    milliseconds = round(seconds * 1000)
+    parts = []
+    for size, unit in ((3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")):
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def edge(found: Edge) -> str:
+    """Return an edge as people read it: the step, and what it must have come to unless that is `ok`."""
+    return found.on if found.kind in ("ok", "open") else f"{found.on} ({found.kind})"
+
+
+def risk_cell(step: Step) -> str:
+    """Return the class of a step; in brackets when values that are not known yet decide about it."""
+    if step.kind == "abstract":
+        return "-"
+    return f"({step.risk})" if step.open_risk else step.risk
+
+
+def action(step: Step) -> str:
+    """Return what a step does, as written; lines as they are."""
+    what = step.action
+    if isinstance(what, Run):
+        return written(what.script)
+    if isinstance(what, Exec):
+        return " ".join([_word(written(argument)) for argument in what.argv])
+    if isinstance(what, Tool):
+        return called(what.name, written_args(what.args))
+    if isinstance(what, Validate):
+        return "\n".join([check.source for check in what.checks])
+    if isinstance(what, Ask | Decide):
+        return "\n".join([written(what.question), *_answers(what)])
+    return ""
+
+
+def called(name: str, args: dict[str, Any]) -> str:
+    """Return a call of a tool as people read it: its name, and an argument a line."""
+    from planrun.model.jsontext import dumps  # few plans call tools
+
+    return "\n".join(
+        [name, *(f"  {key}: {value if _is_word(value) else dumps(value)}" for key, value in args.items())]
+    )
+
+
+def written_args(value: Any) -> Any:
+    """Return the arguments of a tool as they stand in the plan, interpolations included."""
+    if isinstance(value, dict):
+        return {name: written_args(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [written_args(part) for part in value]
+    return written(value) if isinstance(value, str | tuple) else value
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and bool(value)
+
+
+def _answers(what: Ask | Decide) -> Iterator[str]:
+    """Yield what can be answered to a question, a line each, and what is answered when the time is over."""
+    from planrun.values import show
+
+    if isinstance(what, Decide):
+        for option in what.options:
+            told = (
+                show(option.value)
+                if option.value == option.label
+                else f"{show(option.value)}: {option.label}"
+            )
+            yield f"- {told}" + (f" ({option.description})" if option.description else "")
+    else:
+        schema = what.schema or {}
+        bounds = [
+            f"{key} {show(value)}" for key, value in schema.items() if key not in ("type", "description")
+        ]
+        yield "- " + (", ".join([str(schema.get("type", "string")), *bounds]) if schema else "yes or no")
+    if what.timeout is not None:
+        then = f"then {show(what.default[0])}" if what.default else "then it fails"
+        yield f"for {duration(what.timeout)}, {then}"
+
+
+def _word(text: str) -> str:
+    """Return an argument so that its ends can be seen."""
+    return text if text and not set(text) & set(" \t\n'\"\\$`|&;<>()*?[]{}#~!") else repr(text)
+
+
+def retry_text(retry: Retry) -> str:
+    """Return retries as people read them; empty when there are none."""
+    if not retry.max:
+        return ""
+    rules = [_rule(rule) for rule in retry.on]
+    times = f"{duration(retry.initial)} first, at most {duration(retry.cap)}"
+    which = "any failure" if "any" in rules else ", ".join(rules)
+    return f"{retry.max} more attempt{'' if retry.max == 1 else 's'} after {which}, waiting {times}"
+
+
+def _rule(rule: tuple[Any, ...]) -> str:
+    if rule[0] == "exit":
+        return "exit " + " or ".join([str(code) for code in rule[1]])
+    if rule[0] == "match":
+        return f'output with "{line(rule[1], 60)}"'
+    return str(rule[1]) if rule[0] == "class" else str(rule[0]).replace("_", " ")
+
+
+def as_data(plan: Plan, reviewed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan as JSON data: what `show --json` prints; `reviewed` are the facts that its digest covers."""
+    path, seconds = longest_path(plan)
+    limits = plan.limits
+    return {
+        "plan": {
+            "name": plan.name,
+            "version": plan.version,
+            "digest": plan.digest,
+            "file": plan.file,
+            "description": plan.description,
+            "goal": plan.goal,
+            **reviewed,
+        },
+        "status": "draft",  # until a run has it reviewed
+        "schedule": plan.schedule,
+        "limits": {
+            "max_parallel": limits.max_parallel,
+            "deadline_s": limits.deadline,
+            "cleanup_s": limits.cleanup,
+            "max_steps": limits.max_steps,
+            "max_items": limits.max_items,
+        },
+        "params": [_param(param) for param in plan.params],
+        "secrets": list(plan.secrets),
+        "optional_secrets": list(plan.optional_secrets),
+        "steps": [step_data(step) for step in plan.steps],
+        "order": order(plan),
+        "levels": levels(plan),
+        "longest_path": {"steps": path, "timeouts_s": round(seconds, 3)},
+        "total": {
+            "steps": sum(step.kind != "group" for step in plan.steps),
+            "estimated_tokens": sum(step.estimated_tokens for step in plan.steps),
+        },
+    }
+
+
+def _param(param: Param) -> dict[str, Any]:
+    return {"name": param.name, "required": param.required, "schema": param.schema}
+
+
+def is_reversible(step: Step) -> bool | None:
+    """Say whether what a step does can be taken back; None where the plan does not tell."""
+    return step.reversible if step.reversible is not None else (True if step.rollback else None)
+
+
+def _rollback(step: Step) -> dict[str, Any] | None:
+    """What undoes a step; null where nothing does."""
+    if step.rollback is None:
+        return None
+    undo = step.rollback.undo
+    return {
+        "kind": undo.kind,
+        "action": action(undo),
+        "on_failed": step.rollback.on_failed,
+        "timeout_s": undo.timeout,
+        "risk": undo.risk,
+        "risk_reason": undo.risk_reason,
+        "effects": list(undo.effects),
+    }
+
+
+def step_data(step: Step) -> dict[str, Any]:
+    """Return a step as JSON data; texts as written, times in seconds."""
+    return {
+        "id": step.id,
+        "title": step.title,
+        "description": step.description,
+        "kind": step.kind,
+        "section": step.section,
+        "origin": step.origin,
+        "risk": step.risk,
+        "risk_reason": step.risk_reason,
+        "declared_risk": step.declared_risk or None,
+        "effects": list(step.effects),
+        "open_risk": step.open_risk,
+        "scripts": list(step.scripts),
+        "line": step.line,
+        "action": action(step),
+        "depends_on": [{"step": found.on, "kind": found.kind} for found in step.edges],
+        "condition": step.condition_text or None,
+        "recovers": list(step.recovers),
+        "on_failure": step.on_failure,
+        "parallel": step.parallel,
+        "rollback": _rollback(step),
+        "reversible": is_reversible(step),
+        "timeout_s": step.timeout,
+        "idle_timeout_s": step.idle_timeout,
+        "verify_timeout_s": step.verify_timeout,
+        "retries": step.retries.max,
+        "outputs": step.outputs,
+        "secrets": list(step.secrets),
+        "criteria": list(step.criteria),
+        "tags": list(step.tags),
+        "owner": step.owner,
+        "estimated_tokens": step.estimated_tokens,
+    }

@@ -1,0 +1,105 @@
+"""The graph of a plan, drawn for Mermaid, for Graphviz, or as a tree of text."""
+
+from __future__ import annotations
+
+from planrun.model import graph
+from planrun.model.groups import drawn
+from planrun.reports.escape import line
+from planrun.reports.mermaid import label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.model.plan import Plan, Step
+
+
+WIDEST = 60  # characters before a step in a tree of text
+_GOES_ON = {"": "", "├─ ": "│  ", "└─ ": "   "}
+
+
+def mermaid(plan: Plan) -> str:
+    """Return the graph as a Mermaid flowchart; `finally` steps stand in a box of their own."""
+    numbers = {step.id: f"s{number}" for number, step in enumerate(plan.steps, 1)}
+    rows = ["flowchart LR"]
+    rows += [f'  {numbers[step.id]}["{label(step.label)}"]' for step in plan.main()]
+    if plan.cleanup():
+        rows.append("  subgraph finally")
+        rows += [f'    {numbers[step.id]}["{label(step.label)}"]' for step in plan.cleanup()]
+        rows.append("  end")
+    for before, after, kind in _edges(plan):
+        arrow = "-->" if kind == "ok" else f"-. {kind} .->"
+        rows.append(f"  {numbers[before]} {arrow} {numbers[after]}")
+    return "\n".join(rows)
+
+
+def dot(plan: Plan) -> str:
+    """Return the graph in Graphviz' language."""
+    rows = [f"digraph {_quoted(plan.name)} {{", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
+    rows += [f"  {_quoted(step.id)} [label={_quoted(step.label)}];" for step in plan.main()]
+    if plan.cleanup():
+        rows += ["  subgraph cluster_finally {", '    label="finally";']
+        rows += [f"    {_quoted(step.id)} [label={_quoted(step.label)}];" for step in plan.cleanup()]
+        rows.append("  }")
+    for before, after, kind in _edges(plan):
+        style = "" if kind == "ok" else f' [label="{kind}", style=dashed]'
+        rows.append(f"  {_quoted(before)} -> {_quoted(after)}{style};")
+    return "\n".join([*rows, "}"])
+
+
+def text(plan: Plan) -> str:
+    """Return the graph as a tree: below each step those that wait for it.
+
+    A step with several parents stands below each of them; what follows it is
+    shown once, and `…` stands where it is left out.
+    """
+    rows = list(_tree(plan.main()))
+    if plan.cleanup():
+        rows += ["", "finally:", *_tree(plan.cleanup())]
+    return "\n".join(rows)
+
+
+def _tree(steps: tuple[Step, ...]) -> Iterator[str]:
+    kinds = {(edge.on, step.id): edge.kind for step in steps for edge in step.edges}
+    before = graph.waits(steps)
+    after = graph.reverse(before)
+    labels = {step.id: _named(step) for step in steps}
+    opened: set[str] = set()
+    roots = [name for name in before if not before[name]]
+    for root in roots:  # grows: what would stand too far to the right begins again at the left
+        if root in opened:
+            continue
+        stack = [(root, "", "", "")]  # step, parent, what its line begins with; no recursion: chains are long
+        while stack:
+            name, parent, lead, branch = stack.pop()
+            kind = kinds.get((parent, name), "ok")
+            cut = bool(after[name]) and (name in opened or len(lead) > WIDEST)
+            yield (
+                lead
+                + branch
+                + labels[name]
+                + ("" if kind in ("ok", "open") else f" ({kind})")
+                + (" …" if cut else "")
+            )
+            if cut:
+                roots += [name] if name not in opened else []
+                continue
+            opened.add(name)
+            below = lead + _GOES_ON[branch]
+            last = len(after[name]) - 1
+            for place, child in reversed(list(enumerate(after[name]))):
+                stack.append((child, name, below, "└─ " if place == last else "├─ "))
+
+
+def _named(step: Step) -> str:
+    return f"{step.id}: {line(step.title)}" if step.title else step.id
+
+
+def _edges(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    known = {step.id for step in plan.steps}
+    return (edge for edge in drawn(plan.steps) if edge[0] in known)
+
+
+def _quoted(name: str) -> str:
+    """Return a string of Graphviz; only the quote and the backslash mean something in one."""
+    return '"' + line(name).replace("\\", "\\\\").replace('"', '\\"') + '"'

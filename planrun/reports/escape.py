@@ -1,0 +1,222 @@
+"""Text from other sources, made harmless for consoles, markdown and XML."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# C0 without tab and newline, DEL, C1; the line separators; the direction overrides, which make a line read as
+# something else; surrogates are dealt with apart, since only they cannot be encoded.
+_REPLACED: dict[int, str] = dict.fromkeys(
+    (
+        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
+        *range(0x7F, 0xA0),
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+        0xFFFE,
+        0xFFFF,
+    ),
+    "\ufffd",
+)
+# The 8-bit forms of the escape sequences that carry text.
+_WIDE_ESCAPES = {0x9B: "\x1b[", 0x9D: "\x1b]", 0x90: "\x1bP", 0x98: "\x1bX", 0x9E: "\x1b^", 0x9F: "\x1b_"}
+_STRINGS = "]PX^_"  # OSC, DCS, SOS, PM, APC: text up to BEL or ST
+
+
+def plain(text: str) -> str:
+    r"""Return `text` without terminal sequences, control characters and commands to CI systems.
+
+    `\r\n` and `\r` become `\n`; tab and newline stay; every other control character becomes U+FFFD.
+    """
+    if _is_harmless(text):
+        return text
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode().translate(_WIDE_ESCAPES)
+    if "\x1b" in text:
+        text = _without_sequences(text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    from planrun.model import commands  # ordinary text needs none of it
+
+    return commands.broken(text.translate(_REPLACED))
+
+
+def line(text: str, limit: int = 1000) -> str:
+    """Return `text` as one clean line of at most `limit` characters."""
+    # Nearly every id and title: kept in one expression, since a large report asks a hundred thousand times.
+    if len(text) <= limit and text.isascii() and text.isprintable() and "::" not in text and "##" not in text:
+        return text
+    if len(text) > 4 * limit:
+        text = text[: 4 * limit]
+    text = plain(text)
+    if "\n" in text or "\t" in text:
+        from planrun.model import commands
+
+        text = commands.broken(" ".join(text.split()))
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _is_harmless(text: str) -> bool:
+    return text.isascii() and text.isprintable() and "::" not in text and "##" not in text
+
+
+def _without_sequences(text: str) -> str:
+    """Drop ECMA-48 sequences; an unfinished one ends with its line, so that it cannot hide what follows."""
+    first, *rest = text.split("\x1b")
+    kept = [first]
+    in_string = False
+    for part in rest:
+        if in_string and part[:1] == "\\":
+            kept.append(part[1:])
+            in_string = False
+            continue
+        in_string = part[:1] != "" and part[0] in _STRINGS
+        if in_string:
+            after = _after_string(part)
+            if after is not None:
+                kept.append(after)
+                in_string = False
+        else:
+            kept.append(_after_sequence(part))
+    return "".join(kept)
+
+
+def _after_string(part: str) -> str | None:
+    """What follows a control string; None when neither BEL nor a line end closes it within `part`."""
+    ends = [end for end in (part.find("\x07"), part.find("\n")) if end >= 0]
+    if not ends:
+        return None
+    end = min(ends)
+    return part[end + 1 :] if part[end] == "\x07" else part[end:]
+
+
+def _after_sequence(part: str) -> str:
+    """What follows a CSI (parameters, intermediates, final byte) or a short escape (intermediates, final)."""
+    at = 1 if part[:1] == "[" else 0
+    parameters = "\x20", ("\x3f" if at else "\x2f")
+    while at < len(part) and parameters[0] <= part[at] <= parameters[1]:
+        at += 1
+    if at < len(part) and "\x30" <= part[at] <= "\x7e":
+        at += 1
+    return part[at:]
+
+
+# What follows `&#8203;` (a zero-width space) no longer forms a word with what stands before it: that is what
+# keeps GitHub and GitLab from making mentions, references and links, which they do after unescaping.
+_APART = "&#8203;"
+_ESCAPES = {ord(char): "\\" + char for char in "\\`*[]{}~!$|"}
+_ESCAPES.update({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"})
+_ESCAPES.update({ord("@"): "@" + _APART, ord("#"): "#" + _APART})
+_MARKUP = frozenset(chr(code) for code in _ESCAPES)
+_LINKS = ("://", "www.", "gh-", "mailto:", "xmpp:")  # in lower case
+
+
+def inline(text: str, limit: int = 300) -> str:
+    """Return one line of running text, usable in a table cell too."""
+    text = line(text, limit)
+    if not _MARKUP.isdisjoint(text):
+        text = text.translate(_ESCAPES)
+    if "_" in text:
+        text = _with_underscores(text)
+    lowered = text.lower()
+    linked = ":" in text or "www." in lowered or "gh-" in lowered
+    return _without_links(text) if linked else text
+
+
+def _without_links(text: str) -> str:
+    """Break what GitHub turns into a link by itself."""
+    for start in _LINKS:
+        at = text.lower().find(start)
+        while at >= 0:
+            cut = at + len(start) - 1
+            text = text[:cut] + _APART + text[cut:]
+            at = text.lower().find(start, cut)
+    return text
+
+
+def _with_underscores(text: str) -> str:
+    """Escape underscores, but not those inside of words, which GitHub leaves alone: `step_1` stays so."""
+    before, *rest = text.split("_")
+    joined = before
+    for after in rest:
+        inside = before[-1:].isalnum() and after[:1].isalnum()
+        joined += ("_" if inside else "\\_") + after
+        before = after
+    return joined
+
+
+def code(text: str, limit: int = 300) -> str:
+    """Return a code span in one line, usable in a table cell too."""
+    text = line(text, limit)
+    if "|" in text:
+        text = text.replace("|", "\\|")
+    if "`" not in text:
+        return f"`{text or ' '}`"
+    marks = "`" * (longest_run(text) + 1)
+    return f"{marks} {text} {marks}"
+
+
+def fence(clean: str, language: str = "text") -> str:
+    """Return a fenced block of clean text that nothing in the text can close."""
+    marks = "`" * max(3, longest_run(clean) + 1)
+    return f"{marks}{language}\n{clean}{'' if clean.endswith(chr(10)) else chr(10)}{marks}\n"
+
+
+def longest_run(text: str) -> int:
+    """Length of the longest run of backticks."""
+    longest = current = 0
+    for char in text if "`" in text else "":
+        current = current + 1 if char == "`" else 0
+        longest = max(longest, current)
+    return longest
+
+
+def fitting(rows: Sequence[str], budget: int, rest: str) -> str:
+    """Return as many rows as fit into `budget` bytes, and `rest`, which counts the others in its `{}`."""
+    kept: list[str] = []
+    for number, row in enumerate(rows):
+        budget -= size(row)
+        if budget < 0:
+            return "".join([*kept, rest.format(len(rows) - number)])
+        kept.append(row)
+    return "".join(kept)
+
+
+def size(text: str) -> int:
+    """Bytes of a text."""
+    return len(text.encode("utf-8", "replace"))
+
+
+ATTRIBUTE_CHARS = 1000
+# Surefire's schema is a sequence; the other readers take any order.
+ORDER = (
+    "failure",
+    "rerunFailure",
+    "flakyFailure",
+    "skipped",
+    "error",
+    "rerunError",
+    "flakyError",
+    "system-out",
+)
+
+
+def escape(clean: str) -> str:
+    """Escape character data that `reports.clean` went over; raw control characters are not XML."""
+    if "&" in clean:
+        clean = clean.replace("&", "&amp;")
+    if "<" in clean:
+        clean = clean.replace("<", "&lt;")
+    return clean.replace(">", "&gt;") if ">" in clean else clean
+
+
+def quoted(raw: str) -> str:
+    """Clean any text into one line of at most 1,000 characters and quote it as an attribute's value."""
+    text = escape(line(raw, ATTRIBUTE_CHARS))
+    return '"' + (text.replace('"', "&quot;") if '"' in text else text) + '"'
+
+
+def element(tag: str, attributes: str, clean: str) -> str:
+    """Return an element with text; `attributes` are escaped and start with a blank."""
+    return f"<{tag}{attributes}>{escape(clean)}</{tag}>\n"

@@ -1,0 +1,1 @@
+"""What the records of runs show: status, explanations, progress; and their deletion."""

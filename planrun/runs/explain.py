@@ -1,0 +1,432 @@
+"""Why a step would run, or why it did, failed or did not: its edges, its condition, its limits and its attempts.
+
+What can be done about the four common troubles of a step: a decision, no parallelism, a context limit, no resume.
+"""
+
+from __future__ import annotations
+
+from planrun.app.run import vault_of
+from planrun.errors import InvalidInput
+from planrun.model.lifecycle import judge
+from planrun.model.plan import Group
+from planrun.model.record import Record
+from planrun.plan.includes import outline_for
+from planrun.plan.problems import did_you_mean
+from planrun.reports import gates, logs
+from planrun.reports.describe import FAILURE_MEANS, action, duration, retry_text, step_data
+from planrun.reports.facts import sentence, status_of
+from planrun.reports.policies import LET_RUN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.app.inspect import Inspected
+    from planrun.approval.preview import Outlook
+    from planrun.model.plan import Edge, Plan, Step
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+    from planrun.plan.keys.outline import Outline
+    from planrun.plan.yaml.node import Node
+
+# What a step waits for, by the kind of its edge.
+WANTS = {
+    "ok": "succeeds, or its failure is tolerated",
+    "completed": "completes",
+    "failed": "fails",
+    "done": "ends",
+    "open": "is ready, or lets its members start",
+    "same": "has begun: each instance waits for the one of its own name",
+}
+LOG_BYTES = 1000  # of an attempt's output
+
+
+class Origin(Record):
+    """A setting of a step with the place it comes from: `step`, `defaults`, `policy`, `llm` or `built in`.
+
+    `line` 0: none.
+    """
+
+    key: str
+    value: str
+    source: str
+    line: int = 0
+
+
+def find_step(plan: Plan, name: str) -> Step:
+    """Return a step of a plan by its id; raises InvalidInput with the nearest known one."""
+    for step in plan.steps:
+        if step.id == name:
+            return step
+    hint = did_you_mean(name, [step.id for step in plan.steps])
+    raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
+
+
+def explain_planned(plan: Plan, step: Step, outlook: Outlook) -> dict[str, Any]:
+    """Return what there is to say of a step before any run, as JSON data."""
+    from planrun.approval.preview import as_data  # runs are explained without it
+
+    prospect = outlook.of(step)
+    decision = {"policy": outlook.policy, **as_data(prospect, outlook.layers)}
+    described = _described(plan, step)
+    # Its risk is that with the parameters that are known, and the rest as written.
+    return {**described, "step": {**step_data(prospect.step), "action": action(step)}, "decision": decision}
+
+
+def _described(plan: Plan, step: Step) -> dict[str, Any]:
+    """Return what the plan says of a step, with the keys of all that can be explained."""
+    return {
+        "plan": plan.file_of(step),
+        "run": None,
+        "step": step_data(step),
+        "status": None,
+        "because": planned_reasons(step),
+        "edges": [{"step": edge.on, "kind": edge.kind, "wants": WANTS[edge.kind]} for edge in step.edges],
+        "condition": {"text": step.condition_text, "holds": None, "read": {}} if step.condition else None,
+        "settings": [vars(origin) for origin in origins(plan, step)],
+        "waited_for_by": followers(plan, step),
+        "decision": None,
+        "cache": None,
+        "gate": None,
+        "attempts": [],
+        "ran_again": [],
+    }
+
+
+def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
+    """Return what a run tells of a step, as JSON data."""
+    state = found.state.steps[step.id]
+    described = _described(found.state.plan, step)
+    described["step"]["action"] = _masked(found.state.plan, described["step"]["action"])
+    return {
+        **described,
+        "run": found.run,
+        "status": state.status,
+        "reason": state.reason,
+        "message": state.message,
+        "because": [*reasons(found.state, state, going=found.going), *_about_cache(state)],
+        "advice": list(advice(found.state, step, going=found.going)),
+        "edges": [_edge(found.state, edge) for edge in step.edges],
+        "condition": _condition(found.state, state),
+        "decision": gates.decision(state)
+        or ({"answer": "allow", "rule": LET_RUN} if state.attempts else None),
+        "gate": _gate(found.state, state),
+        "attempts": [_attempt(found, attempt) for attempt in state.attempts],
+        "ran_again": [
+            {"at": event.at, "because": event.why[step.id]}
+            for event in found.state.resumed
+            if step.id in event.why
+        ],
+    }
+
+
+def _masked(plan: Plan, text: str) -> str:
+    """Return what a step does without values of secrets, as far as they are known here."""
+    vault = vault_of(plan)
+    return vault.veil.mask_text(text) if vault and vault.veil else text
+
+
+def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:
+    """What somebody was asked before the step, the answer in words, and the commands that answer while it is open."""
+    gate = step.after or step.gate
+    if gate is None:
+        return None
+    found = gates.as_data(state, step.step.id, gate)
+    is_open = found["status"] == "open" and gate.opened is not None
+    return {
+        **found,
+        "told": gates.answer(gate.answered) if gate.answered else "",
+        "commands": gates.commands(state, gate.opened) if is_open and gate.opened else [],
+    }
+
+
+def planned_reasons(step: Step) -> list[str]:
+    """Say in sentences under what conditions a step runs."""
+    if not step.edges and step.condition is None:
+        first = (
+            "it runs at the end, however the run ended"
+            if step.section == "finally"
+            else "it waits for nothing"
+        )
+        return [first]
+    found = [f"{edge.on} {WANTS[edge.kind]}" for edge in step.edges]
+    if step.condition is not None:
+        found.append(f"its condition is true: {step.condition_text}")
+    return found
+
+
+def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
+    """Say in sentences why a step is what it is."""
+    if step.status == "blocked":
+        for root in roots(state, step.step):
+            yield f"{root.step.id} {_how(root)}, and nothing tolerates it"
+    elif step.status in ("pending", "waiting", "paused"):
+        yield from _open_reasons(state, step, going=going)
+    elif step.status == "running" and not going:
+        yield "the run was killed while it ran; `planrun resume` runs it again"
+    elif step.status == "skipped" and step.reason == "condition":
+        yield f"its condition is false: {step.step.condition_text}"
+    elif step.status == "failed":
+        yield sentence(step)
+        tolerance = state.tolerance(step.step.id)
+        if tolerance:
+            yield FAILURE_MEANS[tolerance]
+    elif step.status in ("completed", "running"):
+        yield "what it waits for is settled" if step.step.edges else "it waits for nothing"
+        if step.step.condition is not None:
+            yield f"its condition is true: {step.step.condition_text}"
+    else:
+        yield step.message or step.reason.replace("_", " ") or step.status
+
+
+def _about_cache(step: StepState) -> Iterator[str]:
+    """Say whose result was used, or why no earlier one was, and why this one cannot be."""
+    if step.restored is not None:
+        yield f"an earlier result of the same was used again: that of run {step.restored.source}"
+    for attempt in step.tries[:1]:
+        found = attempt.ended.cache if attempt.ended else {}
+        if found.get("why"):
+            yield f"no earlier result was used: {found['why']}"
+    for attempt in step.tries[-1:]:
+        found = attempt.ended.cache if attempt.ended else {}
+        if found.get("because"):
+            yield f"its result is not kept: {found['because']}"
+
+
+def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
+    gate, opened = step.after or step.gate, step.asked
+    if opened is not None:
+        told = gates.grounds(opened) if opened.kind == "approval" else gates.asked(opened)
+        yield f"it waits for {gates.KINDS.get(opened.kind, 'somebody')}: {told}"
+        return
+    if gate and gate.answered:
+        yield f"it was {gates.answer(gate.answered)}"
+        if step.after:  # it has nothing to wait for but the run
+            return
+    if step.attempts and step.status == "waiting":
+        yield f"attempt {step.attempts[-1].n} failed; the next one is due after a pause"
+    if step.status == "paused":
+        yield f"attempt {step.attempts[-1].n} failed; the next one comes when the run goes on"
+    for edge in step.step.edges:
+        other = state.steps[edge.on]
+        if not other.ended:
+            yield f"it waits for {edge.on}, which is {other.status}"
+    if not going:
+        stopped = {"paused": "is paused", "waiting": "waits for somebody"}.get(
+            status_of(state), "has stopped"
+        )
+        yield f"the run {stopped}; `planrun resume` goes on"
+
+
+def roots(state: RunState, step: Step) -> list[StepState]:
+    """Return the failed and cancelled steps, however far up, because of which a step is blocked; in file order."""
+    found: set[str] = set()
+    seen = {step.id}
+    stack = [step]
+    while stack:
+        for edge in stack.pop().edges:
+            other = state.steps[edge.on]
+            if edge.on in seen or judgement(state, edge) != "blocked":
+                continue
+            seen.add(edge.on)
+            if other.status == "blocked":
+                stack.append(other.step)
+            else:
+                found.add(edge.on)
+    return [other for name, other in state.steps.items() if name in found]
+
+
+def judgement(state: RunState, edge: Edge) -> str:
+    """Return what an edge makes of its step: satisfied, blocked, tolerated, upstream, or open before the end."""
+    other = state.steps[edge.on]
+    if not other.ended:
+        return "open"
+    return judge(edge.kind, other.status, other.reason, state.tolerance(edge.on))
+
+
+def followers(plan: Plan, step: Step) -> list[str]:
+    """Return the steps that wait for a step directly."""
+    return [other.id for other in plan.steps if any(edge.on == step.id for edge in other.edges)]
+
+
+def origins(plan: Plan, step: Step) -> list[Origin]:
+    """Return the settings of a step that have a default, each with the place it comes from."""
+    values = {
+        "timeout": duration(step.timeout),
+        "idle_timeout": duration(step.idle_timeout) if step.idle_timeout else "none",
+        "retries": retry_text(step.retries) or "none",
+        "on_failure": step.on_failure,
+    }
+    if step.verify:
+        values["verify_timeout"] = duration(step.verify_timeout or step.timeout)
+    outline = outline_for(plan, step)
+    root = outline.root if outline else None
+    draft = outline.by_id.get(_written(plan, step)) if outline else None
+    defaults = root.get("defaults") if root else None
+    found = []
+    for key, value in values.items():
+        if draft and key in draft.keys:
+            node = draft.node.key(key)
+            where = _elsewhere(plan, step, outline, node)
+            found.append(Origin(key=key, value=value, source=f"step{where}", line=node.line))
+        elif defaults and defaults.get(key):
+            node = defaults.key(key)
+            where = _elsewhere(plan, step, outline, node)
+            found.append(Origin(key=key, value=value, source=f"defaults{where}", line=node.line))
+        elif key == "on_failure" and plan.policy and value in plan.policy.on_failure.values():
+            found.append(Origin(key=key, value=value, source="policy", line=plan.policy.line))
+        else:
+            found.append(Origin(key=key, value=value, source="built in", line=0))
+    if root and step.replan and step.on_failure != "replan":
+        value = f"after {'a fatal' if step.replan == 'fatal' else 'any'} failure"
+        found.append(Origin(key="replan", value=value, source="llm", line=root.key("llm").line))
+    return found
+
+
+def _elsewhere(plan: Plan, step: Step, outline: Outline | None, node: Node) -> str:
+    """Say in which file a node stands when it is not that of its step."""
+    file = outline.file_of(node) if outline else plan.file_of(step)
+    return "" if file == plan.file_of(step) else f" of {file}"
+
+
+def _how(step: StepState) -> str:
+    if step.reason == "exit" and step.exit_code is not None:
+        return f"{step.status} (exit {step.exit_code})"
+    return f"{step.status} ({step.reason})" if step.reason else step.status
+
+
+def _edge(state: RunState, edge: Edge) -> dict[str, Any]:
+    return {
+        "step": edge.on,
+        "kind": edge.kind,
+        "wants": WANTS[edge.kind],
+        "became": _how(state.steps[edge.on]),
+        "judgement": judgement(state, edge),
+    }
+
+
+def _condition(state: RunState, step: StepState) -> dict[str, Any] | None:
+    """The condition, whether it held, and the values that it read and that the records know."""
+    tree = step.step.condition
+    if tree is None:
+        return None
+    holds = None
+    if step.reason == "condition" or (step.attempts and step.status != "pending"):
+        holds = step.reason != "condition"
+    read = _values(state, tree, step.step) if holds is not None else {}
+    return {"text": step.step.condition_text, "holds": holds, "read": read}
+
+
+def _values(state: RunState, tree: Any, step: Step) -> dict[str, Any]:
+    """Return what the paths of an expression stand for; the environment is not recorded, so it is left out."""
+    from planrun.errors import EvaluationError
+    from planrun.expressions.evaluate import evaluate
+    from planrun.expressions.tree import spelled
+
+    context = state.resumed[-1].context if state.resumed else state.started.context if state.started else {}
+    run = {"id": state.started.run if state.started else "", **context}
+    scope = state.scope({"run": run}, step)
+    found: dict[str, Any] = {}
+    for path in _paths(tree):
+        try:
+            found[spelled(path[3])] = evaluate(path, scope)
+        except (EvaluationError, KeyError):
+            continue
+    return found
+
+
+def _paths(tree: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of an expression tree in their order."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple):
+            if len(node) == 4 and node[0] == "path":
+                yield node
+            else:
+                stack.extend(reversed(node))
+
+
+def _attempt(found: Inspected, attempt: Any) -> dict[str, Any]:
+    ended = attempt.ended
+    return {
+        "n": attempt.n,
+        "status": attempt.status,
+        "reason": ended.reason if ended else "",
+        "exit_code": ended.exit_code if ended else None,
+        "started_at": attempt.started.at,
+        "duration_s": ended.duration if ended else None,
+        "error": ended.error if ended else None,
+        "checks": list(ended.checks) if ended else [],
+        "delay_s": ended.delay if ended else 0.0,
+        "log": f"{found.rundir}/{attempt.started.log}" if attempt.started.log else None,
+        "log_end": logs.tail(found.rundir, attempt.started.log, LOG_BYTES),
+    }
+
+
+def _written(plan: Plan, step: Step) -> str:
+    """Return what a step is called in its own file."""
+    by_id = {each.id: each for each in plan.steps} if step.group else {}
+    around = by_id.get(step.group)
+    if around and isinstance(around.action, Group) and around.action.form != "uses":
+        return _written(plan, around)  # of an instance, the step as it is written
+    return step.id.removeprefix(f"{around.id}/") if around else step.id
+
+
+def advice(state: RunState, step: Step, *, going: bool) -> Iterator[str]:
+    """Yield what can be done, in sentences with the commands or keys to use; nothing where nothing is wrong."""
+    yield from _on_decision(state, step)
+    yield from _on_parallelism(state, step)
+    yield from _on_context(state, step)
+    if not going:
+        yield from _on_resume(state, step)
+
+
+def _on_decision(state: RunState, step: Step) -> Iterator[str]:
+    opened = state.steps[step.id].asked
+    if opened is not None:
+        commands = gates.commands(state, opened)
+        yield f"needs a decision: {' or '.join(commands)}" if commands else "needs a decision"
+
+
+def _on_parallelism(state: RunState, step: Step) -> Iterator[str]:
+    if len(state.plan.main()) < 2:
+        return
+    if step.parallel is False:
+        yield "no step runs beside it: it has `parallel: false`"
+    elif state.plan.schedule == "sequential":
+        yield "no step runs beside it: the plan has `schedule: sequential`; `schedule: dag` runs all that is ready"
+    elif state.plan.limits.max_parallel == 1:
+        yield "no step runs beside it: `limits.max_parallel` is 1"
+    if step.lock:
+        yield f"steps with the same lock never run beside it: {', '.join(step.lock)}"
+
+
+def _on_context(state: RunState, step: Step) -> Iterator[str]:
+    for call in state.planning.calls if state.planning else ():
+        about = call.planning.steps if call.planning else ()
+        if step.id in about and call.answered and call.answered.rule.startswith("stop_reason:m"):
+            yield (
+                f"context limit: {call.answered.message}; raise `llm.plan_max_tokens`, name a model with a larger "
+                "context, or divide the step"
+            )
+            return
+    for event in state.planning.ended if state.planning else ():
+        if step.id in event.steps and event.outcome == "budget":
+            yield f"budget used up: {event.message}; `planrun resume --max-tokens N` continues with more"
+            return
+
+
+def _on_resume(state: RunState, step: Step) -> Iterator[str]:
+    found = state.steps[step.id]
+    run = state.started.run if state.started else "RUN"
+    if found.status == "failed" and not step.idempotent:
+        yield (
+            "a resume does not run it again (`idempotent: false`); check its effects, then: "
+            f"planrun retry {run} {step.id}"
+        )
+    elif found.status == "failed" and found.reason == "denied":
+        yield "a denial stays when the run is resumed: change the plan or the policy, and start a new run"
+    elif found.status in ("pending", "paused", "running", "waiting") and found.asked is None:
+        yield f"the run has stopped; to continue: planrun resume {run}"

@@ -1,0 +1,214 @@
+"""How far a run is: its bar, what comes next, and what holds up the rest."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from planrun.app.history import foresight
+from planrun.app.rerun import refusal
+from planrun.records import history
+from planrun.reports import facts
+from planrun.reports import facts as units
+from planrun.reports.policies import any_gate
+from planrun.reports.progress import progress
+from planrun.runs.explain import judgement, reasons, roots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.app.inspect import Inspected
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+    from planrun.reports.progress import Progress
+
+# What an ended step has to say for itself beyond its line.
+_TELL = frozenset({"blocked", "skipped", "cancelled"})
+_TO_COME = frozenset({"pending", "waiting", "paused"})
+
+
+def status_of(found: Inspected) -> str:
+    """Return the verdict of a run that ended, else running, waiting, paused, or what its ledger is worth."""
+    if found.state.ended and found.reading.condition == "intact":
+        return found.state.ended.verdict
+    if found.going:
+        return "running"
+    if found.reading.condition == "unfinished" and found.state.exit_status is not None:
+        return "waiting" if facts.is_waiting(found.state) else "paused"
+    return found.reading.condition
+
+
+def elapsed(found: Inspected) -> float:
+    """Return the seconds that a run took so far."""
+    if found.going and found.state.started:
+        return max(0.0, time.time() - units.epoch(found.state.started.at))
+    return facts.elapsed(found.state)
+
+
+def bar(state: RunState, width: int = 20) -> str:
+    """Return `[######..............] 3/10`: steps that have ended, of all."""
+    counted = state.counted()
+    total = len(counted)
+    ended = sum(step.ended for step in counted)
+    full = width * ended // total if total else width
+    return f"[{'#' * full}{'.' * (width - full)}] {ended}/{total}"
+
+
+def next_steps(state: RunState) -> list[str]:
+    """Return the steps that can start now or, when everything waits for what runs, the first that is to come."""
+    pending = [step for step in state.steps.values() if step.status in _TO_COME and not _is_asked(step)]
+    # What cleans up has no edges to the others and comes after all of them.
+    pending = [step for step in pending if step.step.section == "steps"] or pending
+    ready = [step.step.id for step in pending if all(_settled(state, edge) for edge in step.step.edges)]
+    return ready or [step.step.id for step in pending[:1]]
+
+
+def _is_asked(step: StepState) -> bool:
+    """Whether a step waits for an answer that nobody has given yet."""
+    return step.at_gate and step.asked is not None
+
+
+def _settled(state: RunState, edge: Any) -> bool:
+    return edge.on not in state.steps or judgement(state, edge) == "satisfied"
+
+
+def why(found: Inspected, step: StepState) -> list[str]:
+    """Return in sentences what keeps a step from running or kept it; empty where its line says it all."""
+    if step.held and step.status in _TO_COME:
+        return [step.held] if found.going else []
+    if (
+        step.status in _TELL
+        or step.at_gate
+        or ((step.status in _TO_COME or step.status == "running") and step.step.edges)
+    ):
+        return list(reasons(found.state, step, going=found.going)) if step.status != "running" else []
+    return []
+
+
+def blocks(state: RunState) -> dict[str, list[str]]:
+    """Return the steps that are blocked because of each failed or cancelled step, in file order."""
+    found: dict[str, list[str]] = {}
+    for name, step in state.steps.items():
+        if step.status == "blocked":
+            for root in roots(state, step.step):
+                found.setdefault(root.step.id, []).append(name)
+    return found
+
+
+def waiting(found: Inspected) -> list[dict[str, Any]]:
+    """Return what a run waits for now, as JSON data: each open gate with what is asked and the commands that answer."""
+    if not any_gate(found.state):
+        return []
+    from planrun.reports import gates  # few runs have any
+
+    return [
+        {
+            "step": opened.step or None,
+            "told": f"{gates.waiting(opened)}: {gates.asked(opened)}"
+            + (f" {why}" if (why := gates.grounds(opened)) else ""),
+            "kind": opened.kind,
+            "question": opened.question,
+            "header": opened.header,
+            "options": [option.get("value") for option in opened.options],
+            "risk": opened.risk or None,
+            "rule": opened.rule,
+            "reason": opened.reason,
+            "until": opened.until or None,
+            "commands": gates.commands(found.state, opened),
+        }
+        for opened in gates.open_gates(found.state)
+    ]
+
+
+def models(state: RunState) -> dict[str, Any] | None:
+    """Return what models were asked and used, as JSON data; None where none was."""
+    planning = state.planning
+    if planning is None:
+        return None
+    from planrun.reports import usage  # few runs ask a model
+
+    data = usage.as_data(state, planning)
+    going = planning.going
+    return {
+        "planning": {"purpose": going.purpose, "steps": list(going.steps)} if going else None,
+        "usage": usage.spent(state),
+        **{name: data[name] for name in ("models", "budget", "crossed")},
+        "calls": len(planning.calls),
+    }
+
+
+def metrics(found: Inspected) -> Progress:
+    """Return the figures of a run as it is now: of one that goes on with what is known of its end."""
+    state = found.state
+    if not found.going:
+        return progress(state, units.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
+    expected = history.estimates(history.path_of(os.path.dirname(os.path.dirname(found.rundir)), state.plan))
+    return progress(state, time.time(), foresight(state, found.rundir, expected))
+
+
+def said(found: Inspected) -> dict[str, tuple[float, str]]:
+    """Return how far the running steps say that they are."""
+    running = [name for name, step in found.state.steps.items() if step.status == "running" and step.attempts]
+    listen = foresight(found.state, found.rundir, {}).said if found.going and running else None
+    return dict(listen(running)) if listen else {}
+
+
+def as_data(found: Inspected) -> dict[str, Any]:
+    """Return the progress of a run as JSON data: what `status --json` prints."""
+    state = found.state
+    plan = state.plan
+    summary = state.summary()
+    ended = sum(step.ended for step in state.counted())
+    figures, telling, blocked = metrics(found), said(found), blocks(state)
+    return {
+        "run": found.run,
+        "goal": plan.goal,
+        "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
+        "status": status_of(found),
+        "exit_code": state.exit_status,
+        "started_at": state.started.at if state.started else None,
+        "elapsed_s": round(elapsed(found), 3),
+        "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},
+        "metrics": {
+            "completed_steps": figures.completed_steps,
+            "total_steps": figures.total_steps,
+            "percentage": figures.percentage,
+            "current_step": figures.current_step or None,
+            "average_step_duration_s": _rounded(figures.average_step_duration),
+            "eta_s": _rounded(figures.eta if found.going else None),
+            "eta_is_known": figures.eta_known if found.going else None,
+        },
+        "summary": summary,
+        "llm": models(state),
+        "next": next_steps(state),
+        "waiting": waiting(found),
+        "steps": [
+            {
+                "id": name,
+                "title": step.step.title,
+                "status": step.status,
+                "reason": step.reason,
+                "attempts": len(step.attempts),
+                "duration_s": round(facts.duration(step), 4),
+                "resources": [
+                    row
+                    for attempt in step.attempts
+                    for row in (attempt.ended.resources if attempt.ended else ())
+                ],
+                "progress": _telling(telling.get(name)),
+                "because": why(found, step),
+                "retryable": step.status == "failed" and not refusal(step),
+                "blocks": blocked.get(name, []),
+            }
+            for name, step in state.steps.items()
+        ],
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _telling(told: tuple[float, str] | None) -> dict[str, Any] | None:
+    return {"share": told[0], "message": told[1]} if told else None

@@ -1,0 +1,125 @@
+"""Remove old runs of a workspace; what is live, waits for somebody, owes something or is not sound stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from planrun.app.inspect import known_runs, look, read_beside
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.model.events import RollbackStarted, RunEnded, RunEnding
+from planrun.model.record import Record
+from planrun.model.rollback import owes
+from planrun.records import queuefile
+from planrun.records.lock import WorkspaceLock
+from planrun.records.rundir import HOME, RUNS
+from planrun.reports.facts import epoch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PRUNED = ".pruned"
+"""What the folder of a run begins to be called before it is removed: half of a run is no run."""
+
+
+class Stays(Record):
+    """A run beyond those that are kept anyway, and why it stays all the same."""
+
+    run: str
+    why: str
+
+
+class Pruned(Record):
+    """What became of the runs: how many newest ones were kept unasked, which others stay, which are gone."""
+
+    kept: int
+    stays: tuple[Stays, ...] = ()
+    removed: tuple[str, ...] = ()
+    size: int = 0  # bytes of what was removed, or would be
+
+
+def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Pruned:
+    """Remove all runs but the `keep` newest; with `older_than` only those whose ledger is so many seconds old.
+
+    `dry_run`: only say what would go. Raises InvalidInput, also when a run holds the workspace, and RecordsLost.
+    """
+    names = known_runs()
+    if len(names) <= keep:
+        return Pruned(kept=len(names))
+    lock = WorkspaceLock(HOME)
+    lock.acquire(f"run -, process {os.getpid()} on {os.uname().nodename}, since it removes old runs")
+    try:
+        _sweep()
+        stays: list[Stays] = []
+        removed: list[str] = []
+        size = 0
+        queued = _queued()
+        for name in names[keep:]:
+            folder = os.path.join(HOME, RUNS, name)
+            why = "the queue names it" if name.encode() in queued else _reason(name, older_than)
+            if why:
+                stays.append(Stays(run=name, why=why))
+                continue
+            size += _size(folder)
+            removed.append(name)
+            if not dry_run:
+                _remove(folder, name)
+        return Pruned(kept=keep, stays=tuple(stays), removed=tuple(removed), size=size)
+    finally:
+        lock.release()
+
+
+def _reason(name: str, older_than: float) -> str:
+    """Return why a run stays, "" for one that may go."""
+    try:
+        reading, going = read_beside(name)
+        ended = reading.events[-1] if reading.events else None
+        if going:
+            return "a process works on it"
+        if reading.condition != "intact" or not isinstance(ended, RunEnded):
+            return "it has no end: planrun resume goes on with it"
+        if older_than and time.time() - epoch(ended.at) < older_than:
+            return "it is not old enough"
+        # Only a run that was ended early or undone can owe something; its plan, which takes longest, is read to tell.
+        cut = any(isinstance(event, RunEnding | RollbackStarted) for event in reading.events)
+        if cut and owes(look(name, cache=True).state):
+            return f"it owes something: planrun finalize {name}"
+    except (InvalidInput, InvalidPlan, ValueError):
+        return "its records cannot be read"
+    return ""
+
+
+def _queued() -> bytes:
+    try:
+        with open(os.path.join(HOME, queuefile.FOLDER, queuefile.FILE), "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _remove(folder: str, name: str) -> None:
+    """Take a run away: first its name, so that nobody finds half of one, then what is in it."""
+    gone = os.path.join(HOME, f"{PRUNED}-{name}")
+    try:
+        os.rename(folder, gone)
+        shutil.rmtree(gone)
+    except OSError as error:
+        raise InvalidInput(f"cannot remove {folder}: {error.strerror}") from None
+
+
+def _sweep() -> None:
+    """Finish what an earlier call was killed in."""
+    for name in os.listdir(HOME):
+        if name.startswith(f"{PRUNED}-"):
+            shutil.rmtree(os.path.join(HOME, name), ignore_errors=True)
+
+
+def _size(folder: str) -> int:
+    return sum(os.lstat(path).st_size for path in _files(folder))
+
+
+def _files(folder: str) -> Iterator[str]:
+    for parent, _folders, files in os.walk(folder):
+        yield from (os.path.join(parent, name) for name in files)

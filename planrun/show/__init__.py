@@ -1,0 +1,1 @@
+"""`planrun show`: a plan as a table, a graph or markdown."""

@@ -1,0 +1,310 @@
+"""`planrun show`: a plan as a table, as a graph, by levels or in order."""
+
+from __future__ import annotations
+
+import click
+
+from planrun.cliutil.click import judged, outlook
+from planrun.cliutil.completion import complete_plans
+from planrun.cliutil.failure import printable
+from planrun.cliutil.printing import say, say_json, table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.approval.preview import Foreseen, Outlook, Prospect
+    from planrun.model.plan import Param, Plan, Step
+
+DRAWINGS = ("mermaid", "dot", "text")
+FORMATS = ("text", "json", "markdown")
+
+
+@click.command(short_help="Table of the steps; graph, levels and order.")
+@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
+@click.option("--graph", type=click.Choice(DRAWINGS), help="Draw who waits for whom instead of the table.")
+@click.option("--levels", is_flag=True, help="List the steps by level: each waits for the one above only.")
+@click.option("--order", is_flag=True, help="List the steps, one a line, each after what it waits for.")
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="markdown: for the summary of a CI job or a comment, all text of the plan escaped; text: the table.",
+)
+@judged
+def show(  # noqa: PLR0913 - one for each option
+    plan: str,
+    graph: str | None,
+    *,
+    levels: bool,
+    order: bool,
+    as_json: bool,
+    form: str | None,
+    **under: Any,
+) -> int:
+    """Show what PLAN would do: its steps, what they wait for, its risks and its limits. The table is markdown.
+
+    Of each step the class of risk is told, as far as its text and the parameters that are known tell it, and which
+    steps the policy in force would deny or ask for.
+
+    \b
+    Examples:
+      planrun show plan.yml
+      planrun show plan.yml --policy ci/policy.yml --param target=prod
+      planrun show plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
+      planrun show plan.yml --graph text
+      planrun show plan.yml --graph dot | dot -Tsvg > plan.svg
+      planrun show plan.yml --json | jq '.steps[].id'
+    """
+    from planrun.approval.preview import foresee, plan_data
+    from planrun.plan.load import load
+    from planrun.reports import describe
+    from planrun.settings import current_folder
+
+    if sum((graph is not None, levels, order, as_json, form is not None)) > 1:
+        raise click.UsageError(
+            "--graph, --levels, --order, --format and --json exclude each other", click.get_current_context()
+        )
+    found = load(plan, cache=False)
+    if graph:
+        say(_drawn(found, graph))
+    elif levels:
+        say(
+            "\n".join([f"Level {n}: {', '.join(names)}" for n, names in enumerate(describe.levels(found), 1)])
+        )
+    elif order:
+        say("\n".join(describe.order(found)))
+    else:
+        foreseen = foresee(found, under["params"], current_folder())
+        found = found.but(digest=foreseen.reviewed.digest)
+        ahead = outlook(found, **under)
+        if as_json or form == "json":
+            say_json({**describe.as_data(found, foreseen.as_data()), **plan_data(ahead)})
+        elif form == "markdown":
+            from planrun.show.markdown import markdown
+
+            say(markdown(found, foreseen, ahead).rstrip("\n"))
+        else:
+            say("\n".join(overview(foreseen, ahead)))
+    return 0
+
+
+def _drawn(plan: Plan, form: str) -> str:
+    from planrun.reports import drawing
+
+    draw = {"mermaid": drawing.mermaid, "dot": drawing.dot, "text": drawing.text}
+    return draw[form](plan)
+
+
+def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
+    """Yield the table of a plan and what there is to know besides."""
+    from planrun.reports.escape import line
+
+    plan, steps = ahead.plan, ahead.steps()
+    title = line(plan.title or plan.name)
+    yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]}{_without(foreseen)})'
+    yield from [
+        printable(text.strip()) for text in (plan.description, plan.goal and f"Goal: {plan.goal}") if text
+    ]
+    unfinished = [step.id for step in plan.steps if step.kind == "abstract"]
+    if unfinished:
+        yield f"Status: draft, without an action: {', '.join(unfinished)}"
+    yield ""
+    tokens = sum(step.estimated_tokens for step in plan.steps)
+    if tokens:
+        yield table(("#", "Step", "Tokens", "Deps", "Risk"), list(_rows(steps)), right=(0, 2))
+    else:
+        yield table(("#", "Step", "Deps", "Risk"), [row[:2] + row[3:] for row in _rows(steps)], right=(0,))
+    count = sum(step.kind != "group" for step in plan.steps)
+    from planrun.model.groups import number_of, unknown
+
+    yield f"\nTotal: {number_of(count, unknown(plan.steps))}{f', ~{tokens} tokens' if tokens else ''}"
+    yield from _judgements(ahead, [*steps, *ahead.undoing()])
+    yield "\n".join(_limits(plan))
+    yield from _listed("Risks", _reasons(steps))
+    yield from _listed("Parameters", _params(plan))
+    yield from _listed("Scripts", _scripts(foreseen))
+    yield from _listed("Secrets", _secrets(plan))
+    yield from _listed("Undone when the run fails", _undoing(plan))
+    yield from _listed("Conditions", _conditions(plan))
+    yield from _listed("Success criteria", _criteria(plan))
+    yield from _listed("On failure", _failures(plan))
+
+
+def _without(foreseen: Foreseen) -> str:
+    return f" without the required {', '.join(foreseen.missing)}" if foreseen.missing else ""
+
+
+def _scripts(foreseen: Foreseen) -> Iterator[str]:
+    reviewed = foreseen.reviewed
+    yield from [f"  {printable(path)}: {digest[:12]}" for path, digest in sorted(reviewed.scripts.items())]
+    for path, why in sorted(reviewed.uncovered.items()):
+        yield f"  {printable(path)}: not part of the digest: {why}"
+    for name in reviewed.later:
+        yield f"  of {name}: known when it starts, and not part of the digest"
+
+
+def _listed(title: str, rows: Iterator[str]) -> list[str]:
+    found = list(rows)
+    return [f"\n{title}:", *found] if found else []
+
+
+def _judgements(ahead: Outlook, steps: list[Prospect]) -> Iterator[str]:
+    """What the risks come to, the policy in force, and what it would not let run unasked."""
+    from planrun.approval.preview import totals
+    from planrun.reports.policies import totals_line
+
+    yield f"Risk: {totals_line(totals(steps))}"
+    yield f"Policy: {printable(ahead.policy)}"
+    replaced = _replaced(steps)
+    for word, answer in (("Denied", "deny"), ("Asked for", "ask")):
+        stopped = [one for one in steps if one.decision.answer == answer and one.step.id not in replaced]
+        names = [f"{one.step.id} ({one.decision.rule})" for one in stopped]
+        if names:
+            yield f"{word}: {', '.join(names)}"
+    asking = [one.step.id for one in steps if one.step.kind in ("ask", "decide")]
+    if asking:
+        yield f"Asks: {', '.join(asking)}"
+
+
+def _replaced(steps: list[Prospect]) -> dict[str, str]:
+    """Return the steps that never start, and which take the place of each."""
+    found: dict[str, list[str]] = {}
+    for one in steps:
+        for name in one.step.replaces:
+            found.setdefault(name, []).append(one.step.id)
+    return {name: ", ".join(ids) for name, ids in found.items()}
+
+
+def _reasons(steps: list[Prospect]) -> Iterator[str]:
+    """Why steps have the class they have, those that only read left out."""
+    for one in steps:
+        step = one.step
+        if step.risk != "read-only" and step.kind != "abstract" and not _is_known(step):
+            effects = f" ({', '.join(step.effects)})" if step.effects else ""
+            yield f"  {step.id}: {step.risk}{effects}, {printable(' '.join(step.risk_reason.split()))}"
+
+
+def _rows(steps: list[Prospect]) -> Iterator[tuple[str, ...]]:
+    from planrun.model.groups import waited_for
+    from planrun.model.plan import Edge
+    from planrun.reports.describe import edge, risk_cell
+    from planrun.reports.escape import line
+
+    replaced = _replaced(steps)
+    waits = waited_for([one.step for one in steps])
+    number = 0
+    for step in [one.step for one in steps]:
+        number += step.kind != "group"
+        name = f"{step.id}: {line(step.title)}" if step.title else step.id
+        marks = " (finally)" if step.section == "finally" else ""
+        marks += _instances(step) if step.kind == "group" else ""
+        marks += " (no action yet)" if step.kind == "abstract" else ""
+        marks += f" (replaced by {replaced[step.id]})" if step.id in replaced else ""
+        tokens = f"~{step.estimated_tokens}" if step.estimated_tokens else "-"
+        needs = ", ".join([edge(Edge(on=on, kind=kind)) for on, kind in waits[step.id]])  # type: ignore[arg-type]
+        place = str(number) if step.kind != "group" else ""  # its instances are counted
+        yield place, name + marks, tokens, needs or "-", risk_cell(step)
+
+
+def _instances(step: Step) -> str:
+    """What stands beside a group: how many instances it has, which follow it, or that nobody knows yet."""
+    if not _is_known(step):
+        return " (instances known when it runs)"
+    count = len(step.action.members)  # type: ignore[union-attr]
+    return f" ({count} instance{'' if count == 1 else 's'})"
+
+
+def _is_known(step: Step) -> bool:
+    """Whether a step is a group whose members speak for themselves."""
+    return step.kind == "group" and step.action.template is None  # type: ignore[union-attr]
+
+
+def _limits(plan: Plan) -> Iterator[str]:
+    from planrun.reports.describe import duration, longest_path
+
+    limits = plan.limits
+    yield f"Schedule: {plan.schedule}" + (
+        f", at most {limits.max_parallel} at once" if limits.max_parallel else ""
+    )
+    if limits.deadline:
+        yield f"Deadline: {duration(limits.deadline)}"
+    path, seconds = longest_path(plan)
+    shown = path if len(path) <= 8 else [*path[:4], "…", *path[-3:]]
+    if path:
+        yield f"Longest path: {' > '.join(shown)} (at most {duration(round(seconds))}, by its timeouts and retries)"
+
+
+def _params(plan: Plan) -> Iterator[str]:
+    for param in plan.params:
+        yield f"  {param.name}: {_param(param)}"
+
+
+def _param(param: Param) -> str:
+    from planrun.values import show as shown
+
+    schema = param.schema
+    parts = [str(schema.get("type", "string"))]
+    if "enum" in schema:
+        parts.append("one of " + ", ".join([shown(value) for value in schema["enum"]]))
+    if "pattern" in schema:
+        parts.append(f"pattern {printable(str(schema['pattern']))}")
+    if "default" in schema:
+        parts.append(f"default {shown(schema['default'])}")
+    elif param.required:
+        parts.append("required")
+    return ", ".join(parts)
+
+
+def _secrets(plan: Plan) -> Iterator[str]:
+    for name in plan.secrets:
+        readers = [step.id for step in plan.steps if name in step.secrets]
+        yield f"  {name}: {', '.join(readers) or 'no step lists it'}"
+
+
+def _undoing(plan: Plan) -> Iterator[str]:
+    for step in plan.steps:
+        if step.rollback is not None:
+            undo = step.rollback.undo
+            when = ", also when it failed itself" if step.rollback.on_failed else ""
+            yield f"  {printable(step.id)}{when}: {undo.risk}, {printable(undo.risk_reason)}"
+
+
+def _conditions(plan: Plan) -> Iterator[str]:
+    for step in plan.steps:
+        if step.condition is not None:
+            yield f"  {step.id}: {printable(' '.join(step.condition_text.split()))}"
+
+
+_REPLANNED = {"fatal": "a fatal", "any": "any"}
+
+
+def _criteria(plan: Plan) -> Iterator[str]:
+    for step in plan.steps:
+        if step.kind != "group":
+            yield from [f"  {step.id}: {printable(text)}" for text in step.criteria]
+
+
+def _failures(plan: Plan) -> Iterator[str]:
+    from planrun.reports.describe import FAILURE_MEANS
+
+    for step in plan.steps:
+        parts = _reactions(step)
+        if parts:
+            yield f"  {step.id}: {'; '.join(parts)}"
+    asking = [step.id for step in plan.steps if step.replan and step.on_failure != "replan"]
+    if asking and plan.llm:
+        yield f"  {', '.join(asking)}: a model plans anew after {_REPLANNED[plan.llm.replan_on_failure]} failure"
+    used = {step.on_failure: None for step in plan.steps if step.on_failure != "block"}
+    yield from [f"  ({word}: {FAILURE_MEANS[word]})" for word in used]
+
+
+def _reactions(step: Step) -> list[str]:
+    parts: list[str] = [step.on_failure] if step.on_failure != "block" else []
+    if step.retries.max:
+        parts.append(f"{step.retries.max} more attempt{'' if step.retries.max == 1 else 's'}")
+    if step.recovers:
+        parts.append(f"recovers {', '.join(step.recovers)}")
+    return parts

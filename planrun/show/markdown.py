@@ -1,0 +1,116 @@
+"""A plan as markdown for those who have to approve it: what it does, how long at most, how risky, what it destroys.
+
+It is made for the summary of a CI job and for comments: all text of the plan is escaped or stands in code spans.
+"""
+
+from __future__ import annotations
+
+from planrun.approval.rules import LEVELS
+from planrun.reports.describe import action, duration, edge, longest_path, worst
+from planrun.reports.escape import code, fitting, inline, line, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from planrun.approval.preview import Foreseen, Outlook, Prospect
+    from planrun.model.plan import Plan, Step
+
+BUDGET = 900 * 1024  # bytes; GitHub shows nothing of a step summary above 1 MiB
+ICONS = {"read-only": "⚪", "low": "🟢", "medium": "🟡", "high": "🔴"}
+_DESTROYS = "💥"
+_ANSWERS = {"ask": "✋", "deny": "⛔"}
+_STOPPED = 100_000  # bytes for what does not run unasked
+_TABLE = "\n| | Step | Does | Waits for | At most | Risk |\n| --- | --- | --- | --- | ---: | --- |\n"
+
+
+def markdown(plan: Plan, foreseen: Foreseen, ahead: Outlook) -> str:
+    """Return the plan as markdown: headline, totals, what is stopped, a row for each step; at most BUDGET bytes."""
+    steps = [*ahead.steps(), *ahead.undoing()]
+    known = plan.but(steps=tuple([one.step for one in steps]))
+    head = "".join([*_head(known, foreseen), f"- policy: {inline(ahead.policy, 1000)}\n", *_stopped(steps)])
+    rows = [_row(one.step, action(written)) for one, written in zip(steps, plan.everything(), strict=True)]
+    rest = "\n{} more steps are left out here; `planrun show` lists all of them.\n"
+    return head + _TABLE + fitting(rows, BUDGET - size(head) - 500, rest)
+
+
+def _head(plan: Plan, foreseen: Foreseen) -> Iterator[str]:
+    yield f"### 📋 {inline(plan.title or plan.name)}\n\n"
+    for text in (plan.description, plan.goal and f"Goal: {plan.goal}"):
+        if text:
+            yield f"{inline(text, 1000)}\n\n"
+    missing = f" without the required {code(', '.join(foreseen.missing))}" if foreseen.missing else ""
+    yield f"- {code(line(plan.file))}, digest {code(plan.digest[:12])}{missing}\n"
+    yield f"- {' · '.join(_totals(plan))}\n"
+    destructive = [step.id for step in plan.steps if "destroys" in step.effects]
+    if destructive:
+        more = f" and {len(destructive) - 20} more" if len(destructive) > 20 else ""
+        yield f"- {_DESTROYS} {len(destructive)} destructive: {', '.join(map(code, destructive[:20]))}{more}\n"
+    if plan.secrets:
+        yield f"- 🔑 secrets: {', '.join([_secret(name, plan) for name in plan.secrets])}\n"
+
+
+def _totals(plan: Plan) -> Iterator[str]:
+    count = sum(step.kind != "group" and step.section != "rollback" for step in plan.steps)
+    yield f"{count} step{'' if count == 1 else 's'}"
+    path, seconds = longest_path(plan)
+    limit = plan.limits.deadline
+    if path:
+        bound = min(seconds, limit) if limit else seconds
+        yield f"⏱ at most {duration(round(bound))}" + (" (deadline)" if limit and limit < seconds else "")
+    counts = {
+        level: sum(step.risk == level and step.kind != "group" for step in plan.steps)
+        for level in reversed(LEVELS[1:])
+    }
+    yield ", ".join([f"{ICONS[level]} {count} {level}" for level, count in counts.items() if count])
+
+
+def _stopped(steps: list[Prospect]) -> Iterator[str]:
+    """What does not run unasked, and why."""
+    rows = []
+    for one in steps:
+        answer = one.decision.answer
+        if answer != "allow":
+            told = "is denied" if answer == "deny" else "is asked for"
+            rows.append(
+                f"- {_ANSWERS[answer]} {code(one.step.id)} {told}: {inline(one.decision.reason, 500)}\n"
+            )
+        elif one.step.kind in ("ask", "decide"):
+            rows.append(f"- {_ANSWERS['ask']} {code(one.step.id)} asks somebody\n")
+    if rows:
+        yield f"\n**Does not run unasked**\n\n{fitting(rows, _STOPPED, '- and {} more')}"
+
+
+def _secret(name: str, plan: Plan) -> str:
+    readers = [step.id for step in plan.steps if name in step.secrets]
+    told = ", ".join(readers[:10]) + (f" and {len(readers) - 10} more" if len(readers) > 10 else "")
+    return f"{code(name)} ({inline(told) or 'no step lists it'})"
+
+
+def _row(step: Step, deed: str) -> str:
+    name = code(step.id) + (f" {inline(step.title, 100)}" if step.title else "")
+    cells = (
+        ICONS[step.risk] + (_DESTROYS if "destroys" in step.effects else ""),
+        name + (f" ({step.section})" if step.section != "steps" else ""),
+        _deed(step, deed),
+        inline(", ".join(map(edge, step.edges)), 200) or "-",
+        duration(round(worst(step))) if step.kind in ("run", "exec", "tool", "validate") else "-",
+        inline(f"{step.risk}: {step.risk_reason}" if step.risk_reason else step.risk, 200),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _more(rows: int) -> str:
+    return f" … {rows} more line{'' if rows == 1 else 's'}" if rows else ""
+
+
+def _deed(step: Step, deed: str) -> str:
+    """Return the first line of what a step does, and whether there is more, or a condition."""
+    rows = deed.strip().split("\n")
+    if step.kind == "abstract":
+        told = "no action yet"
+    elif step.kind in ("ask", "decide"):
+        told = "asks somebody" if step.kind == "ask" else "has somebody decide"
+    else:
+        told = code(rows[0], 80) + (_more(len(rows) - 1))
+    return told + (f", if {code(step.condition_text, 80)}" if step.condition is not None else "")

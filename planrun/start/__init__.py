@@ -1,0 +1,1 @@
+"""`planrun init` and `planrun schema`."""

@@ -1,1 +1,0 @@
-"""From a step to a Job, one file per kind of action."""

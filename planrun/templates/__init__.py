@@ -1,0 +1,1 @@
+"""Plan templates: the ones that planrun ships, and plans made from them."""

@@ -1,0 +1,177 @@
+"""`planrun templates`: the templates at hand, and plans made of them for review."""
+
+from __future__ import annotations
+
+import click
+
+from planrun.cliutil import click as written
+from planrun.cliutil.failure import printable
+from planrun.cliutil.printing import say, say_bytes, say_json, table
+from planrun.errors import InvalidInput, InvalidPlan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.plan.templates import Template
+    from planrun.templates.templates import Found, Rendered
+
+_VERBS = ("list", "show", "render")
+
+
+@click.command(short_help="The templates at hand, and plans made of them.")
+@click.argument("verb", type=click.Choice(_VERBS), default="list")
+@click.argument("name", required=False)
+@click.option(
+    "--var", "given", metavar="NAME=VALUE", multiple=True, help="With render: the value of a variable."
+)
+@click.option(
+    "-o",
+    "--output",
+    default=written.STANDARD_OUTPUT,
+    metavar="FILE",
+    help="With render: where the plan goes; - is stdout.",
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+def templates(  # noqa: PLR0913 - click gives each option as an argument
+    verb: str, name: str | None, given: tuple[str, ...], output: str, *, force: bool, as_json: bool
+) -> int:
+    """List templates, show one of them, or make a plan of it.
+
+    NAME is that of a template that comes with planrun or stands in plans/templates, or the path of a file.
+
+    \b
+    list     each template: its name, where it is from, what it is for
+    show     its variables, the commands and files that it needs, and its text
+    render   a plan made of it, checked, with the values of --var and the defaults of the others
+
+    \b
+    Examples:
+      planrun templates
+      planrun templates show express-api-endpoint
+      planrun templates render express-api-endpoint --var resource=orders -o plan.yml
+    """
+    from planrun.templates.templates import find
+
+    if verb == "list":
+        _refuse_name(name)
+        return _list(as_json=as_json)
+    if name is None:
+        raise InvalidInput(
+            f"planrun templates {verb} wants the name of a template; planrun templates lists them"
+        )
+    found = find(name)
+    if verb == "show":
+        return _show(found, as_json=as_json)
+    if output != written.STANDARD_OUTPUT:
+        written.refuse_existing(output, forced=force)
+    made = _made(found, given)
+    if output != written.STANDARD_OUTPUT:
+        written.write_file(output, made.text.encode(), forced=force)
+    _tell(found, made, output, as_json=as_json)
+    return 0
+
+
+def _refuse_name(name: str | None) -> None:
+    if name is not None:
+        raise InvalidInput(f"planrun templates list takes no name; planrun templates show {name} shows it")
+
+
+def _list(*, as_json: bool) -> int:
+    from planrun.templates.templates import known, opened
+
+    rows: list[dict[str, Any]] = []
+    for found in known().values():
+        try:
+            rows.append(_document(found, opened(found)))
+        except InvalidPlan as error:
+            first = error.problems[0]
+            wrong = f"{first.file}:{first.line}:{first.col}: {first.text}"
+            rows.append({"name": found.name, "source": found.source, "file": found.file, "problem": wrong})
+    if as_json:
+        say_json({"templates": rows})
+        return 0
+    cells = [
+        (row["name"], row["source"], printable(row.get("problem") or row["description"])) for row in rows
+    ]
+    say(table(("Template", "From", "What it is for"), cells))
+    for row in rows:
+        if row.get("hides"):
+            say(f"{printable(row['file'])} stands in for the template of that name that comes with planrun")
+    return 0
+
+
+def _show(found: Found, *, as_json: bool) -> int:
+    from planrun.templates.templates import opened
+
+    template = opened(found)
+    document = _document(found, template)
+    if as_json:
+        say_json({**document, "text": template.data.decode("utf-8-sig")})
+        return 0
+    say(f"{found.name}: {printable(template.description)}")
+    say(f"from: {printable(found.file)}")
+    for title, words in (("requires", template.requires), ("prerequisites", template.prerequisites)):
+        if words:
+            say(f"{title}: {printable(', '.join(words))}")
+    if template.vars:
+        say("\nvariables:")
+    for name, fragment in template.vars.items():
+        say(printable(f"  {name} ({_words(fragment)}){_about(fragment)}"))
+    say("")
+    say_bytes(template.data)
+    return 0
+
+
+def _words(fragment: dict[str, Any]) -> str:
+    words = [", ".join(map(str, fragment["enum"])) if "enum" in fragment else fragment["type"]]
+    if "default" in fragment:
+        from planrun.plan.templates import text_of
+
+        words.append(f"default {text_of(fragment['default'])}")
+    elif fragment.get("required"):
+        words.append("required")
+    return "; ".join(words)
+
+
+def _about(fragment: dict[str, Any]) -> str:
+    return f": {fragment['description']}" if "description" in fragment else ""
+
+
+def _document(found: Found, template: Template) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "source": found.source,
+        "file": found.file,
+        "hides": found.hides,
+        "description": template.description,
+        "vars": dict(template.vars),
+        "requires": list(template.requires),
+        "prerequisites": list(template.prerequisites),
+    }
+
+
+def _made(found: Found, given: tuple[str, ...]) -> Rendered:
+    from planrun.templates.templates import opened, render, values_of
+
+    template = opened(found)
+    return render(template, found.name, values_of(template, given))
+
+
+def _tell(found: Found, made: Rendered, output: str, *, as_json: bool) -> None:
+    is_file = output != written.STANDARD_OUTPUT
+    if as_json:
+        say_json(
+            {
+                "template": found.name,
+                "written": output if is_file else None,
+                "plan": made.text,
+                "steps": made.steps,
+            }
+        )
+    elif is_file:
+        steps = f"{made.steps} step{'' if made.steps == 1 else 's'}"
+        say(f"wrote {printable(output)}: {steps}; next: planrun show {printable(output)}")
+    else:
+        say_bytes(made.text.encode())
