@@ -21,7 +21,7 @@ def seeds() -> list[bytes]:
 
 def plans() -> list[bytes]:
     """Return the bytes of all plans of the project, in the order of their names."""
-    folders = ("tests/cases", "plans", "tests/source/bad", "tests/source/good", "tests/data")
+    folders = ("tests/cases", "plans", "tests/plan/bad", "tests/plan/good", "tests/data")
     paths = sorted(path for folder in folders for path in ROOT.joinpath(folder).rglob("*.yml"))
     found = [path.read_bytes() for path in paths]
     return [data for data in found if len(data) <= LARGEST]

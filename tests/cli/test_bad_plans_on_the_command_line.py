@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.source.corpus import BadPlan, bad_plans
-from tests.source.hostile import HOSTILE, special_files
+from tests.plan.corpus import BadPlan, bad_plans
+from tests.plan.hostile import HOSTILE, special_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from planrun.errors import InvalidPlan
 from planrun.plan.problems import MAX_PROBLEMS, Problem, render_text
 from planrun.plan.schema import shape
 from planrun.plan.yaml.file import read_source
-from tests.source.hostile import HOSTILE, special_files
+from tests.plan.hostile import HOSTILE, special_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def test_hostile_file_ends_in_a_finding(name: str) -> None:
 def test_hostile_files_take_little_memory() -> None:
     """No hostile file makes reader, checks and report together hold more than 150 MiB."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.source.measure_hostile"],
+        [sys.executable, "-m", "tests.plan.measure_hostile"],
         capture_output=True,
         text=True,
         timeout=300,

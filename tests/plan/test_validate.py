@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planrun.plan.load import check_bytes
-from tests.source.mistakes import BAD, GOOD, HEAD, steps
+from tests.plan.mistakes import BAD, GOOD, HEAD, steps
 
 
 def found(text: str) -> list[tuple[str, int, int, str]]:

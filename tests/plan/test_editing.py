@@ -35,7 +35,7 @@ def plan_files() -> list[tuple[str, bytes]]:
     paths = [
         *ROOT.glob("plans/*.yml"),
         *ROOT.glob("tests/cases/*/*.yml"),
-        *ROOT.glob("tests/source/good/*.yml"),
+        *ROOT.glob("tests/plan/good/*.yml"),
     ]
     found = [(str(path.relative_to(ROOT)), path.read_bytes()) for path in sorted(paths)]
     found += [(block.name, block.text.encode()) for block in blocks("yaml")]

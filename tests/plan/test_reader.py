@@ -12,8 +12,8 @@ from planrun.plan.schema import shape
 from planrun.plan.yaml import document
 from planrun.plan.yaml.document import MAPPING, SCALAR, SEQUENCE, Node, parse
 from planrun.plan.yaml.file import MAX_BYTES
-from tests.source.corpus import bad_plans, good_plans
-from tests.source.hostile import HOSTILE, STEP, STEPS
+from tests.plan.corpus import bad_plans, good_plans
+from tests.plan.hostile import HOSTILE, STEP, STEPS
 
 
 def read(text: str) -> Node:

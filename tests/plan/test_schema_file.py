@@ -19,7 +19,7 @@ from planrun.plan import load
 from planrun.plan.schema import shape
 from planrun.plan.schema.__main__ import SCHEMA, generated
 from planrun.plan.schema.tables import NAMED, OBJECTS
-from tests.source.corpus import BadPlan, bad_plans, good_plans
+from tests.plan.corpus import BadPlan, bad_plans, good_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

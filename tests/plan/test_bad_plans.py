@@ -9,7 +9,7 @@ from planrun.plan.problems import CODES, Problem, render_github, render_json, re
 from planrun.plan.schema import shape
 from planrun.plan.schema.dialects import FOREIGN
 from planrun.plan.schema.tables import OBJECTS
-from tests.source.corpus import BadPlan, bad_plans
+from tests.plan.corpus import BadPlan, bad_plans
 
 BAD = bad_plans()
 SHAPE = [bad for bad in BAD if not bad.semantic]
@@ -86,7 +86,7 @@ def test_there_are_at_least_300_kinds() -> None:
         "E021",
         "E017",
         "E199",
-    }  # tests/source/hostile.py
+    }  # tests/plan/hostile.py
     assert {code for code in CODES if code < "E2"} - shown - elsewhere == set()
 
 

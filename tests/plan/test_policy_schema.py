@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from planrun.plan.schema.__main__ import POLICY, generated
-from tests.source.test_policy_files import WRONG
+from tests.plan.test_policy_files import WRONG
 
 PLANRUN = str(Path(sysconfig.get_path("scripts")) / "planrun")
 GOOD = {
