@@ -12,7 +12,6 @@ import os
 from stat import S_ISREG  # os has loaded it already
 
 from planrun.errors import EvaluationError
-from planrun.expressions.render import render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,6 +170,8 @@ def evaluated(plan: Plan, scope: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
     `scope`: the names that expressions of the plan can read.
     """
+    from planrun.expressions.render import render  # few plans have outputs
+
     values: dict[str, Any] = {}
     wrong: list[str] = []
     for name, template in plan.outputs.items():

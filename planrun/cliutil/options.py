@@ -9,7 +9,6 @@ import os
 
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
-from planrun.plan.schema.forms import as_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -448,6 +447,8 @@ def amount(where: str, value: str) -> float:
 
 def span(where: str, value: str) -> str:
     """Return a duration as it was given; raises InvalidInput for one that is none."""
+    from planrun.plan.schema.forms import as_duration  # few command lines have one
+
     try:
         as_duration(value)
     except ValueError:

@@ -35,8 +35,8 @@ OWN = HERE / "plans"
 CORPORA = {
     "plans": ROOT / "plans",
     "cases": ROOT / "tests" / "cases",
-    "good": ROOT / "tests" / "source" / "good",
-    "bad": ROOT / "tests" / "source" / "bad",
+    "good": ROOT / "tests" / "plan" / "good",
+    "bad": ROOT / "tests" / "plan" / "bad",
     "frozen": OWN,
 }
 """Folders of plan files. The name stands in the data files, so that a folder may move."""
