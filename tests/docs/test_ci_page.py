@@ -55,7 +55,7 @@ def test_times_are_those_of_the_code() -> None:
     assert f"after {Manner.grace:g} seconds" in text
     assert f"remains of {CANCEL_BUDGET:g} seconds" in text
     assert MAX_PROBLEMS == 9
-    assert "after nine comes one that counts the others" in text
+    assert "after nine the next one counts the others" in text
 
 
 def test_no_workflow_runs_strangers_with_secrets() -> None:
