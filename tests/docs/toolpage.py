@@ -36,54 +36,52 @@ steps:
     run: echo "made ${{ steps.commit.outputs.sha }}"
 ```
 
-Unlike a script, a call says exactly what it does: its arguments are checked when the plan is read, its risk is known,
-its outputs are typed without being declared, and a program that can be led astray by a file name is not involved.
+Compared with a script, planrun checks the arguments of a call when it reads the plan, knows its risk,
+and types its outputs without a declaration; file names cannot be misread as options.
 `planrun tools` lists the tools, `planrun tools NAME` shows one.
 
-A call is a process like any other: `timeout`, `retries`, `on_failure`, `env`, `workdir`, masks and logs are the same.
-It can be started wherever planrun itself can, and needs nothing but git, for `git.*`.
+A call is a process like any other: `timeout`, `retries`, `on_failure`, `env`, `workdir`, masks and logs work the same.
+It runs wherever planrun runs, and needs no other program except git, for `git.*`.
 
 ## Names and arguments
 
-Names that other programs have for the same tools are understood as well (`git status`, `git_commit`, `bash`,
-`config_patch` …); what is recorded, and what policies go by, is the name in this list. An unknown one is the error
-[E270](errors.md#e270), with the nearest name; there is no other place where tools come from.
+Names of other programs for the same tools are accepted (`git status`, `git_commit`, `bash`,
+`config_patch` …); records and policies use the name in this list. An unknown name is the error
+[E270](errors.md#e270), with the nearest name. Plans cannot define tools.
 
-Arguments are checked against the tables below: at their place in the file when the plan is read, and once more when
-all values are filled in. Then what does not fit is `failed (refused)`, and nothing starts. Where text is wanted, a
-value that is filled in becomes text; elsewhere a value that is one `${{ … }}` and nothing else keeps its type. A text
-has at most 4 MiB.
+planrun checks arguments against the tables below twice: in the file when it reads the plan, and again when
+all values are filled in. An invalid argument is then `failed (refused)`, and nothing starts. A value for a text argument
+becomes text; elsewhere a value that is a single `${{ … }}` keeps its type. A text has at most 4 MiB.
 
 ## Files
 
-Paths are relative to the step's `workdir`. A path that is absolute or leads upwards is refused, and so is a link that
-leads out of the workspace, at whatever moment somebody puts it there: each folder on the way is opened from the one
-before. Names with characters that cannot be seen are refused. `.planrun/` is not for tools at all, and `.git` is not
-written to. A link is never written through: name the file that it leads to.
+Paths are relative to the step's `workdir`. Refused are absolute paths, paths that lead upwards, names with invisible
+characters, and links out of the workspace, also if they are created during the call: each folder of a path is opened
+relative to the one before. Tools cannot use `.planrun/`, and cannot write to `.git`. They never write through a link: name
+its target.
 
-A file is written beside its place and renamed, so that there is the old one or the new one, whenever the process
+A file is written beside its place and renamed, so it is replaced atomically, whenever the process
 ends. Its permissions stay.
 
 ## git
 
-git is started with a clean environment: of `GIT_*` only identity, dates and the configuration of machine and user are
-left, and hooks, pagers, editors, signatures, file system monitors and background work are off, as is every connection
-to elsewhere. `git.status` and `git.diff` run nothing that the repository configures, neither filters nor drivers for
-differences: where a repository has such ones of its own, the log says so, and files that they would change may show
-as different. Filters that the user or the machine has (as for large files) are used. `git.commit` and
-`git.apply_patch` use those of the repository, too, since wrong contents would be committed otherwise; their class of
-risk is higher there. Names are taken as they are, not as patterns.
+git runs in a clean environment: of `GIT_*` only identity, dates and the configuration of machine and user
+stay; hooks, pagers, editors, signatures, file system monitors, background work and network connections are off.
+`git.status` and `git.diff` run no filters or diff drivers of the repository: if it has any, the log says so, and files that
+they would change may show as different. Filters of the user or the machine (such as for large files) are used. `git.commit` and
+`git.apply_patch` also use those of the repository, to commit the right content; their class of
+risk is then higher. Names are literal, not patterns.
 
-`git.apply_patch` looks whether all of a patch fits before it changes anything. A patch that does not fit leaves every
-file as it was, also with `threeway`, where a merge with conflicts counts as not fitting. Names in a patch are those
-of the whole repository, as `git diff` writes them. git itself writes one file after the other: when it is killed in
-the middle, some may be changed and others not.
+`git.apply_patch` checks that the whole patch applies before it changes anything. Otherwise every
+file stays as it was, also with `threeway`, where a merge with conflicts counts as not applying. Names in a patch are relative
+to the repository, as `git diff` writes them. git itself writes one file after the other: if it is killed
+meanwhile, some may be changed and others not.
 
 ## Risk and policies
 
-A call is judged like a command: by the table below as long as its paths are ordinary ones, and `high` for those that
-[control what runs later](risk.md) or may hold secrets. What is not known before the step starts counts as the worst,
-and is judged again then. `shell` is judged by its text, as `run` is. Rules name tools:
+A call is classified like a command: by the table below for ordinary paths, and `high` for paths that
+[control what runs later](risk.md#what-is-high) or may contain secrets. Values that are unknown before the step starts count as their
+worst case, and the call is classified again when they are known. `shell` is classified by its text, like `run`. Rules name tools:
 
 ```yaml
 version: 1
@@ -97,8 +95,8 @@ steps:
   - tool: git.status
 ```
 
-A rule about `shell` that denies or requires holds for `run`, too; one that allows does not. Rules about commands see
-the commands of git that a tool runs; an `allow` about commands never fits a tool.
+`deny` and `require` rules about `shell` also apply to `run`; `allow` rules do not. Rules about commands match
+the git commands that a tool runs; an `allow` about commands never matches a tool.
 
 ## The tools
 
@@ -109,10 +107,10 @@ the commands of git that a tool runs; an `allow` about commands never fits a too
 TAIL = """\
 ## Records
 
-Of each call the attempt in `ledger.json` has, as `tools`, its id (`STEP.ATTEMPT`), the name, the arguments with
-secrets masked and long texts shortened, whether it went well, and how long it took:
+`tools` of an attempt in `ledger.json` has for each call its id (`STEP.ATTEMPT`), the name, the arguments with
+secrets masked and long texts shortened, whether it succeeded, and its duration:
 [records.md](records.md#ledgerjson). The plan's digest and the step's fingerprint cover the name, the arguments and
-the tool's version, which goes up when a new planrun means something else by the same arguments.
+the tool's version, which increases when a new planrun changes the meaning of the same arguments.
 """
 
 
