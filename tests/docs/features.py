@@ -39,11 +39,10 @@ GROUPS = {
 INTRODUCTION = """\
 # Features and their tests
 
-{shown} of {all} rows are shown by tests, {partly} more in part (with what is missing), {rest} are not built yet.
+Tests show {shown} of {all} rows, and {partly} more in part (with what is missing); {rest} are not built yet.
 
-The ids are those of the acceptance table that planrun is built after. A row counts as shown when a test shows it: the
-test carries the id as a mark. This page is written from docs/features.tsv and these marks by
-`python -m tests.docs.features`; a test holds it in step.
+The ids are those of planrun's acceptance table. A row counts as shown when a test carries its id as a mark.
+`python -m tests.docs.features` writes this page from docs/features.tsv and these marks; a test compares it.
 """
 
 
