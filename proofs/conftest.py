@@ -1,6 +1,8 @@
-"""The short forms run under the same conditions as the tests: see tests/conftest.py."""
+"""The short forms run under the same conditions as the tests (tests/conftest.py), and by one seed, which is printed."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.conftest import (
     clean_environment,
@@ -23,3 +25,20 @@ __all__ = [
     "pytest_fixture_setup",
     "rows_are_shown_by_running_planrun",
 ]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--seed` choose what is drawn by chance."""
+    parser.addoption("--seed", type=int, default=1, help="what the proofs draw by (default: 1)")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print the seed, by which a failure is repeated."""
+    return f"proofs: --seed {config.getoption('--seed')}"
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """Give the test the seed of this session."""
+    found: int = pytestconfig.getoption("--seed")
+    return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planrun.plan.yaml.file import MAX_BYTES
 from proofs.fuzzing.corpus import ROOT
 from proofs.fuzzing.memory import most_memory
-from tests.plan.hostile import HOSTILE, special_files
+from proofs.hostile import HOSTILE, special_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

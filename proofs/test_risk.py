@@ -29,24 +29,24 @@ def test_an_escape_stands_for_one_character() -> None:
 
 
 @bash
-def test_bash_runs_what_the_classifier_says() -> None:
+def test_bash_runs_what_the_classifier_says(seed: int) -> None:
     """Bash runs the words that are told and nothing else, whatever is quoted, split, continued or commented out."""
-    tried, said, wrong = risk.with_bash(risk.written(60 * 32, 1, 1, 32))
+    tried, said, wrong = risk.with_bash(risk.written(60 * 32, seed, 1, 32))
     assert wrong == []
     assert said > tried // 4
 
 
-def test_another_grammar_sees_the_same_commands() -> None:
+def test_another_grammar_sees_the_same_commands(seed: int) -> None:
     """In every text that is accepted tree-sitter sees the commands that are told, and no error."""
-    tried, said, wrong = risk.with_grammar(risk.written(600, 1))
+    tried, said, wrong = risk.with_grammar(risk.written(600, seed))
     assert wrong == []
     assert said > tried // 8
 
 
 @bash
-def test_what_is_dangerous_stays_so_however_it_is_written() -> None:
+def test_what_is_dangerous_stays_so_however_it_is_written(seed: int) -> None:
     """Quotes, blanks, variables, wrappers, and other words for options lower no command's class."""
-    _, tried, wrong = risk.with_mutations(risk.dangerous_rows(5), 2000, 1)
+    _, tried, wrong = risk.with_mutations(risk.dangerous_rows(5), 2000, seed)
     assert wrong == []
     assert tried == 2000
 

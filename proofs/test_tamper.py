@@ -21,9 +21,9 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.mark.shows("R8")
 @pytest.mark.parametrize("kind", tamper.KINDS)
-def test_every_change_is_found_and_its_line_named(ledger: bytes, kind: str) -> None:
+def test_every_change_is_found_and_its_line_named(ledger: bytes, kind: str, seed: int) -> None:
     """Every byte changed, every line exchanged, left out, doubled and written anew, every cut."""
-    _, count, problems = tamper.check(ledger, kind, range(len(ledger)), seed=1)
+    _, count, problems = tamper.check(ledger, kind, range(len(ledger)), seed=seed)
     assert problems == []
     assert count >= ledger.count(b"\n")
 

@@ -45,6 +45,13 @@ def test_what_is_refused_writes_no_plan(name: str) -> None:
     assert refused == set(accepted(source))
 
 
+def test_the_same_file_gives_the_same_plan() -> None:
+    """Nothing in a plan is left to chance."""
+    source = FILES / NAMES[1]
+    order = Order(file=str(source), accepted=accepted(source))
+    assert convert(order) == convert(order)
+
+
 def test_no_plan_is_left_that_is_no_longer_made() -> None:
     """Every plan belongs to a source."""
     assert sorted(path.name for path in PLANS.glob("*.yml")) == NAMES

@@ -86,7 +86,7 @@ def test_there_are_at_least_300_kinds() -> None:
         "E021",
         "E017",
         "E199",
-    }  # tests/plan/hostile.py
+    }  # proofs/hostile.py
     assert {code for code in CODES if code < "E2"} - shown - elsewhere == set()
 
 

@@ -1,57 +1,29 @@
-"""Bombs, wrong encodings, binaries and paths that name no file: an error with a place, and never more than that."""
+"""Bombs, wrong encodings, binaries and paths that name no file: an error with a place, and never more than that.
+
+proofs/test_hostile.py reads the large ones too, and measures what each takes.
+"""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from planrun.errors import InvalidPlan
-from planrun.plan.problems import MAX_PROBLEMS, Problem, render_text
+from planrun.plan.problems import Problem, render_text
 from planrun.plan.schema import shape
 from planrun.plan.yaml.file import read_source
-from tests.plan.hostile import HOSTILE, special_files
+from proofs.hostile import SMALL, special_files, wrong
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_MEMORY = 150
-"""MiB, for any file at all."""
 
-
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", SMALL)
 def test_hostile_file_ends_in_a_finding(name: str) -> None:
     """Each hostile file is answered by the finding that stops it, at its line and column."""
-    hostile = HOSTILE[name]
-    data = hostile.data
-    root, problems = shape.read(data, name)
-    found = [
-        each
-        for each in problems
-        if each.code == hostile.code and hostile.line in {0, each.line} and hostile.col in {0, each.col}
-    ]
-    assert found, [(each.code, each.line, each.col) for each in problems[:5]]
-    assert len(problems) <= MAX_PROBLEMS + 2
-    assert all(each.line >= 1 and each.col >= 1 for each in problems)
-    assert len(render_text(problems, {name: data})) < 20_000
-    assert root is None or problems
-
-
-def test_hostile_files_take_little_memory() -> None:
-    """No hostile file makes reader, checks and report together hold more than 150 MiB."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.plan.measure_hostile"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    most = json.loads(done.stdout)
-    assert set(most) == set(HOSTILE)
-    assert {name: used for name, used in most.items() if used is None or used > MOST_MEMORY} == {}
+    assert wrong(name) == []
 
 
 def test_paths_that_name_no_plan(tmp_path: Path) -> None:

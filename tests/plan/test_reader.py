@@ -12,8 +12,9 @@ from planrun.plan.schema import shape
 from planrun.plan.yaml import document
 from planrun.plan.yaml.document import MAPPING, SCALAR, SEQUENCE, Node, parse
 from planrun.plan.yaml.file import MAX_BYTES
+from proofs.hostile import SMALL as HOSTILE
+from proofs.hostile import STEP, STEPS
 from tests.plan.corpus import bad_plans, good_plans
-from tests.plan.hostile import HOSTILE, STEP, STEPS
 
 
 def read(text: str) -> Node:
@@ -162,9 +163,7 @@ def test_collection_of_garbage_is_left_as_it_was() -> None:
 
 
 SMALL = {bad.name: bad.data for bad in bad_plans()} | {path.name: path.read_bytes() for path in good_plans()}
-SMALL |= {
-    name: hostile.data for name, hostile in HOSTILE.items() if len(data := hostile.data) < 100_000 and data
-}
+SMALL |= {name: hostile.data for name, hostile in HOSTILE.items() if hostile.data}
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -1,19 +1,22 @@
-"""Every small graph ends as the rules say: the engine against an oracle that states them one by one."""
+"""Every small graph of steps ends as the rules say: the engine against an oracle that states them one by one."""
 
 from __future__ import annotations
 
+import argparse
 import itertools
-import os
 import random
+import time
 from typing import TYPE_CHECKING
 
 from tests.engine.world import FAIL, PASS, World, plan, step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 KINDS = ("", "ok", "completed", "failed", "done")
 ENDS = ("pass", "block", "continue", "skip")  # of a step that runs: passes, or fails under that on_failure
+SCHEDULES = ("dag", "levels", "batches", "sequential")
+FAULTS = ("nothing recovers", "nothing is tolerated")
 # A graph: for each step what it does, its edges (on, kind), and the steps it recovers.
 Graph = tuple[tuple[str, tuple[tuple[int, str], ...], tuple[int, ...]], ...]
 
@@ -114,39 +117,63 @@ def recoveries() -> Iterator[Graph]:
             )
 
 
-def check(graph: Graph, schedule: str) -> None:
-    """Run a graph and hold it against the oracle."""
-    assert run(graph, schedule) == oracle(graph), (graph, schedule)
-
-
-def test_every_graph_of_up_to_three_steps_ends_as_the_rules_say() -> None:
-    """8,000 graphs of three steps, each kind of edge, each end and each way of tolerating it."""
-    count = 0
-    for size in (1, 2, 3):
-        for graph in graphs(size):
-            check(graph, ("dag", "levels", "batches", "sequential")[count % 4])
-            count += 1
-    assert count == 4 + 80 + 8000
-
-
-def test_recovery_ends_as_the_rules_say() -> None:
-    """A handler that recovers a failure, with dependents that look at the failure, the handler or both."""
-    every = list(recoveries())
-    chosen = every if os.environ.get("PLANRUN_PROOFS") == "full" else random.Random(7).sample(every, 6000)
-    for number, graph in enumerate(chosen):
-        check(graph, ("dag", "levels", "batches", "sequential")[number % 4])
-
-
-def test_graphs_of_four_steps_end_as_the_rules_say() -> None:
-    """A sample of the four million graphs of four steps; PLANRUN_PROOFS=full takes 300,000."""
-    rng = random.Random(20260101)
-    for number in range(300_000 if os.environ.get("PLANRUN_PROOFS") == "full" else 6000):
-        graph: Graph = tuple(
+def drawn(count: int, seed: int) -> Iterator[Graph]:
+    """Yield some of the four million graphs of four steps."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        yield tuple(
             (
-                rng.choice(ENDS),
-                tuple((early, kind) for early in range(late) if (kind := rng.choice(KINDS))),
+                chance.choice(ENDS),
+                tuple((early, kind) for early in range(late) if (kind := chance.choice(KINDS))),
                 (),
             )
             for late in range(4)
         )
-        check(graph, ("dag", "levels", "batches", "sequential")[number % 4])
+
+
+def drawn_recoveries(count: int, seed: int) -> list[Graph]:
+    """Return some of the graphs with a recovery."""
+    return random.Random(seed).sample(list(recoveries()), count)
+
+
+def with_fault(graph: Graph, fault: str) -> Graph:
+    """Return the graph as a wrong engine would understand it."""
+    if fault == "nothing recovers":
+        return tuple((does, edges, ()) for does, edges, _ in graph)
+    if fault == "nothing is tolerated":
+        return tuple(("block" if does != "pass" else does, edges, helps) for does, edges, helps in graph)
+    return graph
+
+
+def prove(some: Iterable[Graph], fault: str = "") -> tuple[int, list[str]]:
+    """Run graphs under one schedule after the other; return how many, and those that end otherwise."""
+    count, wrong = 0, []
+    for count, graph in enumerate(some, 1):
+        schedule = SCHEDULES[count % len(SCHEDULES)]
+        if run(with_fault(graph, fault), schedule) != oracle(graph):
+            wrong.append(f"{schedule}: {graph}")
+    return count, wrong
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the proof; 1 when a graph ends otherwise than the rules say, or a fault was not caught."""
+    parser = argparse.ArgumentParser(prog="python -m proofs graphs", description=__doc__)
+    parser.add_argument("--count", type=int, default=300_000, help="graphs of four steps")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    chosen = parser.parse_args(words)
+    began, failed = time.monotonic(), False
+    small = itertools.chain.from_iterable(map(graphs, (1, 2, 3)))
+    for what, some in (
+        ("small", small),
+        ("recovery", recoveries()),
+        ("drawn", drawn(chosen.count, chosen.seed)),
+    ):
+        count, wrong = prove(some)
+        failed = failed or bool(wrong)
+        print(f"{what}: {count} graphs, {len(wrong)} wrong", *wrong[:20], sep="\n")
+    for fault in FAULTS:
+        found = prove(drawn_recoveries(1000, chosen.seed), fault)[1]
+        failed = failed or not found
+        print(f"{fault}: {'caught' if found else 'NOT CAUGHT'}")
+    print(f"seed {chosen.seed}, {time.monotonic() - began:.0f} s")
+    return int(failed)

@@ -11,7 +11,7 @@ import sys
 
 from planrun.plan import load
 from planrun.plan.problems import render_text
-from tests.plan.hostile import HOSTILE
+from proofs.hostile import HOSTILE
 
 _UNIT = 1024 if sys.platform == "linux" else 1024 * 1024  # of ru_maxrss; macOS counts bytes
 

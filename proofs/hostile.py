@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from planrun.plan.problems import MAX_PROBLEMS, render_text
+from planrun.plan.schema import shape
 from planrun.plan.yaml import document
 from planrun.plan.yaml.file import MAX_BYTES
 
@@ -13,6 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+MOST_MEMORY = 150
+"""MiB, for any plan file."""
+# The heaviest of each sort as measured: bombs, depth, size, encodings, binaries.
+HEAVIEST = (
+    "billion-laughs", "quadratic-aliases", "merge-chain", "aliases-of-text", "nested-30000-flow",
+    "nested-30000-block", "nested-4-million", "short-steps", "single-pairs", "keys", "equal-keys",
+    "anchors", "long-quoted", "long-root-text", "too-large-by-one", "utf-16-le", "latin-1",
+    "escape-character", "nul", "gzip", "empty",
+)  # fmt: skip
 STEPS = b"version: 1\nsteps:\n"
 STEP = b"  - run: make\n"
 
@@ -73,48 +87,16 @@ def _text(text: str, encoding: str = "utf-8") -> Callable[[], bytes]:
 
 PLAN = "version: 1\nsteps:\n  - run: make\n"
 
-HOSTILE: dict[str, Hostile] = {
+SMALL: dict[str, Hostile] = {
     "billion-laughs": Hostile(_laughs, "E017", 6, 31),
     "quadratic-aliases": Hostile(
         lambda: b"x-a: &a [%s]\nx-b: [%s]\n" % (b"x," * 5000, b"*a," * 5000) + STEPS + STEP, "E017", 2, 244
     ),
     "merge-chain": Hostile(_merges, "E017", 201, 13),
     "chain-of-merges": Hostile(_chain, "E012", 64, 17),
-    "aliases-of-text": Hostile(_many(b"*a,", b"x-a: &a 1\nx-b: [", b"]\n"), "E021", 2, 0),
     "nested-30000-flow": Hostile(_fixed(b"x: " + b"[" * 30000 + b"]" * 30000), "E012", 1, 67),
-    "nested-30000-flow-mapping": Hostile(_fixed(b"x: " + b"{a: " * 30000 + b"}" * 30000), "E012", 1, 256),
     "nested-30000-block": Hostile(_fixed(b"x:\n  " + b"- " * 30000 + b"a\n"), "E012", 2, 129),
     "nested-30000-question": Hostile(_fixed(b"? " * 30000 + b"a\n"), "E012", 1, 129),
-    "nested-4-million": Hostile(_many(b"[", b"x: "), "E012", 1, 67),
-    "question-marks-in-flow": Hostile(_many(b"? ", b"x: {"), "E010", 1, 7),
-    "colons-in-flow": Hostile(_many(b":", b"x: {"), "E010", 1, 5),
-    "too-large-by-one": Hostile(
-        lambda: STEPS + STEP + b"#" * (MAX_BYTES - len(STEPS + STEP) + 1), "E003", 1, 1
-    ),
-    "empty-lists": Hostile(_many(b"[],", b"version: 1\nsteps: [", b"]\n"), "E021", 2, 0),
-    "dashes": Hostile(_many(b"- a\n", STEPS), "E021", 0, 3),
-    "keys": Hostile(_numbered(b"k%07d: 1\n", b"version: 1\n"), "E021", 0, 1),
-    "quotes": Hostile(_many(b"'',", b"x-a: [", b"]\n"), "E021", 1, 0),
-    "anchors": Hostile(_numbered(b"&a%07d 1,", b"x-a: [", b"]\n"), "E021", 1, 0),
-    "single-pairs": Hostile(_many(b"? a,", b"x-a: [", b"]\n"), "E021", 1, 0),
-    "short-steps": Hostile(_many(b"- run: x\n", STEPS), "E021", 0, 3),
-    "equal-keys": Hostile(_many(b"a: 1\n"), "E199", 1002, 1),
-    "tag-directives": Hostile(_numbered(b"%%TAG !a%07d! x\n", b"", b"---\na: b\n"), "E020", 1, 1),
-    "tag-directives-behind": Hostile(_numbered(b"%%TAG !a%07d! x\n", b"a: b\n...\n"), "E013", 3, 1),
-    "percent-signs": Hostile(_many(b"%", b"a: b\n"), "E010", 2, 2),
-    "exclamation-marks": Hostile(_many(b"!", b"a: "), "E014", 1, 4),
-    "tabs": Hostile(_many(b"\t", b"a:\n"), "E011", 2, 1),
-    "spaces": Hostile(_many(b" "), "E006", 1, 1),
-    "newlines": Hostile(_many(b"\n"), "E006", 1, 1),
-    "comments": Hostile(_many(b"#\n"), "E006", 1, 1),
-    "long-quoted": Hostile(_many(b"x", b'name: "'), "E010", 1, 7),
-    "long-root-text": Hostile(_many(b"x"), "E101", 1, 1),
-    "long-name-of-anchor": Hostile(_many(b"a", b"x-a: &"), "E102", 1, 1),
-    "escapes": Hostile(_many(b"\\x41", b'name: "', b'"\n'), "E102", 1, 1),
-    "one-line-of-8-mib": Hostile(_many(b"x", b"version: 1\nname: "), "E102", 1, 1),
-    "lines-in-plain-text": Hostile(_many(b"x\n  ", b"version: 1\nname: "), "E102", 1, 1),
-    "lines-in-block-text": Hostile(_many(b"  x\n", b"version: 1\ngoal: |\n"), "E102", 1, 1),
-    "carriage-returns": Hostile(_many(b"a: b\r"), "E199", 1002, 1),
     "utf-16-le": Hostile(_text("\ufeff" + PLAN, "utf-16-le"), "E004", 1, 1),
     "utf-16-be": Hostile(_text("\ufeff" + PLAN, "utf-16-be"), "E004", 1, 1),
     "utf-32-le": Hostile(_text("\ufeff" + PLAN, "utf-32-le"), "E004", 1, 1),
@@ -150,6 +132,41 @@ HOSTILE: dict[str, Hostile] = {
     "environment-of-a-process": Hostile(_fixed(b"HOME=/root\0TOKEN=hunter2\0"), "E005", 1, 11),
     "passwords": Hostile(_fixed(b"root:x:0:0:root:/root:/bin/sh\nu:x:1:1::/:/bin/sh\n"), "E101", 1, 1),
 }
+LARGE: dict[str, Hostile] = {
+    "aliases-of-text": Hostile(_many(b"*a,", b"x-a: &a 1\nx-b: [", b"]\n"), "E021", 2, 0),
+    "nested-30000-flow-mapping": Hostile(_fixed(b"x: " + b"{a: " * 30000 + b"}" * 30000), "E012", 1, 256),
+    "nested-4-million": Hostile(_many(b"[", b"x: "), "E012", 1, 67),
+    "question-marks-in-flow": Hostile(_many(b"? ", b"x: {"), "E010", 1, 7),
+    "colons-in-flow": Hostile(_many(b":", b"x: {"), "E010", 1, 5),
+    "too-large-by-one": Hostile(
+        lambda: STEPS + STEP + b"#" * (MAX_BYTES - len(STEPS + STEP) + 1), "E003", 1, 1
+    ),
+    "empty-lists": Hostile(_many(b"[],", b"version: 1\nsteps: [", b"]\n"), "E021", 2, 0),
+    "dashes": Hostile(_many(b"- a\n", STEPS), "E021", 0, 3),
+    "keys": Hostile(_numbered(b"k%07d: 1\n", b"version: 1\n"), "E021", 0, 1),
+    "quotes": Hostile(_many(b"'',", b"x-a: [", b"]\n"), "E021", 1, 0),
+    "anchors": Hostile(_numbered(b"&a%07d 1,", b"x-a: [", b"]\n"), "E021", 1, 0),
+    "single-pairs": Hostile(_many(b"? a,", b"x-a: [", b"]\n"), "E021", 1, 0),
+    "short-steps": Hostile(_many(b"- run: x\n", STEPS), "E021", 0, 3),
+    "equal-keys": Hostile(_many(b"a: 1\n"), "E199", 1002, 1),
+    "tag-directives": Hostile(_numbered(b"%%TAG !a%07d! x\n", b"", b"---\na: b\n"), "E020", 1, 1),
+    "tag-directives-behind": Hostile(_numbered(b"%%TAG !a%07d! x\n", b"a: b\n...\n"), "E013", 3, 1),
+    "percent-signs": Hostile(_many(b"%", b"a: b\n"), "E010", 2, 2),
+    "exclamation-marks": Hostile(_many(b"!", b"a: "), "E014", 1, 4),
+    "tabs": Hostile(_many(b"\t", b"a:\n"), "E011", 2, 1),
+    "spaces": Hostile(_many(b" "), "E006", 1, 1),
+    "newlines": Hostile(_many(b"\n"), "E006", 1, 1),
+    "comments": Hostile(_many(b"#\n"), "E006", 1, 1),
+    "long-quoted": Hostile(_many(b"x", b'name: "'), "E010", 1, 7),
+    "long-root-text": Hostile(_many(b"x"), "E101", 1, 1),
+    "long-name-of-anchor": Hostile(_many(b"a", b"x-a: &"), "E102", 1, 1),
+    "escapes": Hostile(_many(b"\\x41", b'name: "', b'"\n'), "E102", 1, 1),
+    "one-line-of-8-mib": Hostile(_many(b"x", b"version: 1\nname: "), "E102", 1, 1),
+    "lines-in-plain-text": Hostile(_many(b"x\n  ", b"version: 1\nname: "), "E102", 1, 1),
+    "lines-in-block-text": Hostile(_many(b"  x\n", b"version: 1\ngoal: |\n"), "E102", 1, 1),
+    "carriage-returns": Hostile(_many(b"a: b\r"), "E199", 1002, 1),
+}
+HOSTILE = SMALL | LARGE
 """A line or column of 0: where reading stops is nobody's promise, only that it does."""
 
 assert document.MAX_DEPTH == 64, "the places above say where level 65 begins"
@@ -189,3 +206,76 @@ def special_files(folder: Path) -> dict[str, tuple[str, str]]:
         (folder / "secret.yml").chmod(0)
         found["unreadable"] = (f"{folder}/secret.yml", "E001")
     return found
+
+
+class Ended(NamedTuple):
+    """How a process ended, what it printed and how much memory it took at most (MiB)."""
+
+    code: int
+    text: str
+    memory: float
+
+
+# A process between this one and planrun: a child begins with the size of its parent, and ours is large.
+BETWEEN = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+if sys.platform == "linux":
+    resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+pid = os.fork()
+if not pid:
+    os.dup2(2, 1)
+    os.execv(sys.executable, [sys.executable, "-m", "planrun", *sys.argv[1:]])
+_, status, usage = os.wait4(pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+"""
+
+
+def run(folder: Path, *words: str) -> Ended:
+    """Run planrun in a process of its own, with the kernel's limits as a net under it: 10 s of processor, 1 GiB."""
+    done = subprocess.run(
+        [sys.executable, "-c", BETWEEN, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    code, memory = map(int, done.stdout.split())
+    return Ended(code, done.stderr, memory * (1 if sys.platform == "darwin" else 1024) / 2**20)
+
+
+def little(folder: Path, name: str) -> list[str]:
+    """Execute a hostile file in a folder; returns what is wrong: exit code, text, memory, or what was left behind."""
+    (folder / "plan.yml").write_bytes(HOSTILE[name].data)
+    ended = run(folder, "execute", "plan.yml")
+    rules = {
+        f"exit {ended.code}: {ended.text[:400]}": ended.code == 2,
+        f"no place: {ended.text[:400]}": bool(re.match(r"plan\.yml:\d+:\d+: error\[E\d{3}\]: ", ended.text)),
+        "not printable": ended.text.replace("\n", "").isprintable(),
+        f"{len(ended.text)} characters": len(ended.text) < 20_000,
+        "a traceback": "Traceback" not in ended.text,
+        f"{ended.memory:.0f} MiB": ended.memory <= MOST_MEMORY,
+        "files": [path.name for path in folder.iterdir()] == ["plan.yml"],
+    }
+    return [f"{name}: {what}" for what, holds in rules.items() if not holds]
+
+
+def wrong(name: str) -> list[str]:
+    """Read a hostile file in this process; returns what is wrong with what was found."""
+    hostile = HOSTILE[name]
+    data = hostile.data
+    root, problems = shape.read(data, name)
+    found = [
+        each
+        for each in problems
+        if each.code == hostile.code and hostile.line in {0, each.line} and hostile.col in {0, each.col}
+    ]
+    rules = {
+        f"found {[(each.code, each.line, each.col) for each in problems[:5]]}": bool(found),
+        f"{len(problems)} problems": len(problems) <= MAX_PROBLEMS + 2,
+        "a problem without a place": all(each.line >= 1 and each.col >= 1 for each in problems),
+        "much text": len(render_text(problems, {name: data})) < 20_000,
+        "a tree without a problem": root is None or bool(problems),
+    }
+    return [f"{name}: {what}" for what, holds in rules.items() if not holds]
