@@ -158,7 +158,9 @@ def test_a_failure_stands_out(planrun: Command, tmp_path: Path) -> None:
 @pytest.mark.shows("D-12")
 def test_progress_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
     """A terminal shows a bar that is drawn over itself, a pipe plain lines."""
-    write(tmp_path, "version: 1\nsteps: [{id: a, run: sleep 1}, {id: b, depends_on: [a], run: sleep 1}]\n")
+    write(
+        tmp_path, "version: 1\nsteps: [{id: a, run: sleep 0.3}, {id: b, depends_on: [a], run: sleep 0.3}]\n"
+    )
     words = [sys.executable, "-m", "planrun", "execute", "plan.yml"]
     ours, theirs = pty.openpty()
     with subprocess.Popen(words, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs) as process:

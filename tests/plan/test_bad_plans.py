@@ -12,8 +12,6 @@ from planrun.plan.schema.tables import OBJECTS
 from tests.plan.corpus import BadPlan, bad_plans
 
 BAD = bad_plans()
-SHAPE = [bad for bad in BAD if not bad.semantic]
-MEANING = [bad for bad in BAD if bad.semantic]
 
 
 def assert_found(bad: BadPlan, problems: list[Problem]) -> None:
@@ -27,26 +25,21 @@ def assert_found(bad: BadPlan, problems: list[Problem]) -> None:
         assert any(part in text for text in texts), f"{part!r} is not in {texts}"
 
 
-@pytest.mark.parametrize("bad", SHAPE, ids=lambda bad: bad.name)
-def test_shape_is_found_at_its_place(bad: BadPlan) -> None:
-    """A file with a wrong shape gives exactly its findings, at line and column, and no plan is made of it."""
-    _root, problems = shape.read(bad.data, bad.path.name)
-    assert_found(bad, problems)
-    everything = load.check_bytes(bad.data, bad.path.name).problems
-    assert {each[:3] for each in bad.expected} <= {(each.code, each.line, each.col) for each in everything}
-
-
-@pytest.mark.parametrize("bad", MEANING, ids=lambda bad: bad.name)
-def test_meaning_is_found_at_its_place(bad: BadPlan) -> None:
-    """A file whose shape is right and whose meaning is wrong gives exactly its findings."""
-    assert shape.read(bad.data, bad.path.name)[1] == []
-    assert_found(bad, list(load.check_bytes(bad.data, bad.path.name).problems))
-
-
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
-def test_every_form_is_printable(bad: BadPlan) -> None:
-    """Whatever stands in the file, no form of its findings holds a character that a terminal obeys."""
-    problems = load.check_bytes(bad.data, bad.path.name).problems
+def test_a_bad_plan_gives_its_findings(bad: BadPlan) -> None:
+    """Exactly its findings, at line and column, from the check of its shape or from that of its meaning.
+
+    Whatever stands in the file, no form of them holds a character that a terminal obeys; and a finding about an
+    unknown key names another key, what to write instead, or all keys of the place.
+    """
+    _root, of_shape = shape.read(bad.data, bad.path.name)
+    problems = list(load.check_bytes(bad.data, bad.path.name).problems)
+    if bad.semantic:
+        assert of_shape == []
+        assert_found(bad, problems)
+    else:
+        assert_found(bad, of_shape)
+        assert {each[:3] for each in bad.expected} <= {(each.code, each.line, each.col) for each in problems}
     forms = [
         render_text(problems, {bad.path.name: bad.data}),
         render_json(problems),
@@ -55,12 +48,6 @@ def test_every_form_is_printable(bad: BadPlan) -> None:
     ]
     for form in forms:
         assert form.replace("\n", "").isprintable()
-
-
-@pytest.mark.parametrize("bad", SHAPE, ids=lambda bad: bad.name)
-def test_an_unknown_key_never_stands_alone(bad: BadPlan) -> None:
-    """A finding about an unknown key names another key, what to write instead, or all keys of the place."""
-    problems = load.check_bytes(bad.data, bad.path.name).problems
     assert [each for each in problems if each.code == "E104" and not each.hint] == []
 
 

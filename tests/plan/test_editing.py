@@ -65,39 +65,37 @@ def keeps(old: bytes, new: bytes) -> bool:
     return all(any(byte == other for other in rest) for byte in old)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in FILES])
-def test_steps_are_added_to_every_plan_of_the_project(name: str) -> None:
+def test_steps_are_added_to_every_plan_of_the_project() -> None:
     """Two steps go to the end of the list, all others are what they were, and every byte of the old text stays."""
-    data = dict(FILES)[name]
-    try:
-        made = append_steps(data, "plan.yml", NEW)
-    except EditError as error:
-        assert "not written out as a list" in str(error)  # noqa: PT017 - the one reason that a file here may have
-        return
-    old, new = load_bytes(data, "plan.yml", cache=False), load_bytes(made, "plan.yml", cache=False)
-    assert ids(new) == [*ids(old), "new.1", "new.2"]
-    assert ids(new, "finally") == ids(old, "finally")
-    assert keeps(data, made)
-
-
-@pytest.mark.parametrize("name", [name for name, _ in FILES])
-def test_any_step_of_every_plan_can_be_replaced(name: str) -> None:
-    """Each step in turn becomes three; no other step changes, whatever was counted by its position."""
-    data = dict(FILES)[name]
-    old = load_bytes(data, "plan.yml", cache=False)
-    for step in old.steps:
-        last = f"- id: {step.id}\n  run: echo last\n"
+    for name, data in FILES:
         try:
-            made = replace_step(data, "plan.yml", step.id, [NEW, last])
-        except (EditError, InvalidPlan):
-            continue  # a decision, an anchor that others use, outputs that others read
-        new = load_bytes(made, "plan.yml", cache=False)
-        wanted = [
-            each
-            for other in ids(old, step.section)
-            for each in (["new.1", "new.2"] if other == step.id else []) + [other]
-        ]
-        assert ids(new, step.section) == wanted
+            made = append_steps(data, "plan.yml", NEW)
+        except EditError as error:
+            assert "not written out as a list" in str(error), name  # noqa: PT017 - the one reason that a file may have
+            continue
+        old, new = load_bytes(data, "plan.yml", cache=False), load_bytes(made, "plan.yml", cache=False)
+        assert ids(new) == [*ids(old), "new.1", "new.2"], name
+        assert ids(new, "finally") == ids(old, "finally"), name
+        assert keeps(data, made), name
+
+
+def test_any_step_of_every_plan_can_be_replaced() -> None:
+    """Each step in turn becomes three; no other step changes, whatever was counted by its position."""
+    for name, data in FILES:
+        old = load_bytes(data, "plan.yml", cache=False)
+        for step in old.steps:
+            last = f"- id: {step.id}\n  run: echo last\n"
+            try:
+                made = replace_step(data, "plan.yml", step.id, [NEW, last])
+            except (EditError, InvalidPlan):
+                continue  # a decision, an anchor that others use, outputs that others read
+            new = load_bytes(made, "plan.yml", cache=False)
+            wanted = [
+                each
+                for other in ids(old, step.section)
+                for each in (["new.1", "new.2"] if other == step.id else []) + [other]
+            ]
+            assert ids(new, step.section) == wanted, (name, step.id)
 
 
 NEWLINES = ("\n", "\r\n", "\r")

@@ -19,7 +19,7 @@ from planrun.plan import load
 from planrun.plan.schema import shape
 from planrun.plan.schema.__main__ import SCHEMA, generated
 from planrun.plan.schema.tables import NAMED, OBJECTS
-from tests.plan.corpus import BadPlan, bad_plans, good_plans
+from tests.plan.corpus import bad_plans, good_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,14 +91,14 @@ def test_schema_is_draft_07() -> None:
         assert word not in text
 
 
-@pytest.mark.parametrize(("name", "key"), keys(), ids=".".join)
-def test_every_key_is_explained(name: str, key: str) -> None:
+def test_every_key_is_explained() -> None:
     """Each key has a sentence about it and an example that the schema accepts in its place."""
-    said = schema_of(name)["properties"][key]
-    assert said["description"].endswith(".")
-    (example,) = said["examples"]
-    alone = {**said, "definitions": FILE["definitions"]}
-    assert list(jsonschema.Draft7Validator(alone).iter_errors(example)) == []
+    for name, key in keys():
+        said = schema_of(name)["properties"][key]
+        assert said["description"].endswith("."), (name, key)
+        (example,) = said["examples"]
+        alone = {**said, "definitions": FILE["definitions"]}
+        assert list(jsonschema.Draft7Validator(alone).iter_errors(example)) == [], (name, key)
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -119,10 +119,9 @@ def test_good_files_are_accepted_by_both(path: Path) -> None:
     assert accepts(path)
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
-def test_bad_files_are_refused_by_both(bad: BadPlan) -> None:
+def test_bad_files_are_refused_by_both() -> None:
     """What the loader refuses for its shape the schema refuses too, but for what the file says it cannot see."""
-    assert accepts(bad.path) == (bad.semantic or bad.schema_accepts)
+    assert [bad.name for bad in BAD if accepts(bad.path) != (bad.semantic or bad.schema_accepts)] == []
 
 
 def test_check_jsonschema_agrees(tmp_path: Path) -> None:
