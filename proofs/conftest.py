@@ -12,6 +12,7 @@ from tests.conftest import (
     planrun,
     pytest_configure,
     pytest_fixture_setup,
+    pytest_xdist_auto_num_workers,
     rows_are_shown_by_running_planrun,
 )
 
@@ -23,6 +24,7 @@ __all__ = [
     "planrun",
     "pytest_configure",
     "pytest_fixture_setup",
+    "pytest_xdist_auto_num_workers",
     "rows_are_shown_by_running_planrun",
 ]
 

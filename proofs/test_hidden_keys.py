@@ -19,7 +19,7 @@ from proofs.environment import users
 from tests.fakes.messages import FakeMessages, broken
 from tests.llm.asking import PATIENCE, until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 BURGLAR = ROOT / "proofs" / "burglar.py"
 KEY = "planted-00-" + os.urandom(8).hex()
 """Of the form that burglars look for."""
