@@ -50,19 +50,19 @@ ROWS = {**KINDS, **TWISTS, "chains": chains(12, seed=1)}
 FAULTS: dict[str, tuple[str, str, str, str]] = {
     "cut answers are whole": (
         "stops",
-        "asking.py",
+        "stream.py",
         '"max_tokens": ("truncated",',
         '"max_tokens": ("answered",',
     ),
     "an early end is an end": (
         "breaks",
-        "asking.py",
+        "stream.py",
         'if stop is None or (stop == "end_turn" and not self._has_ended):',
         'if stop is None and (stop := "end_turn") == "":',
     ),
-    "unknown blocks are text": ("content", "asking.py", "if kind not in _BLOCKS:", "if not kind:"),
-    "any type of content": ("content", "asking.py", 'if kind != "text/event-stream":', "if not kind:"),
-    "refusals are repeated": ("stops", "asking.py", ").but(repeat=0)", ").but(repeat=None)"),
+    "unknown blocks are text": ("content", "stream.py", "if kind not in _BLOCKS:", "if not kind:"),
+    "any type of content": ("content", "stream.py", 'if kind != "text/event-stream":', "if not kind:"),
+    "refusals are repeated": ("stops", "stream.py", ").but(repeat=0)", ").but(repeat=None)"),
     "all errors are transient": (
         "statuses",
         "outcomes.py",
@@ -73,33 +73,33 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "errors by status alone": ("breaks", "outcomes.py", "_BY_TYPE.get(kind) or _BY_STATUS", "_BY_STATUS"),
     "the last attempt counts": (
         "breaks",
-        "tally.py",
+        "serve.py",
         "self._before, self._is_estimate = usage, is_estimate",
         "self._is_estimate = is_estimate",
     ),
     "what broke off is free": (
         "breaks",
-        "tally.py",
+        "serve.py",
         'told["output_tokens"] = max(told.get("output_tokens", 0), heard)',
         'told["output_tokens"] = 0',
     ),
-    "estimates are called exact": ("breaks", "tally.py", "self._is_estimate or not known", "False"),
+    "estimates are called exact": ("breaks", "serve.py", "self._is_estimate or not known", "False"),
     "no word of what is left out": (
         "features",
-        "calling.py",
+        "call.py",
         '*[f"without:{each}" for each in lacking]',
         "*[]",
     ),
-    "order unwatched": ("disorder", "asking.py", "if kind in KINDS:", "if not kind:"),
-    "pieces get lost": ("chains", "asking.py", "self._texts.append(text)", "self._texts[:] = [text]"),
+    "order unwatched": ("disorder", "stream.py", "if kind in KINDS:", "if not kind:"),
+    "pieces get lost": ("chains", "stream.py", "self._texts.append(text)", "self._texts[:] = [text]"),
     "malformed without end": (
         "content",
         "outcomes.py",
         "message=told, repeat=1)",
         "message=told, repeat=None)",
     ),
-    "paid for without end": ("chains", "calling.py", "if not call.tally.may_cost_more:", "if not call:"),
-    "no deadline": ("silence", "serving.py", 'call.cut("late", f"the', 'print("late", f"the'),
+    "paid for without end": ("chains", "call.py", "if not call.tally.may_cost_more:", "if not call:"),
+    "no deadline": ("silence", "serve.py", 'call.cut("late", f"the', 'print("late", f"the'),
 }
 """Faults to plant into a copy of the process: which rows show it, file, text, other text."""
 

@@ -19,7 +19,7 @@ from proofs.grown import LIMITS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-PLACES = ("planrun/plan/*.py", "planrun/expressions/*.py", "planrun/values.py", "planrun/actions/outputs.py",
+PLACES = ("planrun/plan/**/*.py", "planrun/expressions/*.py", "planrun/values.py", "planrun/actions/outputs.py",
           "planrun/actions/environment.py")  # fmt: skip
 _BEGINNINGS = ("MAX_", "_MAX_", "FREE_", "STEP_NODES", "LONGEST", "PATTERN_")
 REFUSES_NOTHING = {

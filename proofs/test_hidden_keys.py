@@ -100,6 +100,6 @@ def test_a_step_does_not_find_the_key(user: int) -> None:
 @pytest.mark.skipif(platform.system() != "Linux", reason="other systems have no such files")
 def test_a_process_without_shelter_is_found_out() -> None:
     """Without its shelter the same step reads the key out of the memory of the process."""
-    with altered("shelter.py", "library.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)", "return 'hidden'") as main:
+    with altered("serve.py", "library.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)", "return 'hidden'") as main:
         found = look(os.getuid(), main)
     assert found["memory of planrun"]["found"] == [KEY]
