@@ -23,9 +23,9 @@ PLACES = ("planrun/plan/**/*.py", "planrun/expressions/*.py", "planrun/values.py
           "planrun/actions/environment.py")  # fmt: skip
 _BEGINNINGS = ("MAX_", "_MAX_", "FREE_", "STEP_NODES", "LONGEST", "PATTERN_")
 REFUSES_NOTHING = {
-    "render:MAX_PRINTED": "how many problems are printed",
+    "printing:MAX_PRINTED": "how many problems are printed",
     "render:_MAX_SHOWN": "how much of an expression is shown",
-    "names:_MAX_SHOWN": "how much of a name is shown",
+    "grammar:_MAX_SHOWN": "how much of a name is shown",
     "values:MAX_SHOWN": "how much of a value is shown",
     "edges:MAX_SHOWN": "how much of a cycle is shown",
     "formulas:MAX_BROKEN": "how many mistakes of one text are told",
@@ -37,10 +37,10 @@ REFUSES_NOTHING = {
     "functions:_MAX_DIGITS": "a number with more digits is over tree:MAX_INTEGER",
     "risks:MAX_LOOKED_AT": "how much is looked into before a run; all that follows is taken for high",
     "files:_MAX_BYTES": "a gibibyte of files",
-    "fanin:MAX_NAMED": "how many names are told",
-    "unquoted:MAX_EVALUATED": "how many values are looked at before a run, which refuses the others",
-    "unquoted:MAX_COMBINED": "how many values of one place are looked at before a run",
-    "filing:MAX_MET": "how many patterns are held against each other for a warning",
+    "references:MAX_NAMED": "how many names are told",
+    "quoting:MAX_EVALUATED": "how many values are looked at before a run, which refuses the others",
+    "quoting:MAX_COMBINED": "how many values of one place are looked at before a run",
+    "files:MAX_MET": "how many patterns are held against each other for a warning",
 }
 """Constants that look like limits, and what they are instead."""
 
