@@ -114,12 +114,12 @@ OWN_KEYS = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 
 
 class Runs:
-    """The cases, each run at most once; `lines` of one are what its data file holds."""
+    """Cases, each run once, two at a time; `lines` of one are what its data file holds."""
 
-    def __init__(self, top: Path) -> None:
+    def __init__(self, top: Path, names: list[str]) -> None:
         self._top = top
         with ThreadPoolExecutor(PROCESSES) as pool:
-            self._found = dict(zip(CASES, pool.map(self._run, CASES), strict=True))
+            self._found = dict(zip(names, pool.map(self._run, names), strict=True))
 
     def lines(self, name: str) -> list[str]:
         """Return exit codes and events of a case."""
@@ -188,9 +188,11 @@ def steady_text(value: str, folder: Path, key: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Run every case, two at a time."""
-    return Runs(tmp_path_factory.mktemp("runs"))
+def runs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Runs:
+    """Run the cases whose tests were chosen."""
+    chosen = [item.name for item in request.session.items if item.name.startswith("test_ledger_stays[")]
+    names = [name for name in CASES if f"test_ledger_stays[{name}]" in chosen]
+    return Runs(tmp_path_factory.mktemp("runs"), names)
 
 
 def without_keys(text: str) -> str:
