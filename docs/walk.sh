@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Play how a change of a plan is proposed, reviewed, approved, merged and run: on a repository of its own in a temporary
-# folder, with a bare repository as its remote, and the action started as its runner starts it. No network, no account.
+# Propose, review, approve, merge and run a change of a plan: on a repository of its own in a temporary folder, with a bare
+# repository as its remote. The action is started as GitHub's runner starts it. Needs no network and no account.
 #
-#     bash docs/walk.sh       play it; needs git, and planrun on the PATH or in .venv of this checkout
+#     bash docs/walk.sh       needs git, and planrun on the PATH or in .venv of this checkout
 #
-# docs/walk.md shows what it prints, with what is said about it. Each part begins with a line `=== name`.
+# docs/walk.md shows and explains the output. Each part starts with a line `=== name`.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -25,18 +25,18 @@ fi
 walk=$(mktemp -d "${TMPDIR:-/tmp}/walk.XXXXXX")
 trap 'rm -rf "$walk"' EXIT
 
-# Nothing of whoever plays it: no settings of git, no variables of planrun or of a CI system.
+# Ignore the caller's environment: no settings of git, no variables of planrun or of a CI system.
 for name in $(compgen -e); do
   case $name in PATH | TMPDIR | LANG | LC_* | PYTHON*) ;; *) unset "$name" ;; esac
 done
 export HOME=$walk/home GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=Dev GIT_AUTHOR_EMAIL=dev@localhost
 export GIT_COMMITTER_NAME=Dev GIT_COMMITTER_EMAIL=dev@localhost
-export GIT_AUTHOR_DATE=2026-01-31T09:30:00Z GIT_COMMITTER_DATE=2026-01-31T09:30:00Z # the same commits in each play
+export GIT_AUTHOR_DATE=2026-01-31T09:30:00Z GIT_COMMITTER_DATE=2026-01-31T09:30:00Z # the same commits in each run
 mkdir "$HOME"
 
 part() { printf '\n=== %s\n' "$1"; }
 
-# Print a command and run it; what it ends with is printed when it is not 0.
+# Print a command and run it; print its exit code if it is not 0.
 run() {
   local code=0 word
   printf '$'
@@ -46,10 +46,10 @@ run() {
   printf '\n'
   "$@" 2>&1 || code=$?
   if [ "$code" -ne 0 ]; then printf 'exit code %s\n' "$code"; fi
-  case $code in 126 | 127) exit 1 ;; esac # a program that cannot be run: nothing that follows would mean anything
+  case $code in 126 | 127) exit 1 ;; esac # the program cannot be run: the rest would be meaningless
 }
 
-# A file of the repository, as the author writes it.
+# Write a file of the repository from stdin.
 write() {
   mkdir -p "$(dirname "$1")"
   cat > "$1"
@@ -61,8 +61,8 @@ commit() {
   git push -q origin HEAD
 }
 
-# job MODE EVENT: what action.yml does in a fresh checkout of the branch, and what GitHub tells it about the event.
-# With `again` the checkout is that of the job before.
+# job MODE EVENT [again]: do what action.yml does in a fresh checkout of the branch, with the variables that GitHub sets for
+# the event. `again` uses the checkout of the job before.
 job() {
   local mode=$1 event=$2 code=0 head base
   head=$(git rev-parse HEAD) base=$(git rev-parse main)
@@ -91,7 +91,7 @@ job() {
   printf 'exit code %s\n' "$code"
 }
 
-# What the steps do, where they run.
+# Print which steps had an effect.
 effects() {
   local built=no published=no
   if [ -d "$walk/checkout/dist" ]; then built=yes; fi
@@ -191,5 +191,5 @@ job execute push
 
 part rejected
 cd "$walk/checkout"
-run planrun reject last --by release-team --reason "Nobody asked for something else"
+run planrun reject last --by release-team --reason "This change was not requested"
 run planrun resume last
