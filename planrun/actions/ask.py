@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from planrun.actions.render import Recipe
 from planrun.errors import EvaluationError
+from planrun.expressions.evaluate import evaluate
+from planrun.expressions.render import render_text
 from planrun.model.job import Outcome, Prepared
 from planrun.model.plan import Ask, Decide
 from planrun.plan.compile.canonical import plain
@@ -35,8 +37,6 @@ def question_of(step: Step, scope: Scope) -> str:
     question = step.action.question
     if isinstance(question, str):
         return question
-    from planrun.expressions.render import render_text
-
     return render_text(question, scope)
 
 
@@ -48,8 +48,6 @@ def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
     action = step.action
     if not isinstance(action, Decide):
         return ()
-    from planrun.expressions.evaluate import evaluate
-
     chosen = []
     for option in action.options:
         if option.when is None:

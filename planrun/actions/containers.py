@@ -10,10 +10,12 @@ Jobs in a container that several steps share: the first starts it, and the end o
 from __future__ import annotations
 
 import os
+import subprocess
 
 from planrun.actions.outputs import PROGRESS, SCRIPT
 from planrun.actions.render import brief
 from planrun.errors import EvaluationError
+from planrun.expressions.render import render_text
 from planrun.model.groups import folder_of
 from planrun.model.job import Outcome, Prepared
 
@@ -63,7 +65,6 @@ def engine_of() -> str:
 
 def rendered(container: Container, scope: dict[str, Any]) -> dict[str, Any]:
     """Return what a plan says of a container with every value filled in; raises EvaluationError."""
-    from planrun.expressions.render import render_text
 
     def text(value: Any) -> str:
         found = value if isinstance(value, str) else render_text(value, scope)
@@ -189,8 +190,6 @@ def _moved(script: Script, by: int) -> Script:
 
 def name_of(run: str, step: str, attempt: int) -> str:
     """Return the name of a container, which engines allow few letters for."""
-    from planrun.model.groups import folder_of
-
     plain = "".join([letter if letter in _SAFE else "_" for letter in folder_of(step)])
     return f"planrun-{run}-{plain}-{attempt}"
 
@@ -210,8 +209,6 @@ def client_environment() -> dict[str, str]:
 
 
 def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
-    import subprocess  # 10 ms; only steps in containers pay for it
-
     try:
         found = subprocess.run(
             words,

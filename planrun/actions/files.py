@@ -13,11 +13,13 @@ content when the step ended. The hash before is there where an earlier step of t
 
 from __future__ import annotations
 
+import hashlib
 import os
 from errno import EACCES, ELOOP, ENOENT, ENOTDIR
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG  # os has loaded it already
 
 from planrun.errors import EvaluationError
+from planrun.expressions.render import render_pattern
 from planrun.model.globs import BadGlob, fits, is_hidden, matches, parse
 from planrun.model.record import Record
 from planrun.sha256 import sha256
@@ -93,8 +95,6 @@ def rendered(text: Text, scope: dict[str, Any]) -> str:
     """Return a pattern with its values, which stand for themselves; raises EvaluationError."""
     if isinstance(text, str):
         return text
-    from planrun.expressions.render import render_pattern  # few patterns have values in them
-
     return render_pattern(text, scope)
 
 
@@ -155,12 +155,7 @@ def _link(path: str) -> Seen | None:
 
 def hash_of(fd: int, size: int) -> str:
     """Return the sha256 of what is left to read of a file, hex; `size`: about how much that is."""
-    if size <= LARGE:
-        found = sha256()
-    else:
-        import hashlib  # five times as fast, where there is something to hash
-
-        found = hashlib.sha256()
+    found = sha256() if size <= LARGE else hashlib.sha256()
     while block := os.read(fd, CHUNK):
         found.update(block)
     return str(found.hexdigest())

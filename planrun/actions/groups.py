@@ -8,6 +8,7 @@ from planrun.expressions.render import render, render_text
 from planrun.model.globs import is_literal
 from planrun.model.groups import MAX_PRODUCT, combine, member, size, unnameable
 from planrun.model.plan import Group
+from planrun.values import check_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,8 +102,6 @@ def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
 
 def _params(group: Group, scope: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of another plan; raises EvaluationError with all that is wrong with them."""
-    from planrun.values import check_value  # few plans use others
-
     values: dict[str, Any] = {}
     wrong: list[str] = []
     for param in group.params:

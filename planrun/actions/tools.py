@@ -6,6 +6,7 @@ import os
 import sys
 
 from planrun.errors import EvaluationError
+from planrun.expressions.render import render, render_text
 from planrun.model.jsontext import dumps
 from planrun.model.tools import CATALOGUE, faults, place
 from planrun.sha256 import sha256
@@ -96,7 +97,5 @@ def _filled(value: Any, schema: Fragment, scope: dict[str, Any]) -> Any:
         return [_filled(part, schema.get("items", {}), scope) for part in value]
     if not isinstance(value, tuple):
         return value
-    from planrun.expressions.render import render, render_text  # only templates pay for it
-
     found = (render_text if schema.get("type") == "string" else render)(value, scope)
     return list(found) if isinstance(found, tuple) else found

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions.containers import beside, in_box, in_room
 from planrun.actions.render import brief, render_step
+from planrun.actions.validate import CheckScope, run_checks
 from planrun.errors import EvaluationError
 from planrun.model.job import Outcome, Prepared
 from planrun.model.plan import Run
@@ -82,8 +84,6 @@ class Proofs:
             return self.of_command(step, job, outcome)
         results: tuple[dict[str, Any], ...] = ()
         if step.expect and outcome.status == "completed":
-            from planrun.actions.validate import CheckScope, run_checks
-
             place, scope = self._steps.place, own_scope(step, self._scopes[step.id], outcome.outputs)
             results = run_checks(step.expect, CheckScope(place.workspace, job.env, scope, place.masks))
         return self.of_action(step, outcome, results)
@@ -176,16 +176,10 @@ def following(
             **own,
         )
         if main.container and service:
-            from planrun.actions.containers import beside  # few steps run in one
-
             job = beside(job, main.container).but(container={})
         elif "room" in main.container:
-            from planrun.actions.containers import in_room
-
             job = in_room(job, main.container)
         elif main.container:
-            from planrun.actions.containers import in_box
-
             job = in_box(job, main.container, f"{main.container['name']}-{number}")
         jobs.append(job)
     return tuple(jobs)

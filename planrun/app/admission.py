@@ -12,7 +12,9 @@ from planrun.approval.policies import ceilings_of, layers_of, recall, recorded
 from planrun.approval.questions import Questions
 from planrun.approval.rules import in_force
 from planrun.engine.gated import GatedScheduler
+from planrun.engine.replanning import ReplanningScheduler
 from planrun.model import events as ev
+from planrun.planner.readiness import replan_option, replanner_of
 from planrun.records.inputs import add_policy
 from planrun.records.rundir import HOME
 
@@ -68,8 +70,6 @@ class Admission:
         if given := self._answers.given:  # in the first event, so that no kill can separate the run from them
             found["answers"] = {name: {"value": said.value, "via": said.via} for name, said in given.items()}
         if plan.llm or failed or any([step.on_failure == "replan" for step in plan.steps]):  # noqa: C419 - half the time
-            from planrun.planner.readiness import replan_option  # few plans name a model
-
             found |= replan_option(plan, settings, self.layers, failed)
         return found
 
@@ -79,8 +79,6 @@ class Admission:
         """Return who plans anew in a run; None where nobody does."""
         if "replan" not in opening["options"]:
             return None
-        from planrun.planner.readiness import replanner_of
-
         return replanner_of(session, state, steps, gates, opening)
 
     def refuse(self, vault: Vault) -> None:
@@ -119,8 +117,6 @@ def scheduler(
 ) -> GatedScheduler:
     """Return the loop of a run with gates."""
     if replanner is not None:
-        from planrun.engine.replanning import ReplanningScheduler  # fewer still
-
         return ReplanningScheduler(state, rooms, options, gates, replanner)
     return GatedScheduler(state, rooms, options, gates)
 

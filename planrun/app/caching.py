@@ -13,7 +13,9 @@ from planrun.plan.cache import folder
 from planrun.reports.facts import NO_RESULT
 from planrun.sha256 import sha256
 from planrun.store.entries import Damaged, Entry, Kept, Store
+from planrun.store.prune import MAX_SIZE, as_bytes, prune, size
 from planrun.store.restore import is_sound, place
+from planrun.values import check_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,8 +63,6 @@ def refused_store() -> str:
 
 def max_size() -> int:
     """Return how many bytes this user's store may hold: PLANRUN_CACHE_MAX_SIZE, else 2 GiB."""
-    from planrun.store.prune import MAX_SIZE, as_bytes
-
     return as_bytes(os.environ.get("PLANRUN_CACHE_MAX_SIZE", "")) or MAX_SIZE
 
 
@@ -165,8 +165,6 @@ class StepCache:
 
     def _check(self, step: Step, entry: Entry) -> None:
         """Raise Damaged for an entry that no run of this step can have made."""
-        from planrun.values import check_value
-
         if entry.outputs.keys() != step.outputs.keys():
             raise Damaged("the entry has other outputs")
         if any(check_value(schema, entry.outputs[name]) for name, schema in step.outputs.items()):
@@ -222,8 +220,6 @@ class StepCache:
         """Take out of this user's store what is too much, when something was added."""
         if not self.has_kept or not self._stores or self._stores[0].shared:
             return
-        from planrun.store.prune import prune, size
-
         most = max_size()
         if size(self._stores[0]) > most:
             prune(self._stores[0], most)

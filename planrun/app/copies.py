@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
@@ -102,8 +103,6 @@ def plans_of(
 
 def state_under(state: RunState, plan: Plan, params: dict[str, Any]) -> RunState:
     """Return a run as it would be under another plan and other parameters; it itself stays as it is."""
-    from copy import copy  # few runs go on with another plan
-
     found = copy(state)
     found.undoing = {name: copy(step) for name, step in state.undoing.items()}
     found.steps = found.states({name: copy(step) for name, step in state.steps.items()})

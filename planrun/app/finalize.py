@@ -11,6 +11,7 @@ from planrun.app.run import admission_of, scheduler_options
 from planrun.app.selection import select
 from planrun.app.session import Session, engine_of
 from planrun.errors import EXIT_FAILED, EXIT_OK
+from planrun.executors.containers import sweep_earlier
 from planrun.model import events as ev
 from planrun.model.rollback import owed_cleanup, owed_undoing, owes, status
 from planrun.records import rundir as records
@@ -37,8 +38,6 @@ def finalize(run: str, settings: Settings) -> Result | None:
         session.refuse_copy(state, name, f"finalize {name}")
         session.prepare_reports()
         if engine := engine_of(state.plan):
-            from planrun.executors.containers import sweep_earlier  # few plans have any
-
             sweep_earlier(engine, os.path.dirname(rundir))
         if not owes(state):
             _, unwritten = session.report(state, rundir, reading.head)

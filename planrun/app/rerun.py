@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from planrun.actions.containers import room_of
 from planrun.actions.render import parts_of
 from planrun.actions.templates import formulas
+from planrun.engine.services import users
 from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.model import events as ev
@@ -191,8 +193,6 @@ class Repetition:
         }
         if not shared:
             return {}
-        from planrun.actions.containers import room_of  # few plans share any
-
         states = self._after.steps
         rooms = {name: room_of(states[name].step) for name in shared}
         due = {rooms[name] for name in shared if name in self._again or not states[name].ended}
@@ -300,8 +300,6 @@ class Repetition:
         services = [step for step in self._after.plan.main() if step.service is not None]
         if not services:
             return {}
-        from planrun.engine.services import users  # few plans have any
-
         found = {}
         for step in services:
             if step.id in self._again or self._after.steps[step.id].status not in ("completed", "failed"):

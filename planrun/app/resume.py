@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 
 from planrun.actions.outputs import forget_all_outputs
+from planrun.app.admission import Admission
+from planrun.app.concurrency import take_turn_again
 from planrun.app.copies import added_by_models, read_last, state_of, state_under
+from planrun.app.discard import discarded
 from planrun.app.inspect import find
+from planrun.app.required import require_secrets
 from planrun.app.rerun import CLEANUP, Repetition, given_up, lost_attempts, refusal
 from planrun.app.run import admission_of, scheduler_options, vault_of
-from planrun.app.selection import select, with_groups
+from planrun.app.selection import select, with_groups, with_pieces
 from planrun.app.session import Session
 from planrun.approval.digest import files_of, named_plan, review
 from planrun.diff.plans import change_lines
@@ -20,6 +24,8 @@ from planrun.model.record import Record
 from planrun.model.rollback import is_past_steps, unended
 from planrun.plan.keys.params import keep_params
 from planrun.plan.problems import did_you_mean
+from planrun.planner.prepare import make_concrete
+from planrun.planner.readiness import failures_to_plan, limits_on_record, require_actions
 from planrun.records import inputs
 from planrun.records import rundir as records
 from planrun.records.reading import repair
@@ -71,8 +77,6 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
     """
     with Session(settings, wish.workspace or current_folder()) as session:
         if inputs.may_say(found := find(run, session.workspace), b"concurrency", wish.plan):
-            from planrun.app.concurrency import take_turn_again  # few plans have a turn to wait for
-
             take_turn_again(session, found, wish.plan)
         rundir, reading, state = reopen(session, run, wish.plan)
         name = os.path.basename(rundir)
@@ -107,9 +111,6 @@ def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
             session.record(state, ledger, given_up(run, name, event.at))
         selected = course.selected
         if course.is_abstract:
-            from planrun.app.selection import with_pieces
-            from planrun.planner.prepare import make_concrete  # few plans have such steps
-
             make_concrete(session, state, ledger, course.steps, course.opening)
             selected = with_pieces(state.plan, selected)
         gates = session.admit(state, ledger, course.steps, course.opening, selected)
@@ -139,8 +140,6 @@ def _broken(session: Session, rundir: str, state: RunState) -> Discarded | None:
     """Return the end of the ledger that the caller wants dropped; raises InvalidInput when it must not be."""
     if not session.settings.discard:
         return None
-    from planrun.app.discard import discarded  # few ledgers are broken
-
     broken = discarded(rundir)
     if broken:
         broken.require_harmless(state)
@@ -175,8 +174,6 @@ class Course:
             if session.vault:
                 admission.refuse(session.vault)
         if self.plan.llm or session.settings.llm_model:
-            from planrun.planner.readiness import limits_on_record  # few runs may ask a model
-
             self.opening["options"] |= limits_on_record(
                 self.plan, session.settings, admission, _options(state)
             )
@@ -192,8 +189,6 @@ class Course:
         ]
         self.is_abstract = bool(unfinished)
         if unfinished:
-            from planrun.planner.readiness import require_actions
-
             require_actions(self.plan, session.settings, unfinished)
         if session.vault:
             told = session.vault.notice(self.plan, self.selected)
@@ -230,8 +225,6 @@ class Course:
         vault = self._session.vault
         if not vault or not vault.absent:
             return
-        from planrun.app.required import require_secrets  # only where one has no value
-
         steps = self._after.steps.items()
         names = {name for name, found in steps if name in self._again or not found.ended}
         if self.finishes:
@@ -326,16 +319,12 @@ class Course:
         """Return the failures that are planned anew because somebody wants it."""
         if self._wish.replan is None:
             return ()
-        from planrun.planner.readiness import failures_to_plan  # few runs are
-
         return failures_to_plan(self._before, self._wish.replan, self._session.settings)
 
     def _admission(self, rundir: str) -> Admission | None:
         before, settings = policies_of(self._before), self._session.settings
         if not self.failed:
             return admission_of(self.plan, settings, rundir, before)
-        from planrun.app.admission import Admission  # what a model writes is always judged
-
         return Admission(self.plan, settings, rundir, before)
 
     def _refuse_drift(self) -> None:

@@ -13,7 +13,10 @@ from __future__ import annotations
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.plan import Ask, Decide
 from planrun.model.record import Record
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import Problem, did_you_mean, in_order
+from planrun.plan.schema.forms import NULLS, to_data
+from planrun.plan.yaml.document import parse, read_source
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
 from planrun.values import check_value, fits, read_value, show
 
 TYPE_CHECKING = False
@@ -289,10 +292,6 @@ def _of_policies(plan: Plan, ceilings: Iterable[Policy]) -> dict[str, Answer]:
 
 
 def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
-    from planrun.plan.problems import Problem, in_order
-    from planrun.plan.yaml.document import parse, read_source  # few command lines name one
-    from planrun.plan.yaml.node import MAPPING
-
     try:
         data = read_source(file)
     except InvalidPlan as error:
@@ -321,9 +320,6 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
 
 def _of_node(step: Step, node: Node) -> Any:
     """Return the answer in a value of the file; where it has no quotes, only the question decides what it is."""
-    from planrun.plan.schema.forms import NULLS, to_data
-    from planrun.plan.yaml.node import SCALAR, SEQUENCE
-
     if node.kind == SCALAR:
         if node.plain and node.value in NULLS:
             raise ValueError(f'the step "{step.id}" is named and has no answer')
@@ -336,8 +332,6 @@ def _of_node(step: Step, node: Node) -> Any:
 
 
 def _problem(code: str, message: str, file: str, node: Node) -> Problem:
-    from planrun.plan.problems import Problem
-
     return Problem(code=code, message=message, file=file, line=node.line, col=node.col, end_col=node.end_col)
 
 

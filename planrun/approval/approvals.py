@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import time
 from datetime import UTC, datetime
 
@@ -243,8 +244,6 @@ def _span(text: str) -> float:
 
 def default_approver() -> str:
     """Return who approves when nobody is named: whom the CI system names, else the user."""
-    import pwd
-
     for name in _ACTORS:
         if os.environ.get(name):
             return os.environ[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.actions.outputs import SCRIPT
+from planrun.actions.trust import Ground, cleaned, raised
 from planrun.approval.rules import asks_for_commands
 from planrun.model.plan import Exec, Run, Tool
 from planrun.plan.compile.risks import commands_of
@@ -111,8 +112,6 @@ def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -
     if job.inside:  # what is around it is the image's
         return found, job
     # Only steps that are let in for their class pay for it.
-    from planrun.actions.trust import Ground, cleaned, raised
-
     ground = Ground(workspace)
     above = raised(risk.commands, job, workspace, ground)
     if above is not None and rank(above[0]) > rank(found["risk"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.approval.assess import as_written
 from planrun.approval.files import Given, read_given
 from planrun.approval.rules import Ceiling, Facts, Layers, decide
 from planrun.model.policy import Policy
@@ -94,8 +95,6 @@ def _told(policy: Policy) -> dict[str, Any]:
 
 def static_decision(step: Step, layers: Layers, context: Mapping[str, Any]) -> Decision:
     """Return what a step would be told as far as the plan's text tells; values that come later may change it."""
-    from planrun.approval.assess import as_written
-
     return decide(facts_of(step, context, as_written(step, layers)), layers)
 
 

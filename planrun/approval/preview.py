@@ -12,6 +12,7 @@ from planrun.approval.digest import review
 from planrun.approval.policies import facts_of, layers_of, recorded
 from planrun.approval.rules import Decision, decide, decisions, in_force, matches
 from planrun.errors import EvaluationError
+from planrun.expressions.render import render_script, render_text
 from planrun.model.plan import Ask, Decide, Exec, Group, Run, Tool
 from planrun.model.record import Record
 from planrun.plan.compile.risks import Risks, commands_of, readable
@@ -221,8 +222,6 @@ class Outlook:
 
     def _value(self, part: Any, *, is_script: bool) -> Any:
         """Return the text of an interpolation that reads parameters which are known, and nothing else."""
-        from planrun.expressions.render import render_script, render_text
-
         names = list(_paths(part[0]))
         if any(name[0] != "params" or (name[1:2] and name[1] not in self._scope["params"]) for name in names):
             return part

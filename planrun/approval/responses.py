@@ -7,6 +7,7 @@ from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.gates import LEFT_OUT
 from planrun.model.record import Record
+from planrun.plan.problems import did_you_mean
 from planrun.reports.gates import open_gates
 from planrun.values import show
 
@@ -139,8 +140,6 @@ def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
 def _step(state: RunState, name: str) -> StepState:
     found = state.steps.get(name)
     if found is None:
-        from planrun.plan.problems import did_you_mean
-
         hint = did_you_mean(name, state.steps)
         raise InvalidInput(f'no step "{name}" in the run {_run(state)}; {hint or waiting(state)}')
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from planrun.model.policy import Policy
 from planrun.model.record import Record
+from planrun.model.topics import TOPICS, fits_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -363,8 +364,6 @@ def _words_fit(match: Match, facts: Facts) -> bool:
 
 
 def _topic_fits(match: Match, facts: Facts) -> bool:
-    from planrun.model.topics import TOPICS, fits_topic  # few policies have topics
-
     step = facts.step
     topics = [topic for topic in TOPICS if any_fits(match.topic, (topic,))]
     return fits_topic(topics, (step.id, step.title, step.description), facts.text)

@@ -10,10 +10,14 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from planrun import __version__
+from planrun.convert.dagu.dag import convert_dag
+from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.reading import EVERYTHING, Finding, Findings
+from planrun.convert.taskfile.taskfile import convert_taskfile
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.writing import entry_text, plan_text
 from planrun.model.record import Record
+from planrun.plan.load import check_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
@@ -223,8 +227,6 @@ def _step_at(rows: Sequence[str], line: int, steps: Sequence[DraftStep]) -> Draf
 
 
 def _problems(text: str) -> Sequence[Problem]:
-    from planrun.plan.load import check_bytes
-
     return check_bytes(text.encode(), "plan.yml").problems
 
 
@@ -322,13 +324,7 @@ def told_source(root: Node) -> str:
 
 def _converter(source: str) -> Converter:
     if source == "github":
-        from planrun.convert.github.workflow import convert_workflow
-
         return convert_workflow
     if source == "taskfile":
-        from planrun.convert.taskfile.taskfile import convert_taskfile
-
         return convert_taskfile
-    from planrun.convert.dagu.dag import convert_dag
-
     return convert_dag

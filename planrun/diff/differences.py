@@ -7,6 +7,8 @@ Which step of an old plan is which step of a new one: by its id, or, under anoth
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
 from planrun.reports.describe import order
@@ -261,8 +263,6 @@ def moved(ids: list[str], was: list[str]) -> dict[str, str]:
 
 def _rising(numbers: list[int]) -> set[int]:
     """Return the longest rising subsequence."""
-    from bisect import bisect_left
-
     ends: list[int] = []  # the smallest end of a rising sequence of each length
     before: dict[int, int | None] = {}
     for number in numbers:

@@ -5,6 +5,8 @@ A difference as text for people: rows with a sign each, complete however long it
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
+
 from planrun.diff import phrases
 
 TYPE_CHECKING = False
@@ -48,8 +50,6 @@ class Texts:
             yield from [("-", line) for line in gone]
             yield from [("+", line) for line in added]
             return
-        from difflib import SequenceMatcher  # few changes have a middle
-
         self._left -= cost
         for what, i, j, k, m in SequenceMatcher(None, gone, added).get_opcodes():
             if what == "equal":

@@ -6,6 +6,7 @@ is read into a result.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import platform
@@ -19,8 +20,11 @@ from importlib import metadata
 from planrun import __version__
 from planrun.actions.containers import CHOSEN, NoEngine, engine_of
 from planrun.app.caching import max_size, own_store
+from planrun.app.inspect import known_runs, listing
 from planrun.executors.mark import Marks
+from planrun.llm.credentials import NO_LIBRARY, AddressError, endpoint_of
 from planrun.model.record import Record
+from planrun.records.lock import holder
 from planrun.reports.ci import from_checkout, vendor
 from planrun.reports.facts import size as size_text
 from planrun.settings import default_jobs
@@ -322,15 +326,11 @@ def _landlock() -> int:
     """Return the version of Landlock that the kernel offers, 0 without it (landlock_create_ruleset(2))."""
     if sys.platform != "linux":
         return 0
-    import ctypes
-
     found: int = ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), _LANDLOCK_VERSION)
     return max(0, found)
 
 
 def _model(environ: Mapping[str, str]) -> Iterator[Check]:
-    from planrun.llm.credentials import NO_LIBRARY, AddressError, endpoint_of
-
     name = "model credentials"
     try:
         endpoint = endpoint_of("", environ)
@@ -375,9 +375,6 @@ def _ci(environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _runs(_environ: Mapping[str, str]) -> Iterator[Check]:
-    from planrun.app.inspect import known_runs, listing
-    from planrun.records.lock import holder
-
     names = known_runs()
     if not names:
         yield Check(name="runs", status="ok", found="none in this folder")

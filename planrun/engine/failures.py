@@ -10,6 +10,7 @@ From a failure to what is done about it: whether and when the attempt is repeate
 from __future__ import annotations
 
 import os
+import re
 
 from planrun.model.job import Failure
 
@@ -411,8 +412,6 @@ def classify_text(text: str, *, mixed: bool = False) -> tuple[ErrorClass, str] |
     """
     if not text:
         return None
-    import re  # only failures pay for it
-
     rules = [
         (error_class, name, re.compile("|".join(rules), re.IGNORECASE)) for error_class, name, rules in _TEXTS
     ]

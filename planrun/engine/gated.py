@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.engine.failures import classify, react
 from planrun.engine.queue import push
 from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
@@ -96,8 +97,6 @@ class GatedScheduler(Scheduler):
         # The end of a service that others relied on is what it is.
         asks = step.on_failure == "ask" and self.state.steps[step.id].opened is None
         if failed and asks and self.state.ending is None:
-            from planrun.engine.failures import classify, react
-
             tries = len(self.state.steps[step.id].tries)
             if react(step, tries, outcome, repeat=True)[1] is None:
                 self._queue.release(step.id)

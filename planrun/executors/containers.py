@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 
 TYPE_CHECKING = False
@@ -78,8 +79,6 @@ def sweep_earlier(engine: str, runs: str) -> int:
 
 
 def _call(words: tuple[str, ...], env: Mapping[str, str]) -> str:
-    import subprocess  # 10 ms; only runs with containers pay for it
-
     known = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     try:
         found = subprocess.run(

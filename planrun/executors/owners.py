@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _signal
 import os
+import subprocess
 import time
 
 from planrun.executors.mark import MARKS, bearers, mark_of
@@ -93,8 +94,6 @@ def _carriers(entry: bytes) -> list[int]:
 
 def _kill_groups(owner: Owner, *, earlier: bool) -> int:
     """Kill the groups of processes with the owner in their environment, as ps(1) of macOS shows it."""
-    import subprocess  # 10 ms; systems without /proc only, once or twice in a run
-
     words = ["ps", "-axEww", "-o", "pgid=", "-o", "command="]
     try:
         listed = subprocess.run(words, capture_output=True, check=False).stdout

@@ -12,6 +12,7 @@ mount something need that one. So what is to be hidden is erased there; what os.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 
 TYPE_CHECKING = False
@@ -39,8 +40,6 @@ def hide(names: Iterable[str]) -> Enforced:
     """
     if sys.platform != "linux":
         return "open"
-    import resource  # loaded already where processes can be marked
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
         # The ctypes package around it takes many times as long to load, which every run with secrets would wait for.

@@ -7,6 +7,7 @@ that planrun runs.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 
@@ -30,8 +31,6 @@ def hash_files(root: Any, patterns: Sequence[Any]) -> str:
 
     Raises AbsentError when nothing matches, EvaluationError for what is outside of `root` or not readable.
     """
-    import hashlib  # 5 ms, for those plans that hash
-
     if type(root) is not str:
         raise EvaluationError("hash_files cannot be used here")
     base = os.path.realpath(root)

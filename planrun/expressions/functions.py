@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from planrun.errors import EvaluationError
 from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE
 from planrun.expressions.values import bounded, called, json_text, same, text_of, type_of
@@ -70,8 +72,6 @@ def tojson(value: Any) -> str:
 
 def fromjson(text: Any) -> Any:
     """Return the value of a JSON text; numbers beyond 64 bits, NaN and deep nesting are errors."""
-    import json  # heavier than a whole start of planrun, and few plans read JSON
-
     source = bounded(_string("fromjson", text))
     try:
         value = json.loads(source, parse_int=_integer, parse_float=_number, parse_constant=_refuse)

@@ -6,6 +6,8 @@ environment says and nothing that lies around on the machine.
 
 from __future__ import annotations
 
+from urllib.parse import unquote, urlsplit
+
 from planrun.model.record import Record
 
 NO_LIBRARY = (
@@ -98,8 +100,6 @@ def find_credentials(environ: Mapping[str, str]) -> Credentials | str:
 
 def credential_texts(environ: Mapping[str, str]) -> dict[str, str]:
     """Return credentials inside other values: passwords of proxies, the token in a file; by their place."""
-    from urllib.parse import unquote, urlsplit
-
     found: dict[str, str] = {}
     for name, address in _proxies(environ).items():
         try:
@@ -122,8 +122,6 @@ def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _checked(address: str) -> str:
-    from urllib.parse import urlsplit  # a run that asks no model does without
-
     try:
         parts = urlsplit(address)
         parts.port  # noqa: B018 - looks at it, and raises for a port that is none
@@ -149,7 +147,5 @@ def is_plain_network(address: str) -> bool:
 
 
 def _is_loopback(address: str) -> bool:
-    from urllib.parse import urlsplit
-
     host = urlsplit(address).hostname or ""
     return host in _LOOPBACK or (host.startswith("127.") and host.replace(".", "").isdecimal())

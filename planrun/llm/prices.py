@@ -7,6 +7,7 @@ is never less than what is counted. A model without a row has no price: nothing 
 from __future__ import annotations
 
 import os
+from datetime import date
 from math import ceil
 
 from planrun.errors import InvalidInput, InvalidPlan
@@ -202,8 +203,6 @@ def _version(node: Node) -> str:
 
 
 def _day(node: Node) -> str:
-    from datetime import date
-
     try:
         fits = node.kind == SCALAR and len(node.value) == 10 and bool(date.fromisoformat(node.value))
     except ValueError:

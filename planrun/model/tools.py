@@ -8,6 +8,8 @@ The arguments of a call held against the catalogue: when a plan is read, before 
 
 from __future__ import annotations
 
+import re
+
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -471,11 +473,8 @@ def _toolargs_text(schema: Fragment, value: str, path: Path) -> Iterator[Fault]:
     elif "\0" in value or len(value) > MAX_TEXT:
         why = "contains a NUL character" if "\0" in value else f"has more than {MAX_TEXT:,} characters"
         yield Fault(path=path, kind="value", message=why)
-    elif "pattern" in schema:
-        import re  # few arguments have a pattern
-
-        if not re.search(schema["pattern"].replace("$", "\\Z"), value):
-            yield Fault(path=path, kind="value", message=f"does not have the form {schema['pattern']}")
+    elif "pattern" in schema and not re.search(schema["pattern"].replace("$", "\\Z"), value):
+        yield Fault(path=path, kind="value", message=f"does not have the form {schema['pattern']}")
 
 
 def _kind(value: object) -> str:

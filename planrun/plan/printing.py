@@ -6,7 +6,12 @@ reach the agent of a CI system, which obeys some of what stands in a log.
 
 from __future__ import annotations
 
+import json
+import unicodedata
+
+from planrun import __version__
 from planrun.model import commands
+from planrun.model.jsontext import well_formed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,8 +115,6 @@ def _columns(shown: str) -> int:
     """Count the columns of a terminal: East Asian wide characters take two, combining ones none."""
     if shown.isascii():
         return len(shown)
-    import unicodedata  # 1 MB of tables, for a line that needs them
-
     return sum(
         0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
         for each in shown
@@ -120,8 +123,6 @@ def _columns(shown: str) -> int:
 
 def as_json(problems: Sequence[Problem]) -> str:
     """Write all findings as one object; keys are only ever added."""
-    from planrun.model.jsontext import well_formed
-
     findings = [
         {
             "code": problem.code,
@@ -144,8 +145,6 @@ def as_json(problems: Sequence[Problem]) -> str:
 
 def sarif(problems: Sequence[Problem], titles: Mapping[str, str]) -> str:
     """Write all findings as a SARIF 2.1.0 log, as code scanning services read it; `titles` explain the codes."""
-    from planrun import __version__
-
     used = sorted({problem.code for problem in problems})
     rules = [{"id": code, "shortDescription": {"text": titles.get(code, code)}} for code in used]
     driver = {"name": "planrun", "semanticVersion": __version__, "rules": rules}
@@ -157,8 +156,6 @@ def sarif(problems: Sequence[Problem], titles: Mapping[str, str]) -> str:
 
 def _json(document: dict[str, Any]) -> str:
     """Write a document so that no agent finds a command in a text of it; `#` stands in nothing else."""
-    import json
-
     return json.dumps(document, indent=2).replace("##", "#\\u0023") + "\n"
 
 

@@ -7,7 +7,9 @@ and nothing is fetched.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from hashlib import new
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
@@ -219,8 +221,6 @@ def blobs(commit: str, paths: list[str]) -> dict[str, str]:
 
 def blob_name(data: bytes, like: str) -> str:
     """Return git's name for a content; `like`: another name, whose length tells the kind of hash."""
-    from hashlib import new  # git's names are not planrun's
-
     head = f"blob {len(data)}\0".encode()
     return new("sha256" if len(like) == 64 else "sha1", head + data, usedforsecurity=False).hexdigest()
 
@@ -240,8 +240,6 @@ def _blob(name: str, blob: str) -> bytes:
 
 def _git(*words: str, given: bytes = b"") -> tuple[int, bytes, str]:
     """Run git with something to read, and return its exit code, what it says, and the first line of its complaint."""
-    import subprocess  # nothing else here starts a process
-
     try:
         done = subprocess.run(
             [*_GIT, *words],

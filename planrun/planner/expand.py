@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from planrun.approval.policies import layers_of
+from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm import prompts
 from planrun.llm.patterns import expanded_of
@@ -24,7 +25,7 @@ from planrun.plan.load import load_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.file import read_source
 from planrun.planner.compose import notes_of
-from planrun.planner.conversation import Accepted, Question, Refused, Result, hold
+from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, hold
 from planrun.planner.generate import masker
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
@@ -244,8 +245,6 @@ def finish(order: Order, tell: Callable[[str], None]) -> Finished:
 
 def request_texts(order: Order) -> list[tuple[str, ...]]:
     """Return everything that would be sent for each step, as long as none of them is made concrete."""
-    from planrun.llm.pieces import whole_of
-
     before, steps, expansion = _prepared(order)
     found = [expansion.question(whole_of(before, step)) for step in steps]
     return [(*question.system, question.prompt) for question in found]
@@ -301,9 +300,6 @@ def _by_pattern(
 def _asked(
     order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
 ) -> Finished:
-    from planrun.clock import SystemClock
-    from planrun.planner.conversation import Conversation
-
     llm = llm_of(order.settings, before.llm)
     is_bound = bool(order.settings.policy)
     spent = spending(before.limits, order.settings, is_bound=is_bound)

@@ -6,9 +6,11 @@ import os
 
 from planrun.actions.environment import holds_credential
 from planrun.approval.policies import ceilings_of
+from planrun.clock import SystemClock
 from planrun.errors import InvalidInput
 from planrun.llm.complexity import classify
 from planrun.llm.patterns import draft_of, fallback_of
+from planrun.llm.prompts import GENERATE_SYSTEM, generate_prompt
 from planrun.model import events as ev
 from planrun.model.call import TOKENS, Usage
 from planrun.model.plan import Limits
@@ -16,7 +18,7 @@ from planrun.model.planning import Llm
 from planrun.model.record import Record
 from planrun.planner import compose
 from planrun.planner.compose import Frame
-from planrun.planner.conversation import hold
+from planrun.planner.conversation import Conversation, Question, hold
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
 from planrun.reports.planning import crossing_line, repeat_line
@@ -124,9 +126,6 @@ def _repository(order: Order) -> Repository:
 
 
 def _question(order: Order, repository: Repository, mask: Callable[[str], str]) -> Question:
-    from planrun.llm.prompts import GENERATE_SYSTEM, generate_prompt
-    from planrun.planner.conversation import Question
-
     frame = order.frame
     text = generate_prompt(order.goal, repository, order.llm.max_generated_steps, mask, trusted=order.trusted)
     return Question(
@@ -138,9 +137,6 @@ def _question(order: Order, repository: Repository, mask: Callable[[str], str]) 
 
 
 def _by_model(order: Order, question: Question, complexity: Complexity, tell: Tell) -> Generated:
-    from planrun.clock import SystemClock
-    from planrun.planner.conversation import Conversation
-
     llm = llm_of(order.settings, order.llm)
     spent = spending(Limits(), order.settings)
     spent.refuse_unpriced(llm.model)

@@ -9,7 +9,9 @@ Which model is asked, where, and by whom: what the command line, the environment
 from __future__ import annotations
 
 import os
+from importlib.machinery import PathFinder
 
+from planrun.actions.environment import holds_credential
 from planrun.errors import InvalidInput
 from planrun.llm.budget import UNITS, Budget
 from planrun.llm.credentials import (
@@ -20,9 +22,14 @@ from planrun.llm.credentials import (
     endpoint_of,
     is_plain_network,
 )
+from planrun.llm.entries import ENDINGS
 from planrun.llm.prices import open_prices
+from planrun.llm.process import ModelProcess
+from planrun.llm.recordingdir import Shelf, entries
+from planrun.llm.recordings import Player, Recorder
 from planrun.model.planning import Llm
 from planrun.model.record import Record
+from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,8 +188,6 @@ def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str]
         return unnamed
     if lacking := _endpoint(settings, environ).lacking:
         return lacking
-    from importlib.machinery import PathFinder
-
     # Only looked for: the library takes seconds to load, which is the business of the process that calls.
     return "" if PathFinder.find_spec("anthropic") else NO_LIBRARY
 
@@ -208,17 +213,11 @@ def open_model(
     if own := sorted(_OWN_FIELDS & llm_of(settings, llm).extra_body.keys()):
         raise InvalidInput(f"llm.extra_body may not set {', '.join(own)}: planrun does")
     if settings.llm_replay:
-        from planrun.llm.recordings import Player
-
         return Player(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
-    from planrun.llm.process import ModelProcess
-
     mask = _hiding(taping.mask, environ)
     model = ModelProcess(_endpoint(settings, environ), wake=wake, mask=mask)
     opened: Model = model
     if settings.llm_record:
-        from planrun.llm.recordings import Recorder
-
         opened = Recorder(model, settings.llm_record, mask)
     model.start()
     return opened
@@ -238,12 +237,8 @@ def check_recording(settings: Settings) -> None:
     """Raise what `open_model` would of a recording, before anything starts: InvalidInput, RecordsLost."""
     _refuse_both(settings)
     if settings.llm_replay:
-        from planrun.llm.recordingdir import entries
-
         entries(settings.llm_replay)
     elif settings.llm_record:
-        from planrun.llm.recordingdir import Shelf
-
         Shelf(settings.llm_record).close()
 
 
@@ -254,9 +249,6 @@ def _refuse_both(settings: Settings) -> None:
 
 def _hiding(mask: Mask | None, environ: Mapping[str, str]) -> Mask:
     """Return what hides the credentials of an environment, and what `mask` does."""
-    from planrun.actions.environment import holds_credential
-    from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
-
     known = known_secrets((*PROVIDER_KEYS, *SECRETS), environ)[0]
     known |= {name: value for name, value in environ.items() if value and holds_credential(name)}
     known |= credential_texts(environ)
@@ -266,8 +258,6 @@ def _hiding(mask: Mask | None, environ: Mapping[str, str]) -> Mask:
 
 def _served(planning: Planning | None) -> list[str]:
     """Return the keys of the requests that a run had recorded answers to, in order."""
-    from planrun.llm.entries import ENDINGS
-
     calls = planning.calls if planning else []
     return [call.asked.request for call in calls if call.answered and call.answered.ending in ENDINGS]
 

@@ -14,7 +14,19 @@ import os
 from planrun.engine.failures import is_typed
 from planrun.errors import Denied, InvalidInput, PlanrunError
 from planrun.plan.problems import did_you_mean
-from planrun.planner.replan import left_over
+from planrun.planner.models import (
+    Taping,
+    check_recording,
+    insecure,
+    llm_of,
+    open_model,
+    spending,
+    spending_on_record,
+    why_no_model,
+)
+from planrun.planner.prepare import require_expandable
+from planrun.planner.replan import Desk, Replanner, left_over
+from planrun.planner.versions import Adoption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,8 +104,6 @@ def model_of(plan: Plan, settings: Settings) -> str:
     wants = llm or any(step.on_failure == "replan" or step.kind == "abstract" for step in plan.steps)
     if not wants or settings.locked:
         return ""
-    from planrun.planner.models import llm_of, why_no_model
-
     return "" if why_no_model(settings, llm) else llm_of(settings, llm).model
 
 
@@ -112,12 +122,6 @@ def limits_on_record(
     model = model_of(plan, settings)
     if not model:
         return {}
-    from planrun.planner.models import (
-        check_recording,
-        insecure,
-        spending,  # parses a file
-    )
-
     check_recording(settings)
     ceilings = admission.recorded()["ceilings"] if admission else ()
     is_bound = bool(ceilings or any(known.get("locked") for known in before))
@@ -145,8 +149,6 @@ def replan_option(
     why = why_no_replan(plan, settings)
     if why:
         return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
-    from planrun.planner.models import llm_of
-
     most = plan.limits.max_replans
     model = llm_of(settings, llm).model
     times = "once" if most == 1 else f"up to {most} times"
@@ -160,8 +162,6 @@ def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = o
         return "limits.max_replans is 0"
     if settings.locked:
         return "under --locked nothing but the locked plan runs"
-    from planrun.planner.models import why_no_model
-
     return why_no_model(settings, plan.llm, environ)
 
 
@@ -195,10 +195,6 @@ def replanner_of(
     """Return who plans anew in a run that starts, or goes on, with the event whose fields `opening` has."""
     if not opening["options"].get("replan", {}).get("model") or session.admission is None:
         return None
-    from planrun.planner.models import Taping, llm_of, open_model, spending_on_record
-    from planrun.planner.replan import Desk, Replanner
-    from planrun.planner.versions import Adoption
-
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
     mask = session.vault.veil.mask_text if session.vault and session.vault.veil else None
 
@@ -215,8 +211,6 @@ def replanner_of(
 def require_actions(plan: Plan, settings: Settings, names: Collection[str]) -> None:
     """Raise InvalidInput for abstract steps, by `names`, that would be executed and are not expanded."""
     if settings.expand:
-        from planrun.planner.prepare import require_expandable
-
         require_expandable(plan, settings)
         return
     steps = [step for step in plan.steps if step.id in names]

@@ -12,6 +12,7 @@ from planrun.plan.compile.canonical import plain
 from planrun.plan.included import copies
 from planrun.plan.load import load_bytes
 from planrun.records import inputs
+from planrun.records.ledger import sync_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ class Adoption:
         reviewed = self._review(plan, state)
         place = self._steps.place
         if reviewed.contents:
-            from planrun.records.ledger import sync_path  # few new versions name new scripts
-
             for path in inputs.add_scripts(place.rundir, reviewed.contents):
                 sync_path(path)
         inputs.add_plan(

@@ -22,6 +22,7 @@ from planrun.model.queue import (
     QueueResumed,
 )
 from planrun.model.record import Record
+from planrun.plan.keys.params import parse_params
 from planrun.plan.load import load
 from planrun.queue.outcomes import is_lost, settle
 from planrun.queue.workers import tell
@@ -82,8 +83,6 @@ def add(file: QueueFile, wish: Wish) -> EntryAdded:
 def _check_params(plan: Plan, wish: Wish) -> None:
     if not (plan.params or wish.params):
         return
-    from planrun.plan.keys.params import parse_params
-
     vault = vault_of(plan)
     if vault:  # they would stand in the queue's file
         vault.refuse_given(wish.params)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 
+from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.queue import EVENTS, NAMES, Queue, QueueBegun, QueuePaused
 from planrun.records.ledger import Ledger, sync_path
@@ -166,8 +167,6 @@ def _stays(event: QueueEvent, gone: Collection[int]) -> bool:
 
 
 def _now() -> str:
-    from planrun.clock import SystemClock
-
     return SystemClock().stamp()
 
 

@@ -13,6 +13,7 @@ from planrun.approval.policies import facts_of
 from planrun.approval.rules import decide
 from planrun.errors import EvaluationError
 from planrun.expressions.check import references
+from planrun.model.events import GateOpened
 from planrun.model.job import Job, Outcome, Passage, Prepared
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
@@ -285,8 +286,6 @@ class Supposition:
         return Passage(answer="deny", rule=rule, reason=f"rejected{by}")
 
     def _opened(self, step: Step, kind: str, reason: str) -> ev.GateOpened:
-        from planrun.model.events import GateOpened
-
         return GateOpened(at=self._clock.stamp(), step=step.id, kind=kind, reason=reason)
 
     def failed(self, step: Step, state: RunState) -> Passage:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from planrun.model import graph
+from planrun.model.jsontext import dumps
 from planrun.model.plan import Ask, Decide, Exec, Run, Tool, Validate
 from planrun.reports.escape import line
+from planrun.values import show
 
 FAILURE_MEANS = {
     "block": "what waits for it is blocked; independent steps go on",
@@ -122,8 +124,6 @@ def action(step: Step) -> str:
 
 def called(name: str, args: dict[str, Any]) -> str:
     """Return a call of a tool as people read it: its name, and an argument a line."""
-    from planrun.model.jsontext import dumps  # few plans call tools
-
     return "\n".join(
         [name, *(f"  {key}: {value if _is_word(value) else dumps(value)}" for key, value in args.items())]
     )
@@ -144,8 +144,6 @@ def _is_word(value: object) -> bool:
 
 def _answers(what: Ask | Decide) -> Iterator[str]:
     """Yield what can be answered to a question, a line each, and what is answered when the time is over."""
-    from planrun.values import show
-
     if isinstance(what, Decide):
         for option in what.options:
             told = (

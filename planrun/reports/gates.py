@@ -5,7 +5,10 @@ What a run waits for and what was answered, as parts of the reports for people.
 
 from __future__ import annotations
 
+from shlex import quote
+
 from planrun.model.gates import Gate
+from planrun.model.jsontext import dumps
 from planrun.reports.escape import code, fence, inline, line
 from planrun.reports.facts import ICONS, is_waiting
 
@@ -194,8 +197,6 @@ def spoken(value: Any) -> str:
         return line(value, 200)
     if isinstance(value, list | tuple):
         return ",".join([spoken(item) for item in value])
-    from planrun.model.jsontext import dumps
-
     return line(dumps(value), 200)
 
 
@@ -203,8 +204,6 @@ def _spelled(value: Any) -> str:
     """Return the value of a parameter as `--param` takes it."""
     if isinstance(value, str):
         return value
-    from planrun.model.jsontext import dumps
-
     return dumps(value)
 
 
@@ -274,8 +273,6 @@ def _option(option: dict[str, Any]) -> dict[str, Any]:
 
 def _word(text: str) -> str:
     """Return text as one clean word of a shell."""
-    from shlex import quote  # only who waits needs it
-
     return line(quote(line(text)))
 
 

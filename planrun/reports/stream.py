@@ -10,6 +10,7 @@ from stat import S_ISREG
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
+from planrun.model.jsontext import dumps
 from planrun.reports.facts import duration, epoch, status_of
 from planrun.reports.progress import Tally, jobs_of
 
@@ -208,8 +209,6 @@ class Lines:
 
     def send(self, event: dict[str, Any]) -> None:
         """Write one event as a line."""
-        from planrun.model.jsontext import dumps  # as the ledger does
-
         if self._fd >= 0:
             self._held += dumps(event).encode("utf-8", "backslashreplace") + b"\n"
             self._flush(0.0)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from planrun.reports import facts, logs
 from planrun.reports import facts as units
 from planrun.reports.escape import line
+from planrun.reports.extras import text_rows as outputs_rows
+from planrun.reports.extras import told as undone
 from planrun.reports.facts import ICONS
+from planrun.reports.gates import told
+from planrun.reports.planning import totals_line as model_line
 from planrun.reports.policies import any_gate, in_force, risk_totals, totals_line
+from planrun.reports.versions import text_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,24 +29,16 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.told(state))
     out.write(_summary(state).encode())
     if state.plan.outputs:
-        from planrun.reports.extras import text_rows as outputs_rows  # few plans have any
-
         rows = outputs_rows(state)
         out.write("".join([f"{row}\n" for row in ("", *rows)] if rows else []).encode())
     if facts.is_revised(state):
-        from planrun.reports.versions import text_rows  # few plans are
-
         out.write("".join([f"{row}\n" for row in ("", *text_rows(state))]).encode())
     if any_gate(state):
-        from planrun.reports.gates import told  # few runs have any
-
         out.write("".join([f"{row}\n" for row in told(state)]).encode())
     for step in facts.told(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
     if state.undoing or state.cut_short:
-        from planrun.reports.extras import told as undone  # few runs undo anything
-
         rows = [f"  {row}\n" for row in undone(state)]
         out.write("".join(["\nUndone\n", *rows] if rows else []).encode())
 
@@ -71,8 +68,6 @@ def _summary(state: RunState) -> str:
         f"  Risk:     {totals_line(risk_totals(state))}",
     ]
     if state.planning is not None:
-        from planrun.reports.planning import totals_line as model_line  # few runs ask a model
-
         rows.append(f"  Model:    {model_line(state)}")
     return "\n".join(rows) + "\n"
 

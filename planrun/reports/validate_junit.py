@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import time
+from xml.etree import ElementTree as ET
 
 from planrun.reports.ci import from_checkout
 from planrun.reports.escape import line, plain
@@ -91,8 +92,6 @@ def _located(file: str) -> str:
 
 def _serialised(suite: Element, stamp: str) -> bytes:
     """Put right what the library writes, and return the file."""
-    from xml.etree import ElementTree as ET
-
     suite.attrib.pop("disabled", None)  # the Jenkins xUnit plugin drops a file with it
     suite.set("time", "0.000")
     for case in suite.iter("testcase"):

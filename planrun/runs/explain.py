@@ -6,7 +6,10 @@ What can be done about the four common troubles of a step: a decision, no parall
 from __future__ import annotations
 
 from planrun.app.run import vault_of
-from planrun.errors import InvalidInput
+from planrun.approval.preview import as_data
+from planrun.errors import EvaluationError, InvalidInput
+from planrun.expressions.evaluate import evaluate
+from planrun.expressions.tree import spelled
 from planrun.model.lifecycle import judge
 from planrun.model.plan import Group
 from planrun.model.record import Record
@@ -65,8 +68,6 @@ def find_step(plan: Plan, name: str) -> Step:
 
 def explain_planned(plan: Plan, step: Step, outlook: Outlook) -> dict[str, Any]:
     """Return what there is to say of a step before any run, as JSON data."""
-    from planrun.approval.preview import as_data  # runs are explained without it
-
     prospect = outlook.of(step)
     decision = {"policy": outlook.policy, **as_data(prospect, outlook.layers)}
     described = _described(plan, step)
@@ -320,10 +321,6 @@ def _condition(state: RunState, step: StepState) -> dict[str, Any] | None:
 
 def _values(state: RunState, tree: Any, step: Step) -> dict[str, Any]:
     """Return what the paths of an expression stand for; the environment is not recorded, so it is left out."""
-    from planrun.errors import EvaluationError
-    from planrun.expressions.evaluate import evaluate
-    from planrun.expressions.tree import spelled
-
     context = state.resumed[-1].context if state.resumed else state.started.context if state.started else {}
     run = {"id": state.started.run if state.started else "", **context}
     scope = state.scope({"run": run}, step)

@@ -8,7 +8,7 @@ import time
 from planrun.app.history import foresight
 from planrun.app.rerun import refusal
 from planrun.records import history
-from planrun.reports import facts
+from planrun.reports import facts, gates, usage
 from planrun.reports import facts as units
 from planrun.reports.policies import any_gate
 from planrun.reports.progress import progress
@@ -100,8 +100,6 @@ def waiting(found: Inspected) -> list[dict[str, Any]]:
     """Return what a run waits for now, as JSON data: each open gate with what is asked and the commands that answer."""
     if not any_gate(found.state):
         return []
-    from planrun.reports import gates  # few runs have any
-
     return [
         {
             "step": opened.step or None,
@@ -126,8 +124,6 @@ def models(state: RunState) -> dict[str, Any] | None:
     planning = state.planning
     if planning is None:
         return None
-    from planrun.reports import usage  # few runs ask a model
-
     data = usage.as_data(state, planning)
     going = planning.going
     return {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
 
 from planrun.errors import InvalidInput
 
@@ -88,8 +91,6 @@ def schema_bytes(name: str) -> bytes:
     """Return a JSON Schema as it is shipped; raises InvalidInput for an unknown name."""
     if name not in SCHEMAS:
         raise InvalidInput(f'no schema "{name}"; known: {", ".join(SCHEMAS)}')
-    from importlib.resources import files  # 20 ms; only this needs it
-
     package = files("planrun")
     source = package / "schemas" / f"{name}.schema.json"
     if not source.is_file():  # a source tree: the schemas stand beside the package
@@ -101,15 +102,11 @@ def schema_bytes(name: str) -> bytes:
 
 
 def _beside(package: Traversable) -> Traversable:
-    from pathlib import Path
-
     return Path(str(package)).parent / "schemas"
 
 
 def _word(file: str) -> str:
     """Return a file name for a comment: shell quoting where it is needed, and nothing that ends the comment."""
-    from shlex import quote
-
     return quote(file) if file.isprintable() else "plan.yml"
 
 

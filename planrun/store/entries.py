@@ -7,6 +7,7 @@ result: it is taken away, and the step runs. Whatever else is wrong with the fol
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from stat import S_ISREG, S_IWGRP, S_IWOTH  # os has loaded it already
@@ -224,8 +225,6 @@ def _entry(data: bytes) -> Entry | None:
 
 def copy(source: int, target: int) -> str:
     """Copy what is left to read of a file and return the sha256 of that; raises OSError."""
-    import hashlib  # several times as fast as what starts faster
-
     found = hashlib.sha256()
     while block := os.read(source, CHUNK):
         found.update(block)

@@ -6,7 +6,14 @@ import os
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
-from planrun.plan.templates import read_template
+from planrun.plan.file import check_tree
+from planrun.plan.includes import Shelf
+from planrun.plan.load import check_bytes
+from planrun.plan.problems import did_you_mean
+from planrun.plan.templates import filled, read_template, value_problem
+from planrun.plan.yaml.file import read_source
+from planrun.templates.render import plan_text
+from planrun.values import read_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +60,6 @@ def find(name: str) -> Found:
         return Found(name=os.path.basename(name).partition(".")[0], file=name, source="project")
     templates = known()
     if name not in templates:
-        from planrun.plan.problems import did_you_mean
-
         hint = did_you_mean(name, templates) or f"templates are {', '.join(templates)}"
         raise InvalidInput(f'there is no template "{name}"; {hint}')
     return templates[name]
@@ -62,8 +67,6 @@ def find(name: str) -> Found:
 
 def opened(found: Found) -> Template:
     """Return a template, read; raises InvalidPlan."""
-    from planrun.plan.yaml.file import read_source
-
     return read_template(read_source(found.file), found.file)
 
 
@@ -92,8 +95,6 @@ def values_of(template: Template, given: Iterable[str]) -> dict[str, Any]:
 
 def _texts(template: Template, given: Iterable[str], problems: list[str]) -> dict[str, str]:
     """Return what is given by name, and add to the `problems` what names nothing or is given twice."""
-    from planrun.plan.problems import did_you_mean
-
     texts: dict[str, str] = {}
     for word in given:
         name, equals, text = word.partition("=")
@@ -109,9 +110,6 @@ def _texts(template: Template, given: Iterable[str], problems: list[str]) -> dic
 
 
 def _read(fragment: Mapping[str, Any], text: str) -> Any:
-    from planrun.plan.templates import value_problem
-    from planrun.values import read_value
-
     value = read_value(fragment, text)
     if why := value_problem(value):
         raise ValueError(why)
@@ -120,12 +118,6 @@ def _read(fragment: Mapping[str, Any], text: str) -> Any:
 
 def render(template: Template, name: str, values: Mapping[str, Any]) -> Rendered:
     """Return the plan that a template becomes; raises InvalidPlan with what is wrong, at its place in the template."""
-    from planrun.plan.file import check_tree
-    from planrun.plan.includes import Shelf
-    from planrun.plan.load import check_bytes
-    from planrun.plan.templates import filled
-    from planrun.templates.render import plan_text
-
     tree = filled(template, values)
     problems = check_tree(tree, template.data, Shelf(template.file))
     errors = [each for each in problems if each.severity == "error"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from importlib import import_module
 
 from planrun.model.tools import CATALOGUE, faults, place
-from planrun.tools.ground import Refusal
+from planrun.sha256 import sha256
+from planrun.tools.ground import Ground, Refusal
 from planrun.tools.results import hand_on
 
 TYPE_CHECKING = False
@@ -51,8 +54,6 @@ def main(argv: list[str]) -> int:
 
 
 def _run(name: str, args: dict[str, Any]) -> dict[str, Any]:
-    from importlib import import_module
-
     if name not in _HOMES:
         raise Refusal(f"there is no tool {name}")
     spec = CATALOGUE[name]
@@ -69,22 +70,16 @@ def _run(name: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ground() -> Ground:
-    from planrun.tools.ground import Ground
-
     cwd = os.getcwd()
     return Ground(os.environ.get("PLANRUN_WORKSPACE") or cwd, cwd)
 
 
 def _arguments(words: list[str]) -> dict[str, Any]:
     """Return the arguments: a JSON text, or `--from FILE SHA256` of one."""
-    import json
-
     text = words[0] if words else "{}"
     if text == "--from":
         with open(words[1], "rb") as file:
             data = file.read()
-        from planrun.sha256 import sha256
-
         if sha256(data).hexdigest() != words[2]:
             raise Refusal("its arguments were changed after it was decided that it may start")
         text = data.decode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from fnmatch import fnmatchcase
 
 from planrun.sha256 import sha256
 from planrun.tools.ground import (
@@ -293,8 +294,6 @@ class _Search:
         return names
 
     def _fits(self, name: str, word: str) -> bool:
-        from fnmatch import fnmatchcase  # it loads `re`
-
         if name.startswith(".") and not self._hidden and not word.startswith("."):
             return False
         return fnmatchcase(name, word)

@@ -158,9 +158,6 @@ def status(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 def diff(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     """Print a patch."""
-    from planrun.tools.files import each
-    from planrun.tools.ground import words_of
-
     git, _ = repository(ground)
     words = ["--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=dirty", "--no-color"]
     words += ["--cached"] * bool(args.get("staged", False))

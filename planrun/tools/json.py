@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from decimal import Decimal
 
 from planrun.model.record import Record
 from planrun.sha256 import sha256
@@ -266,8 +267,6 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
         return one is other
     if _is_number(one) and _is_number(other):
-        from decimal import Decimal  # few patches test numbers
-
         return Decimal(str(one)) == Decimal(str(other))
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(same(*pair) for pair in zip(one, other, strict=True))

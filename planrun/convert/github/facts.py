@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.convert.draft import DraftPlan, DraftStep
+from planrun.convert.draft import DraftPlan, DraftStep, step_path
 from planrun.convert.reading import Reader
 from planrun.plan.yaml.node import MAPPING, Node
 
@@ -113,8 +113,6 @@ class Job:
 
     def failed(self) -> str:
         """Return the expression that says that one of the steps made so far failed; "" when none can."""
-        from planrun.convert.draft import step_path
-
         return " or ".join(f"{step_path(step.id, 'status')} == 'failed'" for step in self.counting)
 
     def behind(self) -> list[Job]:

@@ -6,6 +6,7 @@ GitHub converts types as it compares, and takes `TEST` for `test`; planrun does 
 from __future__ import annotations
 
 import json
+import re
 
 from planrun.convert.draft import quoted
 from planrun.convert.reading import UntranslatableError
@@ -289,8 +290,6 @@ def _format(arguments: tuple[Tree, ...], names: Names) -> Spelled:
     pattern, *values = (spell(each, names) for each in arguments)
     if not pattern.is_known:
         raise UntranslatableError("expression", "`format` with a pattern that is worked out")
-    import re
-
     parts = []
     for literal, number in re.findall(r"((?:\{\{|\}\}|[^{}])+)|\{(\d+)\}", str(pattern.value)):
         parts.append(const(literal.replace("{{", "{").replace("}}", "}")) if literal else values[int(number)])

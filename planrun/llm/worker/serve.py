@@ -22,6 +22,7 @@ import time
 
 from planrun.llm import wire
 from planrun.llm.budget import estimate
+from planrun.llm.worker.call import Caller
 from planrun.model.call import Answer, Request, Usage
 
 TYPE_CHECKING = False
@@ -281,8 +282,6 @@ def serve() -> None:
 
 
 def _answer_all(listener: Listener) -> None:
-    from planrun.llm.worker.call import Caller  # loads the library, which takes seconds
-
     caller = Caller(listener.opened.get())
     while True:
         call = listener.calls.get()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from planrun.errors import EvaluationError
+from planrun.expressions.check import references
+from planrun.expressions.render import pattern_of
 from planrun.model import graph
 from planrun.model.globs import BadGlob, literal_path, meet, parse
 from planrun.model.plan import Group
@@ -67,8 +69,6 @@ def _is_shared(template: Step) -> bool:
 
 
 def _names_of(text: Text) -> set[str]:
-    from planrun.expressions.check import references
-
     assert not isinstance(text, str)
     return {str(reference.path[0]) for reference in references(text)}
 
@@ -90,8 +90,6 @@ def _parsed(text: Text, scope: dict[str, Any]) -> Iterator[tuple[Glob, ...]]:
 
 def _widened(parts: Iterable[Any], scope: dict[str, Any]) -> str:
     """Return a template as a pattern for all that it may become: what has no value yet is any path from there on."""
-    from planrun.expressions.render import pattern_of
-
     found = ""
     for part in parts:
         try:

@@ -13,6 +13,7 @@ the `|` of a text that ends the file without a line end.
 
 from __future__ import annotations
 
+import json
 import re
 
 from planrun.errors import InvalidInput
@@ -230,8 +231,6 @@ class Page:
     """The text of one plan, and where its steps stand in it."""
 
     def __init__(self, data: bytes, file: str) -> None:
-        from planrun.plan.load import load_bytes
-
         self.data = data
         self.file = file
         self.plan = load_bytes(data, file, cache=False)
@@ -438,8 +437,6 @@ class Page:
 def _is_json(text: str) -> bool:
     if not text.lstrip().startswith("{"):
         return False
-    import json  # most plans are none
-
     try:
         json.loads(text)
     except (ValueError, RecursionError):

@@ -6,7 +6,8 @@ A policy file: what stands under `policy:` in a plan, in a file of its own, read
 from __future__ import annotations
 
 from planrun.errors import InvalidPlan
-from planrun.model.policy import Match, Policy, Rule
+from planrun.model.policy import Match, Policy, Rule, rules_of
+from planrun.model.tools import NAMES
 from planrun.model.topics import TOPICS
 from planrun.plan.keys.outline import Outline, entries, members
 from planrun.plan.keys.secrets import declared_secrets
@@ -47,8 +48,6 @@ def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
         listed = enumerate(node.value["rules"].value, 1)
         fields["rules"] = tuple([_rule(rule, number) for number, rule in listed])
     if "preset" in node.value and node.value["preset"].value != "none":
-        from planrun.model.policy import rules_of  # few policies have one
-
         preset = node.value["preset"]
         fields["preset"] = preset.value
         fields["rules"] = (*fields.get("rules", ()), *rules_of(preset.value, preset.line))
@@ -75,8 +74,6 @@ def _meant(field: str, word: str) -> str:
     """Return a word of a matcher; another spelling of a tool as the name of the tool."""
     if field != "tool" or word in ACTIONS:
         return word
-    from planrun.model.tools import NAMES  # few rules are about tools
-
     return NAMES.get(word, word)
 
 
@@ -132,8 +129,6 @@ def check_rules(outline: Outline, policy: Node) -> None:
     for field, word in _words(policy):
         text = word.value
         if field == "tool" and "tool" not in known:
-            from planrun.model.tools import NAMES  # few rules are about tools
-
             known["tool"] = (*ACTIONS, *NAMES)
         if field in known and "*" not in text and text not in known[field]:
             hint = did_you_mean(text, known[field]) or f"there are {', '.join(known[field])}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from planrun.model.plan import DEFAULT_TIMEOUT, Rollback, Step
+from planrun.model.tools import SHELL
 from planrun.plan.keys.outline import scalar
+from planrun.plan.keys.tools import check_call, handed_on
 from planrun.plan.schema.shape import as_bool, as_duration
 from planrun.plan.yaml.node import SCALAR
 
@@ -37,9 +39,6 @@ def check_undoing(
             outline.report("E209", found[0], draft.node.key("rollback"), found[1])
         tool = draft.undo.keys.get("tool")
         if tool is not None and scalar(tool) is not None:
-            from planrun.model.tools import SHELL  # fewer still call tools
-            from planrun.plan.keys.tools import check_call, handed_on
-
             label = f'the rollback of step "{draft.id}"'
             spec = check_call(outline, label, (tool, draft.undo.keys.get("args")), formulas)
             if spec is not None and spec.name != SHELL:
