@@ -86,15 +86,18 @@ def fields(event: type[Any]) -> dict[str, str]:
 def failures() -> Iterator[tuple[str, str]]:
     """Return class and rule of each way to fail: by exit code, by reason, and by each ending of stderr on record."""
     for code in range(1, 256):
-        yield f"exit {code}", told(Outcome(status="failed", reason="exit", exit_code=code))
+        yield f"exit {code}", class_and_rule(Outcome(status="failed", reason="exit", exit_code=code))
     for reason in REASONS:
-        yield f"reason {reason}", told(Outcome(status="failed", reason=reason))
+        yield f"reason {reason}", class_and_rule(Outcome(status="failed", reason=reason))
     tails = (ROOT / "tests" / "data" / "errors" / "tails.txt").read_text("utf-8")
     for head, text in TAIL.findall(tails):
-        yield f"text {head}", told(Outcome(status="failed", reason="exit", exit_code=1, errors=text))
+        yield (
+            f"text {head}",
+            class_and_rule(Outcome(status="failed", reason="exit", exit_code=1, errors=text)),
+        )
 
 
-def told(outcome: Outcome) -> str:
+def class_and_rule(outcome: Outcome) -> str:
     """Return class and rule of a failure."""
     found = classify(outcome)
     return f"{found.error_class}, {found.rule}"

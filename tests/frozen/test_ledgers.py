@@ -82,20 +82,10 @@ VERB = re.compile(r"\bplanrun\S? (\w+)")
 LOOKS = re.compile(r"planrun (?:show|validate|explain|report|status|verify)\b[^>]*")
 """Commands of cases that leave nothing behind; they are left out for speed."""
 RECORDS = ".planrun/runs/*/ledger.jsonl"
-DROPPED = {
-    "at",
-    "hash",
-    "host",
-    "pid",
-    "planrun",
-    "duration",
-    "log_bytes",
-    "log_sha256",
-    "seq",
-    "stderr",
-    "until",
-}
-"""What is another in each run, and of logs, which may hold times or texts."""
+OF_A_RUN = {"at", "duration", "hash", "pid", "seq", "until"}
+OF_A_MACHINE = {"env_left_out", "host", "planrun"}
+OF_LOGS = {"log_bytes", "log_sha256", "stderr"}
+"""What is another in each run, on each machine or in each version; and of logs, which may hold times or texts."""
 FOR_PEOPLE = {"memory", "message", "notes", "prices", "problems", "told", "uncovered"}
 COUNTS = {"reserved", "usage"}
 """Tokens of calls, of which only the kinds are kept: a prompt may get longer."""
@@ -165,7 +155,9 @@ def steady(value: Any, folder: Path, key: str = "") -> Any:
     if key in COUNTS and isinstance(value, dict):
         return sorted(value)
     if isinstance(value, dict):
-        left_out = DROPPED | ({"sha256"} if "digest" in value else set())  # of a plan file, with its comments
+        left_out = (
+            OF_A_RUN | OF_A_MACHINE | OF_LOGS | ({"sha256"} if "digest" in value else set())
+        )  # of a plan file, with its comments
         if value.get("kind") == "failure":
             value = {**value, "question": "TEXT", "options": [each["value"] for each in value["options"]]}
         return {name: steady(each, folder, name) for name, each in value.items() if name not in left_out}
