@@ -40,7 +40,7 @@ WORDS = {
 HEAD = """\
 # Every key of a plan
 
-What a person can write in a plan file, part by part. [The plan language](../plan-language.md) explains these keys with
+All keys of a plan file, part by part. [The plan language](../plan-language.md) explains these keys with
 examples, and links lead there. Forms such as *line*, *id* and *duration* are
 [defined there, too](../plan-language.md#the-file).
 
@@ -48,8 +48,8 @@ examples, and links lead there. Forms such as *line*, *id* and *duration* are
 LEDGER_HEAD = """\
 # Every field of ledger.json
 
-What `planrun execute --json` prints and `planrun-out/ledger.json` holds, part by part, as in
-[its schema](../../schemas/ledger.schema.json). [Records](../records.md) explain it.
+All fields of `planrun-out/ledger.json` and of the output of `planrun execute --json`, part by part, as in
+[its schema](../../schemas/ledger.schema.json). [Records](../records.md) explain them.
 
 """
 

@@ -21,17 +21,16 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 HEAD = """\
-# The rules as tables
+# Rules as tables
 
-What the functions answer that decide about edges, groups, moves and schedules, asked for every case there is.
-[Semantics](../semantics.md) says it in sentences, each with a plan that shows it.
+Results of the functions that decide about edges, groups, status changes and schedules, for every case.
+[Semantics](../semantics.md) explains the rules, each with a plan that shows it.
 
 """
 EDGES = """\
-## What an edge makes of the step it points to
+## Effect of an edge
 
-The step it waits for ended as in the first column. Nobody writes `open`: it leads from an instance to the step that it
-was made from.
+The first column is the end of the dependency. A plan cannot contain `open`: it leads from an instance to its step.
 
 """
 SEVERAL = """
@@ -43,32 +42,32 @@ Two edges of one step, one by the row and one by the column; more than two combi
 IN_ORDER = """
 ## One step, in order
 
-What comes later is not looked at. [`order-of-one-step`](../../tests/cases/order-of-one-step/plan.yml)
+The first rule that applies decides. [`order-of-one-step`](../../tests/cases/order-of-one-step/plan.yml)
 [`order-of-checks`](../../tests/cases/order-of-checks/plan.yml)
 
 """
 GROUPS = """
-## What becomes of a step with instances, or with a plan of its own
+## Steps with instances or with a used plan
 
-By how its members ended. A failure that is tolerated within the plan of `uses` does not count there.
+By the ends of its members. A failure that is tolerated within the plan of `uses` does not count there.
 
 """
 SCHEDULES = """
 ## Schedules
 
-One plan under each schedule, with two places (`max_parallel: 2`) and durations that are known.
+One plan under each schedule, with `max_parallel: 2` and known durations.
 
 """
 VERDICTS = """
 ## The verdict
 
-By what became of the steps, and by what ended the run.
+By the ends of the steps, and by the cause of the end of the run.
 
 """
 MOVES = """
-## Moves
+## Status changes
 
-What a run, and a step, may become of what it is.
+Allowed status changes of a run and of a step.
 """
 FORMS: tuple[Literal["matrix"], Literal["uses"]] = ("matrix", "uses")
 KINDS = ("ok", "completed", "failed", "done", "open")
@@ -87,10 +86,10 @@ ENDS: tuple[tuple[str, str, Tolerance, str], ...] = (
     ("skipped", "approval", None, "`skipped` (`approval`)"),
     ("blocked", "upstream", None, "`blocked`"),
     ("cancelled", "abort", None, "`cancelled`"),
-    ("running", "", None, "not yet, and was opened"),
+    ("running", "", None, "open, not ended"),
 )
 BECOMES: dict[str, str] = {
-    "satisfied": "goes on",
+    "satisfied": "satisfied",
     "blocked": "blocked (upstream)",
     "approval": "skipped (approval)",
     "tolerated": "skipped (tolerated)",
@@ -99,16 +98,16 @@ BECOMES: dict[str, str] = {
 ORDER = (
     (
         "edges",
-        "the steps it waits for ended as it wants",
+        "the ends of its dependencies satisfy its edges",
         "`blocked (upstream)`, `skipped (upstream, tolerated, approval)`",
     ),
     ("condition", "the condition is true", "`skipped (condition)`"),
-    ("cache", "no earlier result of the same is at hand", "`completed (cached)`"),
-    ("values", "all values can be put in", "`failed (refused)`"),
-    ("gate", "a policy lets it run, or somebody does", "`failed (denied)`, `skipped (approval)`"),
-    ("action", "its action ends well", "`failed (exit, timeout, idle_timeout, spawn, lost)`"),
-    ("outputs", "outputs and files are what it declares", "`failed (outputs)`"),
-    ("proofs", "`expect`, then `verify` hold", "`failed (verify)`"),
+    ("cache", "there is no cached result", "`completed (cached)`"),
+    ("values", "all values can be filled in", "`failed (refused)`"),
+    ("gate", "a policy or an approval allows it", "`failed (denied)`, `skipped (approval)`"),
+    ("action", "its action succeeds", "`failed (exit, timeout, idle_timeout, spawn, lost)`"),
+    ("outputs", "outputs and files match their declarations", "`failed (outputs)`"),
+    ("proofs", "`expect`, then `verify` pass", "`failed (verify)`"),
 )
 # A plan for the comparison of schedules: id, seconds, what it waits for, and its `parallel`.
 WORK = (
@@ -157,7 +156,7 @@ def _weights() -> list[str]:
 
 def _order() -> list[str]:
     rows = [[str(place), name, wants, f"{ends}"] for place, (name, wants, ends) in enumerate(ORDER, 1)]
-    return [IN_ORDER, table(["", "What is looked at", "It goes on when", "Otherwise it ends"], rows)]
+    return [IN_ORDER, table(["", "Check", "It continues if", "Otherwise it ends"], rows)]
 
 
 def _groups() -> list[str]:
@@ -194,8 +193,8 @@ def _schedules() -> list[str]:
     most = max(len(row) for row in rows)
     return [
         SCHEDULES,
-        table(["Step", "Takes", "Waits for", "`parallel`"], work),
-        "\nWhat runs in each second:\n\n",
+        table(["Step", "Duration", "Depends on", "`parallel`"], work),
+        "\nRunning steps in each second:\n\n",
         table(["Schedule", *map(str, range(1, most))], [[*row, *[""] * (most - len(row))] for row in rows]),
     ]
 
@@ -248,7 +247,7 @@ def _verdicts() -> list[str]:
     names = ["by itself", "by `abort`", "by the deadline", "by a signal", "by records that cannot be written"]
     rows = [[name, *[verdict(each, why) for why in early]] for name, each in ends.items()]
     return [
-        "\n## The verdict\n\nBy what became of the steps, and by what ended the run.\n\n",
+        "\n## The verdict\n\nBy the ends of the steps, and by the cause of the end of the run.\n\n",
         table(["", *names], rows),
     ]
 

@@ -36,52 +36,53 @@ steps:
     run: echo "made ${{ steps.commit.outputs.sha }}"
 ```
 
-Compared with a script, planrun checks the arguments of a call when it reads the plan, knows its risk,
-and types its outputs without a declaration; file names cannot be misread as options.
-`planrun tools` lists the tools, `planrun tools NAME` shows one.
+Compared with a script, planrun checks the arguments of a call when it reads the plan, knows its risk, and types its
+outputs without a declaration; file names cannot be misread as options. `planrun tools` lists the tools,
+`planrun tools NAME` shows one.
 
-A call is a process like any other: `timeout`, `retries`, `on_failure`, `env`, `workdir`, masks and logs work the same.
-It runs wherever planrun runs, and needs no other program except git, for `git.*`.
+A call is a process like any other: `timeout`, `retries`, `on_failure`, `env`, `workdir`, masks and logs work the
+same. It runs wherever planrun runs, and needs no other program except git, for `git.*`.
 
 ## Names and arguments
 
-Names of other programs for the same tools are accepted (`git status`, `git_commit`, `bash`,
-`config_patch` …); records and policies use the name in this list. An unknown name is the error
-[E270](errors.md#e270), with the nearest name. Plans cannot define tools.
+Names of other programs for the same tools are accepted (`git status`, `git_commit`, `bash`, `config_patch` …);
+records and policies use the name in this list. An unknown name is the error [E270](errors.md#e270), with the nearest
+name. Plans cannot define tools.
 
-planrun checks arguments against the tables below twice: in the file when it reads the plan, and again when
-all values are filled in. An invalid argument is then `failed (refused)`, and nothing starts. A value for a text argument
-becomes text; elsewhere a value that is a single `${{ … }}` keeps its type. A text has at most 4 MiB.
+planrun checks arguments against the tables below twice: in the file when it reads the plan, and again when all values
+are filled in. An invalid argument is then `failed (refused)`, and nothing starts. A value for a text argument becomes
+text; elsewhere a value that is a single `${{ … }}` keeps its type. A text has at most 4 MiB.
 
 ## Files
 
 Paths are relative to the step's `workdir`. Refused are absolute paths, paths that lead upwards, names with invisible
 characters, and links out of the workspace, also if they are created during the call: each folder of a path is opened
-relative to the one before. Tools cannot use `.planrun/`, and cannot write to `.git`. They never write through a link: name
-its target.
+relative to the one before. Tools cannot use `.planrun/`, and cannot write to `.git`. They never write through a link:
+name its target.
 
-A file is written beside its place and renamed, so it is replaced atomically, whenever the process
-ends. Its permissions stay.
+A file is written beside its place and renamed, so it is replaced atomically, whenever the process ends. Its
+permissions stay.
 
 ## git
 
-git runs in a clean environment: of `GIT_*` only identity, dates and the configuration of machine and user
-stay; hooks, pagers, editors, signatures, file system monitors, background work and network connections are off.
-`git.status` and `git.diff` run no filters or diff drivers of the repository: if it has any, the log says so, and files that
-they would change may show as different. Filters of the user or the machine (such as for large files) are used. `git.commit` and
-`git.apply_patch` also use those of the repository, to commit the right content; their class of
+git runs in a clean environment: of `GIT_*` only identity, dates and the configuration of machine and user stay;
+hooks, pagers, editors, signatures, file system monitors, background work and network connections are off.
+`git.status` and `git.diff` run no filters or diff drivers of the repository: if it has any, the log says so, and
+files that they would change may show as different. Filters of the user or the machine (such as for large files) are
+used. `git.commit` and `git.apply_patch` also use those of the repository, to commit the right content; their class of
 risk is then higher. Names are literal, not patterns.
 
-`git.apply_patch` checks that the whole patch applies before it changes anything. Otherwise every
-file stays as it was, also with `threeway`, where a merge with conflicts counts as not applying. Names in a patch are relative
-to the repository, as `git diff` writes them. git itself writes one file after the other: if it is killed
-meanwhile, some may be changed and others not.
+`git.apply_patch` checks that the whole patch applies before it changes anything. Otherwise every file stays as it
+was, also with `threeway`, where a merge with conflicts counts as not applying. Names in a patch are relative to the
+repository, as `git diff` writes them. git itself writes one file after the other: if it is killed meanwhile, some may
+be changed and others not.
 
 ## Risk and policies
 
-A call is classified like a command: by the table below for ordinary paths, and `high` for paths that
-[control what runs later](risk.md#what-is-high) or may contain secrets. Values that are unknown before the step starts count as their
-worst case, and the call is classified again when they are known. `shell` is classified by its text, like `run`. Rules name tools:
+A call is classified like a command: by the table below for ordinary paths, and `high` for paths that [control what
+runs later](risk.md#what-is-high) or may contain secrets. Values that are unknown before the step starts count as
+their worst case, and the call is classified again when they are known. `shell` is classified by its text, like `run`.
+Rules name tools:
 
 ```yaml
 version: 1
@@ -95,8 +96,8 @@ steps:
   - tool: git.status
 ```
 
-`deny` and `require` rules about `shell` also apply to `run`; `allow` rules do not. Rules about commands match
-the git commands that a tool runs; an `allow` about commands never matches a tool.
+`deny` and `require` rules about `shell` also apply to `run`; `allow` rules do not. Rules about commands match the git
+commands that a tool runs; an `allow` about commands never matches a tool.
 
 ## The tools
 
@@ -107,10 +108,10 @@ the git commands that a tool runs; an `allow` about commands never matches a too
 TAIL = """\
 ## Records
 
-`tools` of an attempt in `ledger.json` has for each call its id (`STEP.ATTEMPT`), the name, the arguments with
-secrets masked and long texts shortened, whether it succeeded, and its duration:
-[records.md](records.md#ledgerjson). The plan's digest and the step's fingerprint cover the name, the arguments and
-the tool's version, which increases when a new planrun changes the meaning of the same arguments.
+`tools` of an attempt in `ledger.json` has for each call its id (`STEP.ATTEMPT`), the name, the arguments with secrets
+masked and long texts shortened, whether it succeeded, and its duration: [records.md](records.md#ledgerjson). The
+plan's digest and the step's fingerprint cover the name, the arguments and the tool's version, which increases when a
+new planrun changes the meaning of the same arguments.
 """
 
 

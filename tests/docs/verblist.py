@@ -12,8 +12,8 @@ from tests.docs.pages import NOTHING
 HEAD = """\
 # Every verb and option
 
-What `planrun VERB --help` tells, in one list. [Commands](../commands.md) explains each verb with examples, exit codes
-and what it writes.
+The output of `planrun VERB --help`, in one list. [Commands](../commands.md) explains each verb with examples and exit
+codes.
 
 """
 VARIABLE = re.compile(r" *\[(PLANRUN_\w+)\]")
