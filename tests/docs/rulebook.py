@@ -107,7 +107,7 @@ ORDER = (
     ("gate", "a policy or an approval allows it", "`failed (denied)`, `skipped (approval)`"),
     ("action", "its action succeeds", "`failed (exit, timeout, idle_timeout, spawn, lost)`"),
     ("outputs", "outputs and files match their declarations", "`failed (outputs)`"),
-    ("proofs", "`expect`, then `verify` pass", "`failed (verify)`"),
+    ("checks", "`expect`, then `verify` pass", "`failed (verify)`"),
 )
 # A plan for the comparison of schedules: id, seconds, what it waits for, and its `parallel`.
 WORK = (
