@@ -67,6 +67,12 @@ def test_the_tutorial_and_each_how_to_are_played() -> None:
     assert [page.name for page in pages if page not in played()] == []
 
 
+def test_no_page_hides_a_file_or_a_session() -> None:
+    """Marks in comments are not played: a page with such a file shows the error that it is missing."""
+    hidden = re.compile(r"<!-- (?:file|session)\b")
+    assert [page.name for page in sorted(DOCS.rglob("*.md")) if hidden.search(page.read_text("utf-8"))] == []
+
+
 def test_the_index_names_every_page() -> None:
     """docs/README.md leads to each page below docs/."""
     text = (DOCS / "README.md").read_text("utf-8")
