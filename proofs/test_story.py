@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.conftest import LIMIT
 from tests.docs.pages import DOCS
 from tests.docs.record_story import CONTENTS, HARMFUL, PLAN
-from tests.docs.test_story import play
 from tests.fakes.messages import FakeMessages
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def play(script: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Play a story to its end, with this planrun on the PATH."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", script],
+        env=os.environ | {"PATH": path} | env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT * 4,
+        check=False,
+    )
 
 
 def test_without_ceilings_the_malicious_steps_would_have_run(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -176,3 +177,51 @@ def install(venv: Path) -> None:
     source = (ROOT / "bin" / "planrun").read_text("utf-8")
     script.write_text(source.replace("#!python\n", f"#!{venv / 'bin' / 'python'}\n", 1), "utf-8")
     script.chmod(0o755)
+
+
+def checked_out(folder: Path) -> Path:
+    """Put into a folder what the scripts use of a source archive, without modes and without git; returns the folder."""
+    for name in ("docs", "action"):
+        shutil.copytree(ROOT / name, folder / name)
+    for script in (folder / "docs").glob("*.sh"):
+        script.chmod(0o644)
+    return folder
+
+
+def start(
+    name: str, checkout: Path, *, without: tuple[str, ...] = ("planrun",)
+) -> subprocess.CompletedProcess[str]:
+    """Type the command of a page, where no folder of PATH has one of these programs."""
+    (command,) = re.findall(
+        rf"^bash docs/{name}\.sh$", (DOCS / f"{name}.md").read_text("utf-8"), re.MULTILINE
+    )
+    programs = checkout / "programs"
+    programs.mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        if not os.access(folder, os.R_OK | os.X_OK):  # a folder of somebody else, or none
+            continue
+        for program in Path(folder).glob("*"):
+            if program.name not in without and not (programs / program.name).is_symlink():
+                (programs / program.name).symlink_to(program)
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=checkout,
+        env=os.environ | {"PATH": str(programs)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT * 4,
+        check=False,
+    )
+
+
+def parts_of(name: str, folder: Path, hint: str = "") -> dict[str, str]:
+    """Play a script in a checkout with an environment, in a shell that has activated nothing.
+
+    Returns what each part of it printed. `hint` ends the message when it fails.
+    """
+    install(checked_out(folder) / ".venv")
+    done = start(name, folder)
+    assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}{done.stderr}\n{hint}"
+    _, *found = re.split(r"^=== (\w+)\n", done.stdout, flags=re.MULTILINE)
+    return {part: f"{text.strip()}\n" for part, text in zip(found[::2], found[1::2], strict=True)}

@@ -1,57 +1,28 @@
-"""docs/walk.sh and docs/story.sh are started as their pages say, from a checkout in any state."""
+"""docs/walk.sh and docs/story.sh are started as their pages say, from a checkout in any state.
+
+That they find the planrun of their checkout, test_walk.py and test_story.py show: they play them in one.
+"""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import LIMIT
-from tests.docs.pages import DOCS, ROOT
-from tests.docs.playing import install
+from tests.docs.pages import ROOT
+from tests.docs.playing import checked_out, install, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = ("walk", "story")
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What of a source archive the scripts use, without modes and without git."""
-    for name in ("docs", "action"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    for script in (tmp_path / "docs").glob("*.sh"):
-        script.chmod(0o644)
-    return tmp_path
-
-
-def start(
-    name: str, checkout: Path, *, without: tuple[str, ...] = ("planrun",)
-) -> subprocess.CompletedProcess[str]:
-    """Type the command of a page, where no folder of PATH has one of these programs."""
-    (command,) = re.findall(
-        rf"^bash docs/{name}\.sh$", (DOCS / f"{name}.md").read_text("utf-8"), re.MULTILINE
-    )
-    programs = checkout / "programs"
-    programs.mkdir()
-    for folder in os.environ["PATH"].split(os.pathsep):
-        if not os.access(folder, os.R_OK | os.X_OK):  # a folder of somebody else, or none
-            continue
-        for program in Path(folder).glob("*"):
-            if program.name not in without and not (programs / program.name).is_symlink():
-                (programs / program.name).symlink_to(program)
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=checkout,
-        env=os.environ | {"PATH": str(programs)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT * 4,
-        check=False,
-    )
+    """A checkout without an environment."""
+    return checked_out(tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,16 +42,6 @@ def test_without_git_a_script_stops_at_once(name: str, checkout: Path) -> None:
     done = start(name, checkout, without=("planrun", "git"))
     assert (done.returncode, done.stdout) == (127, "")
     assert done.stderr == f"docs/{name}.sh: git is not on the PATH\n"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_script_finds_the_planrun_of_its_checkout(name: str, checkout: Path) -> None:
-    """After the page's first command the second one works, in a shell that has activated nothing."""
-    install(checkout / ".venv")
-    done = start(name, checkout)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "planrun: command not found" not in done.stdout
-    assert "=== r" in done.stdout
 
 
 def test_readme_has_the_command_of_the_story() -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import LIMIT
 from tests.docs.pages import DOCS
+from tests.docs.playing import parts_of
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -20,7 +16,8 @@ if TYPE_CHECKING:
 PAGE = DOCS / "story.md"
 BLOCK = re.compile(r"^<!-- story: (\w+) -->\n````text\n(.*?)^````$", re.MULTILINE | re.DOTALL)
 STALE = (
-    "A prompt is another than when docs/story was recorded. Record it anew: python -m tests.docs.record_story"
+    "If a recording has no answer, a prompt is another than when docs/story was recorded.\n"
+    "Record it anew: python -m tests.docs.record_story"
 )
 # What is another in each play: what it became, and what stands in its place.
 VOLATILE = (
@@ -41,29 +38,10 @@ def steady(text: str) -> str:
     return text
 
 
-def play(script: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Play a story to its end, with this planrun on the PATH."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", script],
-        env=os.environ | {"PATH": path} | env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT * 4,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
-def parts() -> dict[str, str]:
+def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Play the story once, with nobody to ask, and return what each part of it printed."""
-    done = play(DOCS / "story.sh", {})
-    assert "no answer to this" not in done.stdout, f"{STALE}\n\n{done.stdout}"
-    assert done.returncode == 0, done.stdout
-    _, *found = re.split(r"^=== (\w+)\n", done.stdout, flags=re.MULTILINE)
-    return {name: f"{text.strip()}\n" for name, text in zip(found[::2], found[1::2], strict=True)}
+    return parts_of("story", tmp_path_factory.mktemp("story"), STALE)
 
 
 @pytest.mark.shows("D-09", "D-10", "V-01", "GP-46", "GP-47", "GP-48", "GP-50", "GP-51")

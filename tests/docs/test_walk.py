@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import LIMIT
 from tests.docs.pages import DOCS
+from tests.docs.playing import parts_of
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -39,22 +35,9 @@ def steady(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def parts() -> dict[str, str]:
+def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Play the walk once, and return what each part of it printed."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", DOCS / "walk.sh"],
-        env=os.environ | {"PATH": path},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT * 4,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    _, *found = re.split(r"^=== (\w+)\n", done.stdout, flags=re.MULTILINE)
-    return {name: f"{text.strip()}\n" for name, text in zip(found[::2], found[1::2], strict=True)}
+    return parts_of("walk", tmp_path_factory.mktemp("walk"))
 
 
 @pytest.mark.shows("GP-53", "N-02")
