@@ -21,7 +21,7 @@ from unittest import mock
 from planrun.actions import gitconfig, trust, variables
 from planrun.actions import gitconfig as gitfolders
 from planrun.model.job import Job
-from planrun.risk.classify import classify
+from planrun.risk.classifier import classify
 from proofs.planting import ATTACKS, Attack, Scene
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from planrun.model.plan import Run
 from planrun.model.record import Record
 from planrun.plan.scripts import hash_of
 from planrun.risk.actions import reads_bash
-from planrun.risk.classify import Setting
+from planrun.risk.classifier import Setting
 from planrun.risk.scripts import scripts, scripts_of_argv
 
 TYPE_CHECKING = False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.job import Job
 
     class Command(Protocol):
-        """What is looked at of a simple command: `planrun.risk.classify.Command`."""
+        """What is looked at of a simple command: `planrun.risk.classifier.Command`."""
 
         @property
         def words(self) -> tuple[str | None, ...]:

@@ -12,7 +12,7 @@ from planrun.plan.compile.risks import commands_of
 from planrun.plan.keys.containers import least
 from planrun.reports.describe import action, called
 from planrun.risk.actions import of_argv, of_call, of_script
-from planrun.risk.classify import Risk, Setting
+from planrun.risk.classifier import Risk, Setting
 from planrun.risk.levels import HIGH, rank
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from planrun.model.job import Job
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
-    from planrun.risk.classify import Risk
+    from planrun.risk.classifier import Risk
 
     class Approvals(Protocol):
         """The approval files that the caller named."""

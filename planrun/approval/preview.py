@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from planrun.approval.rules import Facts, Layers
     from planrun.model.plan import Plan, Step, Text
     from planrun.model.policy import Policy
-    from planrun.risk.classify import Risk
+    from planrun.risk.classifier import Risk
     from planrun.settings import Settings
 
 

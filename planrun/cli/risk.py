@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.risk.classify import Risk
+    from planrun.risk.classifier import Risk
 
 
 @click.command(short_help="The class of risk of a command, and why.")
@@ -45,7 +45,7 @@ def risk(command: str | None, lines: str | None, *, as_json: bool) -> int:
     if lines is not None:
         _answer_lines(lines, as_json=as_json)
         return 0
-    from planrun.risk.classify import classify
+    from planrun.risk.classifier import classify
 
     found = classify(command or "")
     if as_json:
@@ -91,7 +91,7 @@ def _as_data(found: Risk) -> dict[str, Any]:
 
 def _answer_lines(name: str, *, as_json: bool) -> None:
     """Classify every line of a file; one that holds no command is high, and stderr says where."""
-    from planrun.risk.classify import classify
+    from planrun.risk.classifier import classify
 
     answers: list[dict[str, Any]] = []
     for number, line in enumerate(_lines_of(name), 1):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan, Step
     from planrun.plan.keys.outline import Draft
-    from planrun.risk.classify import Command, Risk
+    from planrun.risk.classifier import Command, Risk
 
 
 # What passes, prints or waits, and looks at nothing.

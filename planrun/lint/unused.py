@@ -6,7 +6,7 @@ import re
 
 from planrun.expressions.check import references
 from planrun.model.plan import Run
-from planrun.risk.classify import Setting, scope_of
+from planrun.risk.classifier import Setting, scope_of
 from planrun.risk.scope import TooMany
 from planrun.risk.tokens import NotUnderstood
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from planrun.lint.subject import Subject
     from planrun.plan.problems import Problem
-    from planrun.risk.classify import Command
+    from planrun.risk.classifier import Command
 
 _DETACHED = ("-d", "--detach", "--detach=true", "-dit", "-itd", "-id", "-di", "-td")
 _OUTLIVING = frozenset(("nohup", "setsid", "disown"))

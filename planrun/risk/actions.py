@@ -6,7 +6,7 @@ The class of a call of a tool: by the same rules for paths and commands that scr
 from __future__ import annotations
 
 from planrun.risk import paths
-from planrun.risk.classify import Risk, classify, classify_argv, ground_of, with_effects
+from planrun.risk.classifier import Risk, classify, classify_argv, ground_of, with_effects
 from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, together
 from planrun.risk.paths import harm
 from planrun.risk.tokens import HOLES
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from planrun.risk.classify import Setting
+    from planrun.risk.classifier import Setting
 
 _SHELLS = frozenset(("bash", "sh", "dash"))
 # Options of a shell that leave the meaning of a text as it is.
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from planrun.risk.classify import Command, Setting
+    from planrun.risk.classifier import Command, Setting
     from planrun.risk.paths import Ground
 
     Args = Mapping[str, Any]

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from planrun.model.record import Record
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_options):  # a decorator for type checkers; at run time it returns the class
+        return lambda cls: cls
+
 
 LEVELS = ("read-only", "low", "medium", "high")
 READ_ONLY, LOW, MEDIUM, HIGH = LEVELS
@@ -10,7 +17,33 @@ EFFECTS = ("code", "destroys", "network", "privilege", "publishes", "secrets", "
 _RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 
 
-class Finding(Record):
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Value:
+    """A record with named fields. A field that is not given has the default of the class.
+
+    It stands here because this package imports nothing of planrun, and because `dataclasses` costs more to import than
+    the classification of a command.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted((name, repr(value)) for name, value in self.__dict__.items())))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({fields})"
+
+    def but(self, **changes: Any) -> Self:
+        """Return the same value with some fields changed."""
+        return type(self)(**{**self.__dict__, **changes})
+
+
+class Finding(Value):
     """What one part of a command means: its class, why, and its effects (a subset of EFFECTS)."""
 
     level: str

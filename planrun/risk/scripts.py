@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.model.record import Record
 from planrun.risk import paths
-from planrun.risk.classify import NO_SETTING, ground_of, scope_of
+from planrun.risk.classifier import NO_SETTING, ground_of, scope_of
+from planrun.risk.levels import Value
 from planrun.risk.scope import TooMany
 from planrun.risk.tokens import HOLES, NotUnderstood
 from planrun.risk.words import literal, names_in
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planrun.risk.classify import Setting
+    from planrun.risk.classifier import Setting
     from planrun.risk.paths import Ground
     from planrun.risk.words import Arg
 
@@ -31,7 +31,7 @@ _WRAPPERS = names_in(
 )
 
 
-class Script(Record):
+class Script(Value):
     """A file that a command runs.
 
     `path`: workspace-relative, normalised; `start`, `end`: offsets of the word in the text. For a program that is

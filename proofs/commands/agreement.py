@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import tree_sitter
 import tree_sitter_bash
 
-from planrun.risk import classify
+from planrun.risk import classifier
 from proofs.commands.rows import encoded
 from proofs.commands.shells import runs_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from planrun.risk.classify import Risk
+    from planrun.risk.classifier import Risk
     from proofs.commands.shells import Bash
 
 Words = tuple[str | None, ...]
@@ -52,7 +52,7 @@ def bash_differs(text: str, bash: Bash) -> str | None:
 
     More than the classifier says, bash must never run. All it says, it runs where every command succeeds.
     """
-    risk = classify.classify(text)
+    risk = classifier.classify(text)
     if not is_certain(text, risk) or "\0" in text:
         return None
     said = seen(risk)
@@ -142,7 +142,7 @@ def tree_differs(text: str) -> str | None:
 
     A command counts by its name and how many words follow.
     """
-    risk = classify.classify(text)
+    risk = classifier.classify(text)
     if risk.level == "high" or is_excepted(text):
         return None
     tree = _GRAMMAR.parse(text.encode())

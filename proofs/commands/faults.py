@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from planrun.risk import classify, commands, options, paths, scope, table, words
+from planrun.risk import classifier, commands, options, paths, scope, table, words
 from planrun.risk import paths as environment
 from planrun.risk.levels import READ_ONLY, Finding
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from planrun.risk.classify import Command, Risk
+    from planrun.risk.classifier import Command, Risk
     from planrun.risk.options import Option
     from planrun.risk.words import Arg
 
     Planted = AbstractContextManager[object]
 
-_classify, _command, _read_options = classify.classify, classify._command, options.read_options
+_classify, _command, _read_options = classifier.classify, classifier._command, options.read_options
 _use_of, _joined = table.use_of, paths._joined
 
 
 def _reading(change: Callable[[str], str]) -> Callable[[], Planted]:
     """Have the classifier read another text than bash does."""
-    return lambda: mock.patch.object(classify, "classify", lambda text: _classify(change(text)))
+    return lambda: mock.patch.object(classifier, "classify", lambda text: _classify(change(text)))
 
 
 def _answering(place: object, name: str, answer: object) -> Callable[[], Planted]:
@@ -85,7 +85,7 @@ FAULTS: dict[str, Callable[[], Planted]] = {
     "quotes quote nothing": _reading(lambda text: text.replace("'", "")),
     "a backslash and a newline are a blank": _reading(lambda text: text.replace("\\\n", " ")),
     "comments are commands": _reading(lambda text: text.replace("#", ";")),
-    "only the first command counts": lambda: mock.patch.object(classify, "classify", _first_only),
+    "only the first command counts": lambda: mock.patch.object(classifier, "classify", _first_only),
     "redirections do nothing": _answering(
         commands, "_redirection", Finding(level=READ_ONLY, reason="does nothing")
     ),
@@ -98,7 +98,7 @@ FAULTS: dict[str, Callable[[], Planted]] = {
     "every option is known": _knowing(_Everything),
     "options are known by their beginnings": _knowing(_Beginnings),
     "programs start no programs": lambda: mock.patch.object(commands, "use_of", _no_rest),
-    "the last word is not told": lambda: mock.patch.object(classify, "_command", _without_last),
+    "the last word is not told": lambda: mock.patch.object(classifier, "_command", _without_last),
 }
 """Faults to plant; the empty name is planrun as it is."""
 CAUGHT_BY = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planrun.risk import classify
+from planrun.risk import classifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -128,7 +128,7 @@ def level_of(text: str, tries: int = 1) -> tuple[str, float]:
     level, times = "", []
     for _ in range(tries):
         began = time.perf_counter()
-        level = classify.classify(text).level
+        level = classifier.classify(text).level
         times.append((time.perf_counter() - began) * 1000)
     return level, min(times)
 

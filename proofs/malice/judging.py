@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from planrun.model.plan import Run
 from planrun.plan.load import load_bytes
 from planrun.records.reading import verify
-from planrun.risk.classify import classify
+from planrun.risk.classifier import classify
 from proofs.malice.ground import CEILING, OURS, TOKEN
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from planrun.actions import trust, variables
 from planrun.actions.trust import cleaned, raised
 from planrun.model.job import Job
-from planrun.risk.classify import classify
+from planrun.risk.classifier import classify
 from planrun.risk.programs import FAMILIES
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planrun.risk.actions import of_argv, of_script, reads_bash
-from planrun.risk.classify import NO_SETTING, classify
+from planrun.risk.classifier import NO_SETTING, classify
 
 
 @pytest.mark.parametrize(

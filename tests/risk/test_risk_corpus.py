@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from planrun.risk.classify import classify
+from planrun.risk.classifier import classify
 from planrun.risk.levels import rank
 from tests.risk.corpus import rows
 
@@ -27,7 +27,7 @@ def test_every_finding_says_why() -> None:
 
 
 _ONE_CLASS = """
-from planrun.risk.classify import classify
+from planrun.risk.classifier import classify
 print(vars(classify("./run.sh --output=/etc/passwd")) | {"commands": ()})
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.risk.classify import Setting, classify, classify_argv
+from planrun.risk.classifier import Setting, classify, classify_argv
 
 READ_ONLY = r"""
 ls -la

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.risk.classify import Setting
+from planrun.risk.classifier import Setting
 from planrun.risk.scripts import scripts, scripts_of_argv
 
 

@@ -7,7 +7,7 @@ import posixpath
 from planrun.model.plan import Exec, Run
 from planrun.plan.compile.risks import TOO_MUCH
 from planrun.risk.actions import reads_bash
-from planrun.risk.classify import Setting
+from planrun.risk.classifier import Setting
 from planrun.risk.tokens import HOLES
 
 TYPE_CHECKING = False

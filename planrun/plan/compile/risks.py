@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from planrun.model.plan import Exec, Run, Tool
 from planrun.risk.actions import of_argv, of_script
-from planrun.risk.classify import Setting
+from planrun.risk.classifier import Setting
 from planrun.risk.levels import rank
 from planrun.risk.tokens import HOLES
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Step, Text, Tree
-    from planrun.risk.classify import Risk
+    from planrun.risk.classifier import Risk
 
 _UNKNOWN, _QUOTED = HOLES[0], HOLES[1]
 # Where planrun's own paths are until they are known. A text that speaks of them itself gets unknown ones.

@@ -6,10 +6,9 @@ understood in full is high. The rules are told in docs/risk.md.
 
 from __future__ import annotations
 
-from planrun.model.record import Record
 from planrun.risk import commands, lexer
 from planrun.risk.chains import History, Trace
-from planrun.risk.levels import HIGH, Finding, high, rank, together
+from planrun.risk.levels import HIGH, Finding, Value, high, rank, together
 from planrun.risk.paths import Ground
 from planrun.risk.scope import Scope, TooMany
 from planrun.risk.syntax import parse
@@ -43,7 +42,7 @@ _UNSEEN = frozenset(
 )
 
 
-class Setting(Record):
+class Setting(Value):
     """Where a text would run, as far as it is known.
 
     `cwd`: workspace-relative folder; `variables`: values that are known; `places`: absolute prefixes of paths that
@@ -56,7 +55,7 @@ class Setting(Record):
     workspace: str = ""
 
 
-class Command(Record):
+class Command(Value):
     """One simple command of a text.
 
     `words` after quotes are gone, None for one that is not known before it runs; `spans` their offsets in the text;
@@ -71,7 +70,7 @@ class Command(Record):
     effects: tuple[str, ...] = ()
 
 
-class Risk(Record):
+class Risk(Value):
     """The class of a text, the part that decides it, its effects, and every simple command in it, in order."""
 
     level: str
