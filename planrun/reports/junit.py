@@ -170,7 +170,7 @@ class _Writer:
         values = {
             "planrun.run_id": state.started.run if state.started else "",
             "planrun.plan_digest": state.plan.digest,
-            "planrun.approval": in_force(state),
+            "planrun.policy": in_force(state),
             "planrun.head": head,
             "planrun.status": state.status,
             "planrun.verdict": state.settled or "",

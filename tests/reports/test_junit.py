@@ -95,7 +95,7 @@ def test_default_dialect_carries_place_and_time(tmp_path: Path) -> None:
     assert properties == {
         "planrun.run_id": RUN,
         "planrun.plan_digest": DIGEST,
-        "planrun.approval": NO_POLICY,
+        "planrun.policy": NO_POLICY,
         "planrun.head": HEAD,
         "planrun.status": "failed",
         "planrun.verdict": "failed",
