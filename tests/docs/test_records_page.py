@@ -32,7 +32,7 @@ def test_every_event_is_described_with_its_fields() -> None:
 
 def test_every_answer_of_verify_is_described() -> None:
     """The conditions that verify tells are those of the table."""
-    text = text_of(PAGE).split("## What verify tells")[1].split("\n## ")[0]
+    text = text_of(PAGE).split("## What verify reports")[1].split("\n## ")[0]
     listed = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert set(listed) == set(get_args(CONDITIONS))
 
