@@ -47,7 +47,7 @@ The first rule that applies decides. [`order-of-one-step`](../../tests/cases/ord
 
 """
 GROUPS = """
-## Steps with instances or with a used plan
+## Steps with instances or an included plan
 
 By the ends of its members. A failure that is tolerated within the plan of `uses` does not count there.
 
