@@ -133,7 +133,7 @@ def _each(value: object) -> Sequence[object]:
 def _checked(
     value: object, ground: Ground, look: Callable[[str, str | None, Ground], str], otherwise: Finding
 ) -> Iterator[Finding]:
-    """Yield what each path comes to, `otherwise` where nothing stands against it."""
+    """Yield the finding of each path, `otherwise` for a path without one."""
     for one in _each(value):
         path = _known(one)
         reason = "" if path is None else look(path, ground.cwd, ground)

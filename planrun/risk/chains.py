@@ -1,4 +1,4 @@
-"""What a text makes and then runs: code that came with the text, or over the network, is nobody's reviewed code."""
+"""What a text makes and then runs: code that came with the text, or over the network, is not reviewed code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From the text of a command to its class of risk: `read-only`, `low`, `medium` or `high`.
 
 The class says what an unattended runner may assume about the text when bash runs it in the workspace. What is not
-understood in full is high. The rules are told in docs/risk.md.
+understood in full is high. docs/risk.md has the rules.
 """
 
 from __future__ import annotations

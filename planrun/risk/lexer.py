@@ -1,6 +1,6 @@
 """A place in a text, and the words and substitutions that are open there.
 
-What `$` and backticks stand for, told apart without being evaluated.
+The kinds of `$` and backtick expansions, recognised without evaluation.
 
 From text to the tokens of bash, for the part of the language that can be read exactly.
 
@@ -100,8 +100,8 @@ class Cursor:
 _SUM = frozenset("0123456789 \t+-*/%<>=!&|^?:,")
 _PLAIN_DEFAULT = NAME | frozenset("./ :@+=,-*?#%^!")
 _ODD_PARAMETERS = {
-    "@": "all arguments, of which nobody knows how many there are",
-    "*": "all arguments, of which nobody knows what they are",
+    "@": "all arguments, whose number is unknown",
+    "*": "all arguments, whose values are unknown",
     "!": "the process last started",
     "-": "the options of the shell",
 }
@@ -316,7 +316,7 @@ class _Lexer(Expansions):
         elif char == "~" and first and self._after() in "/ \t\n;&|()<>":
             self._add(("home", "", False))
         elif char == "~" and first:
-            self._add(("strange", "~: the home of somebody", False))
+            self._add(("strange", "~: a home folder", False))
         else:
             self._grow(char)
         self.at += 1
@@ -497,9 +497,7 @@ def _body_parts(text: str, start: int, end: int) -> list[Part]:
     if "$" not in body and "`" not in body and "\\" not in body:
         return _literal(text, start, end)
     if "\\\n" in body:
-        raise NotUnderstood(
-            "a line that goes on in the next inside a here-document", start + body.index("\\\n")
-        )
+        raise NotUnderstood("a line continuation inside a here-document", start + body.index("\\\n"))
     return _DocumentLexer(text, start, end).parts()
 
 

@@ -51,7 +51,7 @@ def read_options(
 ) -> list[Arg]:
     """Hand every option to `read` and return the operands; raises Refused for what is not in the table.
 
-    With `rest` the words after the first operand are somebody else's.
+    With `rest` the words after the first operand belong to another command.
     """
     if style == "raw":
         return words

@@ -19,7 +19,7 @@ _CI_FOLDERS = names_in(
     ".github .gitea .forgejo .circleci .buildkite .gitlab .azure-pipelines .woodpecker .teamcity .semaphore"
 )
 _CONTROL_FOLDERS = frozenset((".git", ".planrun", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky"))
-# Folders for what planrun goes by; programs of a project may have such folders, too, with other files in them.
+# Folders of files that control planrun; programs of a project may have such folders, too, with other files in them.
 _GIVEN_FOLDERS = frozenset(("approvals", "policies"))
 _GIVEN_ENDS = (".json", ".yml", ".yaml")
 _CONTROL_FILES = names_in(
@@ -28,7 +28,7 @@ _CONTROL_FILES = names_in(
     " .cirrus.yml buildspec.yml cloudbuild.yaml .bashrc .bash_profile .bash_login .bash_logout"
     " .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .inputrc .gitconfig .gitmodules .envrc"
     " .npmrc .pypirc .netrc .vimrc .plan.lock.json policy.yml policy.yaml authorized_keys crontab"
-    # What planrun is given to go by, under the names that its own documentation uses, and who has to review it.
+    # Files that control planrun, under the names in its documentation, and files that name reviewers.
     " plan.yml plan.yaml ceiling.yml ceiling.yaml policies.yml policies.yaml decisions.yml decisions.yaml"
     " approval.json codeowners .pre-commit-config.yaml .pre-commit-config.yml action.yml action.yaml"
 )

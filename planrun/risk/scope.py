@@ -1,6 +1,6 @@
 """Where in a script the shell can be: the folders it may stand in before and after each command.
 
-A set of folders is a frozenset of workspace-relative paths; None in it means: nobody knows. An empty set: never here.
+A set of folders is a frozenset of workspace-relative paths; None in it means: unknown. An empty set: never here.
 
 What is known while a script is read: variables, folders, and the simple commands found so far.
 """
@@ -229,7 +229,7 @@ class Found:
 class Scope:
     """The state of reading one text; `loops_move`: a loop changes the folder, so that in loops none is known.
 
-    `has_names`: variables may be expanded in it; in most texts none is, and nobody needs to know what is assigned.
+    `has_names`: variables may be expanded in it; in most texts none is, and assignments do not matter.
     """
 
     def __init__(self, tokens: list[Token], ground: Ground, *, loops_move: bool, has_names: bool) -> None:
@@ -289,7 +289,7 @@ class Scope:
         self._loops[name] = known if plain and known and len(known) == len(values) else None
 
     def leave_loop(self, name: str) -> None:
-        """End a `for`: nobody knows what its variable was last."""
+        """End a `for`: the last value of its variable is unknown."""
         self._loops[name] = None
 
     def next_substitution(self) -> tuple[list[Token], Scope, Folders]:

@@ -240,7 +240,7 @@ class Compounds(Reader):
         if frame.ready:
             self._end_list()
         frame.exits |= frame.here
-        frame.entry |= frame.here  # `;&` goes on in the next branch
+        frame.entry |= frame.here  # `;&` continues in the next branch
         frame.phase = "patterns"
         frame.begin(frame.entry)
 

@@ -2,7 +2,7 @@
 
 Rules of programs: which options and operands they take, and what that makes of a command.
 
-How rules are written is told in `planrun.risk.programs`.
+`planrun.risk.programs` documents how to write a rule.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ The parts of a word are tuples `(kind, value, quoted)`:
     ("number", "", quoted)      `$?`, `$#`, `$((1 + 2))`: digits, whatever the value
     ("command", tokens, quoted) `$(…)` or backticks
     ("file", tokens, False)     `<(…)`: the name of what the commands print
-    ("hole", str, quoted)       one of HOLES: a value that somebody else puts in
+    ("hole", str, quoted)       one of HOLES: a value that the caller inserts
     ("home", "", False)         `~` where bash puts in the home folder
     ("strange", str, quoted)    another expansion, in words
 """

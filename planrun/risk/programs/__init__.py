@@ -23,8 +23,8 @@ LEVEL: the class of the harmless use, "read-only", "low" or "medium"; "high" onl
 itself. Effects follow from it (low: writes; medium: code) unless `effects="network"` or several words say otherwise.
 
 **Several forms** of one program are a tuple of rules. The first rule that accepts the whole command decides, so put the
-lowest class first. `needs="--check"`: this form holds only when one of these options is given. `operands` may tell forms
-apart as well: `git branch` without any lists, with a name it creates.
+lowest class first. `needs="--check"`: this form holds only when one of these options is given. `operands` may distinguish
+forms as well: `git branch` without any lists, with a name it creates.
 
 **OPERANDS**: kinds separated by blanks, each may end in `?` (at most one), `*` (any number) or `+` (at least one); at
 most one `*` or `+` in a rule. What follows it is counted from the end: "read+ write" is cp. "" : none may be given.
@@ -50,7 +50,7 @@ with `-`, when it is a word of its own. `--` ends the options.
     name     a plain name: of a branch, a package that is installed, a target; no option, no path, no URL
     number   digits, with a unit perhaps: 10, 1.5, 60s, +5, -1
     read     a path that is read: inside the workspace, or of the system and harmless; never secrets. `-` is stdin
-    look     the same, and the root of the system too: for programs that tell names, sizes and times only
+    look     the same, and the root of the system too: for programs that print names, sizes and times only
     inside   a path inside the workspace that is read or worked in (configuration, sources of a build)
     write    a path that is written, whatever was there: an ordinary file inside the workspace; low, writes
     make     the same, where nothing is lost of what was there (mkdir, touch, `tee -a`)
@@ -197,7 +197,7 @@ KNOWN_NODE = frozenset(
         "playwright",
     ]
 )
-"""Tools whose packages have their own name, so that nobody else can have taken it."""
+"""Tools whose packages have the name of the tool, so that no other package can have it."""
 
 
 def known_tool(known: frozenset[str]) -> Callable[[Use], Finding | None]:

@@ -52,7 +52,7 @@ def _tasks(use: Use) -> Finding | None:
 
 
 def _packages(use: Use) -> Finding | None:
-    """Packages of Go are folders of the workspace; a name with a host in it is somebody else's code."""
+    """Packages of Go are folders of the workspace; a name with a host in it is code of another project."""
     for name, value in use.options:
         if name == "-ldflags" and any(word in (value or "") for word in ("extld", "linkmode", "@", "tool")):
             return high(f"{name}={value}: may start a program", "code")
@@ -63,7 +63,7 @@ def _packages(use: Use) -> Finding | None:
 
 
 def _defined(use: Use) -> Finding | None:
-    """Definitions may name compilers, launchers and files of code: of cmake's own only harmless ones are let in."""
+    """Definitions may name compilers, launchers and files of code: of cmake's own only harmless ones are allowed."""
     for name, value in use.options:
         if name != "-D" or value is None:
             continue

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Row = tuple[tuple[tuple[str, ...], ...], str, tuple[str, ...]]
 
 _REASONS = {
-    "runs a command as somebody else": "sudo su doas pkexec runuser setpriv",
+    "runs a command as another user": "sudo su doas pkexec runuser setpriv",
     "runs a text as code": "eval",
     "replaces the shell": "exec",
     "runs commands made of its input": "xargs parallel",
@@ -41,7 +41,7 @@ REASONS = {name: f"{name}: {reason}" for reason, names in _REASONS.items() for n
 
 # What these do is known, besides that it may be anything.
 _EFFECTS = {
-    "runs a command as somebody else": ("privilege",),
+    "runs a command as another user": ("privilege",),
     "prints the environment, secrets and all": ("secrets",),
     "talks to another machine": ("network",),
     "publishes": ("network", "publishes"),

@@ -144,7 +144,7 @@ class _Script:
         self._end()
 
     def _text_lines(self) -> None:
-        """Go past the text of `a`, `i` or `c`: to the end of a line that no backslash goes on from."""
+        """Go past the text of `a`, `i` or `c`: to the end of a line without a continuation."""
         while self.at < len(self.text):
             char = self.text[self.at]
             self.at += 2 if char == "\\" else 1

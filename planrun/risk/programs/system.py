@@ -1,4 +1,4 @@
-"""Programs that tell harmless facts about the system, and small ones that only calculate."""
+"""Programs that print harmless facts about the system, and small ones that only calculate."""
 
 from __future__ import annotations
 
