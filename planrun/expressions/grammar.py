@@ -4,7 +4,7 @@ Names that expressions may and may not use, and what to say about the others.
 
 The allow-list: which nodes of Jinja2's grammar are part of the language, and what each becomes.
 
-Nodes are told apart by the name of their class, so that this module need not import Jinja2. A node's `lineno`
+Nodes are distinguished by the name of their class, so that this module need not import Jinja2. A node's `lineno`
 is the offset of the token that made it: see `parse`.
 """
 

@@ -52,7 +52,7 @@ class Request(Record):
 
 
 class Usage(Record):
-    """Tokens of one call, repeats included, as far as the service told."""
+    """Tokens of one call, repeats included, as far as the service reported them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -80,7 +80,7 @@ class Repeat(Record):
 class Answer(Record):
     """How a call ended; `text` is there for `answered` alone.
 
-    `is_estimate`: the service did not tell the whole usage (the connection broke), and `usage` holds an upper bound.
+    `is_estimate`: the service did not report the whole usage (the connection broke), and `usage` holds an upper bound.
     """
 
     ending: Ending
@@ -93,5 +93,5 @@ class Answer(Record):
     request_id: str = ""
     stop_reason: str = ""
     message: str = ""  # one line, for people, of whatever is not answered
-    rule: str = ""  # what told the ending: `type:overloaded_error`, `status:529`, `stop_reason:refusal` …
+    rule: str = ""  # what decided the ending: `type:overloaded_error`, `status:529`, `stop_reason:refusal` …
     replayed: bool = False  # it comes from a recording

@@ -6,7 +6,7 @@ from __future__ import annotations
 _ANYWHERE = ("##[", "##vso[", "##teamcity[")
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # str.lower() may change the length
 # Not shown, and passed over by who compares text as people read it, as .NET and so the agents of GitHub and Azure may
-# do. They are needed in emoji and in some scripts, and stay wherever no command can come of it.
+# do. They are needed in emoji and in some scripts, and stay where they cannot form a command.
 _UNSEEN: dict[int, None] = dict.fromkeys(
     (
         *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),

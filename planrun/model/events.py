@@ -28,9 +28,9 @@ class RunStarted(Record):
 
 
 class RunResumed(Record):
-    """The same run goes on: the steps in `rerun` are pending again, everything else stays as it ended.
+    """The same run continues: the steps in `rerun` are pending again, all others keep their ends.
 
-    `plan` names the copy it goes on with, which may be a later one than before.
+    `plan` names the copy it continues with, which may be a later one than before.
     """
 
     at: str
@@ -47,13 +47,13 @@ class RunResumed(Record):
     finishes: bool = (
         False  # what comes after `steps` is completed, rollback and `finally`, and nothing else starts
     )
-    retry: tuple[str, ...] = ()  # steps that somebody asked for, finished or not
+    retry: tuple[str, ...] = ()  # steps that the caller named, finished or not
     # Of the broken end of the ledger that the user dropped: line, bytes, sha256, file.
     discarded: dict[str, Any] = {}  # noqa: RUF012 - never written
 
 
 class PlanMoved(Record):
-    """The plan's lifecycle went on."""
+    """The plan has a new lifecycle status."""
 
     at: str
     status: str
@@ -68,7 +68,7 @@ class AttemptStarted(Record):
     n: int
     fingerprint: str = ""  # of what is about to run, in parts: `argv:… env:…`
     log: str = ""  # relative to the run directory; empty: the step has no process
-    risk: str = ""  # of what is about to run; empty: as the plan tells
+    risk: str = ""  # of what is about to run; empty: as in the plan
     rule: str = ""  # of the policy that let it run; empty: the run's level did
 
 
@@ -103,7 +103,7 @@ class AttemptEnded(Record):
 
 
 class StepHeld(Record):
-    """A step could start and waits for a lock that somebody else has; it is said again when that is another one."""
+    """A ready step waits for a lock that another step or run holds; a new event follows if the lock changes."""
 
     at: str
     step: str
@@ -160,7 +160,7 @@ class RollbackStarted(Record):
 
 
 class CleanupResumed(Record):
-    """What a run that was cut short still owed is caught up on: what is left to undo, and its `finally` steps.
+    """The pending cleanup of an interrupted run starts: the rest of its rollback, and its `finally` steps.
 
     Nothing of `steps` starts any more. `lost`: steps whose last attempt has no end. `rerun`: those of the `finally` and
     undo steps among them and others that are pending again.
@@ -176,7 +176,7 @@ class CleanupResumed(Record):
 
 
 class GateOpened(Record):
-    """A step, or the whole plan (`step` is empty), waits for somebody: for an approval, an answer or a decision."""
+    """A step, or the whole plan (`step` is empty), waits for an approval, an answer or a decision."""
 
     at: str
     step: str
@@ -194,7 +194,7 @@ class GateOpened(Record):
 
 
 class GateAnswered(Record):
-    """Somebody or something answered.
+    """A gate has its response, from a person, a policy, a file or a default.
 
     An approval is `approved` or `rejected`, a question has the value itself; a step that was left out when its run was
     approved has `skipped`.
@@ -271,9 +271,9 @@ class BudgetCrossed(Record):
 
 
 class PlanningEnded(Record):
-    """What came of a planning.
+    """The result of a planning.
 
-    outcome revised: the run goes on with `plan`. denied: a ceiling forbids what the model wrote; `refusals` says which
+    outcome revised: the run continues with `plan`. denied: a ceiling forbids what the model wrote; `refusals` says which
     step, by which rule and why. invalid: it wrote no plan that may be used, `problems` of its last try. infeasible:
     it says that there is no way. failed: no answer could be had. budget: nothing more may be spent. stopped: the run
     is being ended.

@@ -16,7 +16,7 @@ LEFT_OUT = "skipped"
 
 
 class Gate(Record):
-    """A gate as far as it got; `opened` is None where somebody answered before it was reached."""
+    """The state of a gate; `opened` is None where the answer was known before the gate was reached."""
 
     opened: ev.GateOpened | None = None
     answered: ev.GateAnswered | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 1000  # of one pattern
 MAX_WAYS = 256  # that the braces of one pattern may mean
-_NEVER = frozenset((".planrun", ".git"))  # records and version control are nobody's data
+_NEVER = frozenset((".planrun", ".git"))  # records and version control are not data of steps
 _SETS = ("in", "out")
 _ANY: Token = ("any",)
 _STAR: Token = ("star",)
@@ -201,7 +201,7 @@ def matches(globs: Sequence[Glob], path: str) -> bool:
 
 
 def _reaches(glob: Glob, names: Sequence[str]) -> bool:
-    """Walk a path with all places of the glob that it may have come to."""
+    """Walk a path with all positions in the glob that it may have reached."""
     at = _skipped(glob, {0})
     for name in names:
         if len(glob) in at:  # a folder above

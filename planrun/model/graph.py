@@ -22,7 +22,7 @@ def waits(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
     """Return the waiting relation of the steps of one section; edges that leave the section are left out.
 
     An `ok` or `completed` edge on x also waits for every handler that recovers x: only they decide
-    whether a failed x counts. Where `on_failure: continue` has decided that, nobody waits for a handler.
+    whether a failed x counts. Where `on_failure: continue` has decided that, no step waits for a handler.
     A member of a group waits for what the group waits for, and the group for its members.
     """
     steps = tuple(steps)

@@ -1,6 +1,6 @@
 """Groups of steps: what their members are made of, what becomes of a group, and where records of a member stand.
 
-What a matrix comes to: its combinations, in order, and what its instances are called. Pure.
+The combinations of a matrix, in order, and what its instances are called. Pure.
 
 GitHub's rules: the combinations of all axes, the last axis changing fastest; less those that an entry of `exclude`
 describes, in part or in full; then each entry of `include` is added to every combination none of whose values on an
@@ -252,7 +252,7 @@ def combine(
     include: Sequence[Mapping[str, Any]] = (),
     exclude: Sequence[Mapping[str, Any]] = (),
 ) -> list[tuple[str, Combination]]:
-    """Return name and values of each instance; the name tells the axes and, of what `include` made, all values."""
+    """Return name and values of each instance; the name has the axes and, for entries of `include`, all values."""
     original: list[Combination] = [{}] if axes else []
     for axis, values in axes.items():
         original = [{**before, axis: value} for before in original for value in values]
@@ -280,7 +280,7 @@ def _name(combination: Mapping[str, Any]) -> str:
 
 
 def short(name: str, values: Mapping[str, Any]) -> str:
-    """Return what `by` calls an instance of a matrix: where its name tells of one axis, the value alone."""
+    """Return what `by` calls an instance of a matrix: with one axis in its name, the value alone."""
     alone = (
         spelled_value(value) for axis, value in values.items() if name == f"{axis}={spelled_value(value)}"
     )

@@ -29,10 +29,10 @@ class Job(Record):
     timeout: float
     idle_timeout: float | None = None
     call: dict[str, Any] = {}  # noqa: RUF012 - never written; of a tool: its name, and args
-    scripts: tuple[Script, ...] = ()  # put in place before it starts, and taken away when it ended
+    scripts: tuple[Script, ...] = ()  # put in place before it starts, and deleted when it ended
     following: tuple[
         Job, ...
-    ] = ()  # what verifies it: the same attempt goes on with them while they complete
+    ] = ()  # its post-checks: the same attempt runs them one after the other while they complete
     container: dict[str, Any] = {}  # noqa: RUF012 - never written; what it runs in: engine, name, options, image
     inside: tuple[str, ...] = ()  # of a job in a container, what runs there
     private: str = ""  # the folder of its attempt, where there is one
@@ -86,7 +86,7 @@ class Outcome(Record):
 
 
 class Passage(Record):
-    """What a gate says to a step that wants to start, with the rule that said so.
+    """The answer of a gate to a step that is about to start, with the rule behind it.
 
     `opened`: what is asked, for `ask`; `answered`: the answer, where one was known at once. `job`: what is to be
     started instead of what was judged; None: that itself. `seconds`: how long an answer is waited for.
@@ -100,7 +100,7 @@ class Passage(Record):
     opened: GateOpened | None = None
     answered: GateAnswered | None = None
     seconds: float | None = None
-    is_late: bool = False  # denied since nobody answered in time
+    is_late: bool = False  # denied because no response came in time
 
 
 class Failure(Record):

@@ -1,6 +1,6 @@
 """What looks like a key of some service, in a text that is about to be published: as it is, or encoded.
 
-Not the masks: those know the values. This knows none, and finds what those could not: a key that somebody left in a
+Not the masks: those know the values. This knows none, and finds what those could not: a key that a user left in a
 file, or that a model made up. Nothing is found in hashes, which look like chance, too, and are no secrets.
 """
 
@@ -43,10 +43,10 @@ _ANYWHERE = tuple(
     (name, re.compile(shape)) for name, shape in _SHAPES
 )  # in what was encoded with what stood before
 _KNOWN = tuple((name, re.compile(f"{_BEFORE}{shape}")) for name, shape in _SHAPES)
-# A value that is told to be a secret by the name before it.
+# A value that the name before it marks as a secret.
 _NAMED = (
     (
-        "a value that its name tells to be a secret",
+        "a value that its name marks as a secret",
         re.compile(
             r"(?i:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|passwo?r?d|credential)s?\\?[\"']?\s{0,4}[:=]{1,2}"
             r"\s{0,4}\\?[\"']?(?P<value>[A-Za-z0-9+/_.~-]{20,}={0,2})"
@@ -99,7 +99,7 @@ def _encoded(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _as_a_whole(text: str) -> Iterator[tuple[int, str]]:
-    """Look at a text with its escapes resolved, and without its line breaks; nobody knows the line then."""
+    """Look at a text with its escapes resolved, and without its line breaks; the line is unknown then."""
     for form in _whole(text):
         for _, kind in _shapes(form, _ANYWHERE):
             yield 0, f"{kind}, encoded or on several lines"

@@ -75,7 +75,7 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
 
     `tolerance` is that of the ended step's failure: `continue` also stands for a recovered one.
     A fault upstream blocks; a tolerated fault and everything that it skipped is passed on as `tolerated`, a step that
-    whoever approved the run left out, or a question that whoever started it did, as `approval`; whatever else does not
+    the approver left out, or a question that the caller left out, as `approval`; whatever else does not
     satisfy the edge, as a `failed` edge on what a tolerated fault skipped, is a benign `upstream`.
     """
     if edge in ("done", "same") or (edge == "open" and status == "running"):
@@ -102,7 +102,7 @@ def _judge_failed(edge: str, tolerance: Tolerance) -> Judgement:
 
 
 def weigh(judgements: Iterable[Judgement]) -> Judgement:
-    """Combine the judgements of all edges: a fault wins, then what somebody left out, then a tolerated fault."""
+    """Combine the judgements of all edges: a fault wins, then a step that a person left out, then a tolerated fault."""
     found = set(judgements)
     for judgement in ("blocked", "approval", "tolerated", "upstream"):
         if judgement in found:
@@ -114,7 +114,7 @@ def verdict(ends: Iterable[tuple[str, Tolerance]], ending: str | None) -> Verdic
     """Return the verdict of a run from the end statuses of its steps and what ended it early.
 
     `ends` holds status and tolerance of every step; `ending` is None, "abort", "deadline", "cancel" or "records".
-    Where nothing ended the run early, a step is cancelled since before somebody had others run again.
+    Where nothing ended the run early, a step was cancelled before a resume that reran only others.
     """
     if ending in ("abort", "deadline", "records"):
         return "failed"

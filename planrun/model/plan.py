@@ -27,7 +27,7 @@ DEFAULT_TIMEOUT = 300.0  # seconds, when neither the step nor `defaults` names o
 class Edge(Record):
     """What a step wants of an earlier one. Edges that a condition added have kind `done`.
 
-    `open`, which nobody writes: the other one may still go on; it is a group that lets its members start, or a service
+    `open`, which is no key of a plan: the other one may still run; it is a group that lets its members start, or a service
     that is ready. `same`: the other one, a group, has begun or ended; members wait for those of the same name.
     """
 
@@ -138,7 +138,7 @@ class Group(Record):
     """What stands for several steps, its members: a matrix, a list of items, or another plan.
 
     A group starts nothing. It waits for what the step as written waits for, then it is opened, which lets its members
-    start, and ends when they all have. `template`: what each member is made from while the run goes on, None where the
+    start, and ends when they all have. `template`: what each member is made from during the run, None where the
     members were known before it; `axes` or `items` then say of what.
     """
 
@@ -221,7 +221,7 @@ class Container(Record):
 
 
 class Serving(Record):
-    """That a step goes on while others need it, and how its command `verify` tells that it is ready; in seconds."""
+    """A service: it runs while other steps need it, and its command `verify` checks that it is ready; in seconds."""
 
     interval: float = 1.0  # from the end of a probe to the next one
     timeout: float = 60.0  # from the start of an attempt
@@ -284,7 +284,7 @@ class Step(Record):
     effects: tuple[str, ...] = ()  # of its action: writes, destroys, network, code …
     scripts: tuple[
         str, ...
-    ] = ()  # files of the workspace that its action runs, as far as the text alone tells
+    ] = ()  # files of the workspace that its action runs, as far as the text alone names them
     mentions: tuple[str, ...] = ()  # words that may name such files, of a text that is not understood
     open_risk: bool = False  # values that are not known yet decide about it
     rollback: Rollback | None = None
@@ -316,7 +316,7 @@ class Step(Record):
 
     @property
     def proofs(self) -> tuple[Step, ...]:
-        """Each command that verifies it, or tells that it is ready, as a step with the same surroundings."""
+        """Each post-check or readiness check, as a step with the same environment."""
         return tuple(
             [
                 self.but(

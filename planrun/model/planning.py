@@ -1,8 +1,8 @@
-"""What models were asked in a run, what they used up, and what came of it; loaded with the first planning.
+"""The questions to models in a run, their usage and their results; loaded with the first planning.
 
 What a plan says about the language model that may write steps for it; loaded for plans that name one.
 
-Who stands in for whom: what steps are called that take the place of others.
+The display names of steps that replace others.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Call:
         self.answered: ev.ModelAnswered | None = None
 
     def used(self, resource: str) -> float:
-        """Tokens or usd that it cost; what nobody was told of counts as reserved."""
+        """Tokens or usd that it cost; an unknown usage counts as reserved."""
         return amount(self.answered, self.asked.reserved, resource)
 
 
 def amount(answered: ev.ModelAnswered | None, reserved: Mapping[str, float], resource: str) -> float:
-    """Return how much of a resource a call counts for: as reserved, as long as nobody said what it used."""
+    """Return how much of a resource a call counts for: as reserved, as long as its usage is unknown."""
     if answered is None or (answered.is_estimate and not answered.usage):
         return reserved.get(resource, 0)
     if resource == "tokens":
@@ -74,7 +74,7 @@ class Planning:
         return any(event.outcome == "denied" for event in self.ended)
 
     def denies(self, state: RunState) -> bool:
-        """Whether a ceiling forbade what a model wrote for a step that nothing else has come to the help of since."""
+        """Whether a ceiling forbade what a model wrote for a step, and no later version of the plan replaced that step."""
         names = {name for event in self.ended if event.outcome == "denied" for name in event.steps}
         left = [state.steps[name] for name in names if name in state.steps]
         return any(
@@ -109,7 +109,7 @@ def fold(state: RunState, event: PlanningEvent | ev.RunResumed) -> None:
             raise InternalError(f"there was no call {event.call}")
         found[-1].answered = event
     elif isinstance(event, ev.ModelRepeated):
-        return  # its answer tells how many attempts there were
+        return  # its answer has the number of attempts
     elif isinstance(event, ev.BudgetCrossed):
         planning.crossed.append(event)
     else:

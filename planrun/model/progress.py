@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.model.state import RunState
 
-AT_GATE = ("approval", "decision")  # what a step waits for that waits for somebody
+AT_GATE = ("approval", "decision")  # reasons of a step that waits at a gate
 
 
 class AttemptState:
@@ -63,7 +63,7 @@ class StepState:
         self.reason = ""
         self.message = ""
         self.rule = ""  # of the policy that denied it
-        self.undone = ""  # how undoing it went: running, completed, failed; empty: nobody began to
+        self.undone = ""  # how undoing it went: running, completed, failed; empty: not started
         self.ended_at = ""
         self.outputs: dict[str, Any] = {}
         self.before = len(self.attempts)
@@ -83,7 +83,7 @@ class StepState:
 
     @property
     def at_gate(self) -> bool:
-        """Whether it waits for somebody."""
+        """Whether it waits at a gate."""
         return self.status == "waiting" and self.reason in AT_GATE
 
     @property
@@ -94,7 +94,7 @@ class StepState:
 
     @property
     def on_failure(self) -> str:
-        """What its failure means: what the plan says, or what somebody answered who was asked."""
+        """What its failure means: as the plan says, or as the user answered."""
         if self.step.on_failure != "ask":
             return self.step.on_failure
         answered = self.after.answered if self.after else None
@@ -102,7 +102,7 @@ class StepState:
 
     @property
     def flaky(self) -> bool:
-        """Whether it completed after a failed attempt, without anybody resuming the run in between."""
+        """Whether it completed after a failed attempt, without a resume in between."""
         return self.status == "completed" and any(
             attempt.ended is not None and attempt.ended.status == "failed" for attempt in self.tries
         )
@@ -131,7 +131,7 @@ class StepState:
 
 
 class StepStates(dict[str, StepState]):
-    """The steps of a run by id; under its own id also what undoes one, which nobody sees who goes through all steps."""
+    """The steps of a run by id; under its own id also what undoes one, which an iteration over all steps leaves out."""
 
     def __init__(self, undoing: dict[str, StepState]) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class RunValues(dict[str, "Any"]):
 
 
 class StepValues(dict[str, "dict[str, Any]"]):
-    """`steps.<id>` of expressions as it stands when it is read; nothing is copied for steps that nobody reads.
+    """`steps.<id>` of expressions as it stands when it is read; nothing is copied for steps that no expression reads.
 
     `within`: the group whose names are read, "" for those of the plan itself.
     """

@@ -2,7 +2,7 @@
 
 An entry is `queued`, `running`, `waiting` (its run wants an answer, or was paused), `completed`, `failed` or
 `cancelled`. `blocked` is not stored: it is what a queued entry is as long as one that it comes after failed, was
-cancelled or is blocked itself; so whoever has that one run again brings back all that come after it.
+cancelled or is blocked itself; so a retry of that one also unblocks all that come after it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class QueueBegun(Record):
 
 
 class EntryAdded(Record):
-    """Somebody queued a plan."""
+    """A plan was queued."""
 
     at: str
     entry: int
@@ -59,7 +59,7 @@ class EntryStarted(Record):
 
 
 class EntryCancelling(Record):
-    """Somebody wants a running entry to be cancelled."""
+    """A user asked to cancel a running entry."""
 
     at: str
     entry: int
@@ -77,7 +77,7 @@ class EntryEnded(Record):
 
 
 class EntryQueued(Record):
-    """An entry is queued again: its process was lost, or somebody retries it; `run`: the one to go on with, if any."""
+    """An entry is queued again: its process was lost, or a user retries it; `run`: the one to resume, if any."""
 
     at: str
     entry: int
@@ -170,7 +170,7 @@ class Queue:
             _move(self.entries[event.entry], event)
 
     def statuses(self) -> dict[int, str]:
-        """The status of each entry, with the blocked ones told apart from those that wait for their turn."""
+        """The status of each entry, with `blocked` for those behind an entry that failed."""
         found: dict[int, str] = {}
         for number in sorted(self.entries):  # whatever an entry comes after has a lower number
             entry = self.entries[number]

@@ -1,4 +1,4 @@
-"""What a run that failed undoes, in which order, and what one that was cut short still owes."""
+"""What a failed run rolls back, in which order, and the pending cleanup of an interrupted one."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def take_up(state: RunState, names: Sequence[str]) -> None:
 
 
 def status(state: RunState) -> Status:
-    """Say what became of undoing: none, where nothing had to be undone, completed, failed, or owed."""
+    """Return the status of the rollback: none (nothing to undo), completed, failed, or owed (pending)."""
     if owes_rollback(state):
         return "owed"
     if state.rollback is None or not state.rollback.steps:
@@ -138,13 +138,13 @@ def _is_broken_off(state: RunState) -> bool:
 
 
 def owes(state: RunState) -> bool:
-    """Whether a run that nobody works on still has something to do, if only to be given an end."""
+    """Whether a run without a process has pending work, if only the record of its end."""
     killed = state.began and state.ended is None and not _rests(state)
     return killed or owes_rollback(state) or bool(owed_cleanup(state))
 
 
 def owes_rollback(state: RunState) -> bool:
-    """Whether something is left to undo of a run that ended early, and that nobody works on."""
+    """Whether a run that ended early and has no process has a pending rollback."""
     if state.options.get("no_rollback"):
         return False
     if state.rollback is not None:
@@ -153,7 +153,7 @@ def owes_rollback(state: RunState) -> bool:
 
 
 def owed_undoing(state: RunState) -> list[str]:
-    """Return what undoes steps, was meant to, and did not come to its end."""
+    """Return the undo steps of the rollback that have not ended."""
     names = [undo_id(name) for name in (state.rollback.steps if state.rollback else ())]
     return [name for name in names if _is_owed(state.undoing[name])]
 
@@ -206,7 +206,7 @@ def _rests(state: RunState) -> bool:
 
 
 def _was_cut_short(state: RunState) -> bool:
-    """Whether a run came to start steps, and was then cancelled, lost its records or has no end."""
+    """Whether a run started steps and was then cancelled, lost its records or has no end."""
     if not state.began or _rests(state):
         return False
     lost = state.ending is not None and state.ending.why == "records"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from planrun.model.planning import Planning, PlanningEvent
 
 _END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE, "records": EXIT_RECORDS}
-_SIGTERM = 15  # what a run counts as ended by that nobody worked on when it was cancelled
+_SIGTERM = 15  # the signal on record for a run that had no process when it was cancelled
 SUMMARY = ("total", "completed", "failed", "skipped", "blocked", "cancelled")
 
 
@@ -35,9 +35,9 @@ class RunState:
 
     def __init__(self, plan: Plan, versions: Mapping[int, Plan] | None = None) -> None:
         self.plan = plan
-        self.versions = versions or {plan.version: plan}  # every plan that an event may go on with
+        self.versions = versions or {plan.version: plan}  # every plan that an event may name
         self.undoing: dict[str, StepState] = {}  # what undoes steps, by its own id; `steps` finds it, too
-        self.rollback: ev.RollbackStarted | None = None  # since the run began or went on
+        self.rollback: ev.RollbackStarted | None = None  # since the start or the last resume
         self.steps = self.states({step.id: StepState(step) for step in plan.steps})
         self.dropped: dict[str, StepState] = {}  # of steps that earlier versions of the plan had
         self.handlers, self.replaced = _handlers(plan)
@@ -45,9 +45,9 @@ class RunState:
         self.moves: list[tuple[str, str]] = []  # every status of the plan, with its time
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
-        self.options: Mapping[str, Any] = {}  # what the caller decided when the run began or, later, went on
-        self.began = False  # whether it ever came to start steps
-        self.cut_short = False  # by a signal, since it began or went on
+        self.options: Mapping[str, Any] = {}  # the caller's options at the start or the last resume
+        self.began = False  # whether it ever started steps
+        self.cut_short = False  # by a signal, since the start or the last resume
         self.ending: ev.RunEnding | None = None
         self.pausing = False  # asked to pause, or paused
         self.paused_by = ""  # while it is pausing or paused: pause, gates or budget
@@ -57,7 +57,7 @@ class RunState:
             str, Any
         ] = {}  # that the caller gave before anything was asked, by step: value, via
         self.planning: Planning | None = None  # None: no model was asked
-        self.named: Mapping[str, Any] = {}  # what the ledger says of the plan that the run goes on with
+        self.named: Mapping[str, Any] = {}  # what the ledger says of the current plan
         self.ended: ev.RunEnded | None = None
         self.params: dict[str, Any] = {}
         self.events = 0
@@ -154,7 +154,7 @@ class RunState:
 
     @property
     def exit_status(self) -> int | None:
-        """The exit code of planrun; None while the run goes on and when it was killed.
+        """The exit code of planrun; None during the run and after a kill.
 
         A paused run has 5, or that of its failure; one whose plan needs an approval has 5.
         """
@@ -173,7 +173,7 @@ class RunState:
         return self.verdict() if self.status == "paused" and self.paused_with != EXIT_WAITING else None
 
     def exit_code_at_gates(self, *, strict: bool, fail_on_flaky: bool) -> int:
-        """The exit code of a run in which nothing goes on without an answer: 5, unless it failed already."""
+        """The exit code of a run that waits for responses alone: 5, unless it failed already."""
         if any(self._may_recover(name) for name in self.steps):
             return EXIT_WAITING
         return self.exit_code(self.verdict(), strict=strict, fail_on_flaky=fail_on_flaky) or EXIT_WAITING
@@ -210,7 +210,7 @@ class RunState:
         if self.status == "completed" and not event.rerun:
             raise InternalError("a completed run cannot be resumed")
         is_over = self.ended is not None
-        # A paused run goes on by a transition of its own; one that was killed before its approval still needs it.
+        # A paused run continues by a transition of its own; one that was killed before its approval still needs it.
         if self.status != "paused":
             self.status = "awaiting_approval" if self.status in ("draft", "awaiting_approval") else "approved"
         self._note(event.at)
@@ -233,7 +233,7 @@ class RunState:
         self.ask_anew()
 
     def _cleanup_resumed(self, event: ev.CleanupResumed) -> None:
-        """Start over for what is still owed; what ended the run stays what ended it."""
+        """Start the pending cleanup; the recorded cause of the end stays."""
         self.status = "approved"
         self._note(event.at)
         self.options = event.options
@@ -242,7 +242,7 @@ class RunState:
             self.steps[name].reset(is_lost=name in event.lost)
 
     def _go_on(self, event: ev.RunResumed | ev.CleanupResumed) -> None:
-        """Take note that a run goes on, and that nobody knows how attempts without an end ended."""
+        """Note that a run continues, and that the ends of its last attempts are unknown."""
         self.ended = None
         self.pausing, self.paused_by = False, ""
         for name in event.lost:
@@ -258,7 +258,7 @@ class RunState:
         self.rollback = event
 
     def ask_anew(self) -> None:
-        """Have what waits for somebody come to its gate once more; what was asked stands if it still counts."""
+        """Evaluate the gates of waiting steps again; an open question stands if it still applies."""
         for step in self.steps.values():
             if step.at_gate and step.after is None:
                 step.status = "pending"
@@ -305,7 +305,7 @@ class RunState:
             self._take_up(plan)
 
     def _forget_approvals(self) -> None:
-        """Open no gate for what nobody approved: another version of the plan, or other scripts."""
+        """Drop approvals that were given for another version of the plan or for other scripts."""
         self.gate = None
         for step in self.steps.values():
             if not step.ended:

@@ -1,9 +1,9 @@
 """The catalogue of tools: what a plan can call by name, with which arguments, and what comes back.
 
-It is data that several rooms share: the loader checks arguments against it, the risk of a call is found by it, the page
-about tools is made of it. What a tool does is written in `planrun.tools`, which is a process of its own.
+Several packages share this data: the loader checks arguments against it, the classifier finds the risk of a call by it,
+and the page about tools is generated from it. `planrun.tools`, a process of its own, does the work of a tool.
 
-The arguments of a call held against the catalogue: when a plan is read, before a call starts, and in the tool.
+Checks of the arguments of a call against the catalogue: when a plan is read, before a call starts, and in the tool.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Spec(Record):
     """A tool.
 
     `params` and `outputs` are JSON Schema fragments by name; `spellings` other names of arguments. Of each group in
-    `one_of` exactly one argument is given. `risk` is the class of a call that names nothing out of the ordinary;
-    a call is looked at for itself. `version` goes up when the same arguments come to mean something else.
+    `one_of` exactly one argument is given. `risk` is the class of a call with ordinary arguments;
+    each call is classified by its own. `version` rises when the same arguments get another meaning.
     """
 
     name: str
