@@ -273,7 +273,7 @@ class BudgetCrossed(Record):
 class PlanningEnded(Record):
     """The result of a planning.
 
-    outcome revised: the run continues with `plan`. denied: a ceiling forbids what the model wrote; `refusals` says which
+    outcome revised: the run continues with `plan`. denied: a ceiling denies what the model wrote; `refusals` says which
     step, by which rule and why. invalid: it wrote no plan that may be used, `problems` of its last try. infeasible:
     it says that there is no way. failed: no answer could be had. budget: nothing more may be spent. stopped: the run
     is being ended.

@@ -27,7 +27,7 @@ DEFAULT_TIMEOUT = 300.0  # seconds, when neither the step nor `defaults` names o
 class Edge(Record):
     """What a step wants of an earlier one. Edges that a condition added have kind `done`.
 
-    `open`, which is no key of a plan: the other one may still run; it is a group that lets its members start, or a service
+    `open`, no key of a plan: the other one may still run; it is a group that lets its members start, or a service
     that is ready. `same`: the other one, a group, has begun or ended; members wait for those of the same name.
     """
 

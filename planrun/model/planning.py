@@ -74,7 +74,7 @@ class Planning:
         return any(event.outcome == "denied" for event in self.ended)
 
     def denies(self, state: RunState) -> bool:
-        """Whether a ceiling forbade what a model wrote for a step, and no later version of the plan replaced that step."""
+        """Whether a ceiling forbade what a model wrote for a step, and no later plan replaced that step."""
         names = {name for event in self.ended if event.outcome == "denied" for name in event.steps}
         left = [state.steps[name] for name in names if name in state.steps]
         return any(
