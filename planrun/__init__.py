@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from planrun.app.session import Planner
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
 
@@ -41,8 +42,8 @@ def execute(
     calls and not the run. `options` are fields of planrun.settings.Settings, as `jobs=2`. The state's
     `verdict()` is completed, partial, failed or cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
+    from planrun.app.run import RunRequest, vault_of
     from planrun.app.run import execute as run
-    from planrun.app.run import vault_of
     from planrun.model.jsontext import dumps
     from planrun.plan.keys.params import resolve_params
     from planrun.settings import Settings
@@ -55,10 +56,18 @@ def execute(
     vault = vault_of(plan)
     if vault:
         vault.refuse_given(given)
-    result = run(plan, settings, resolve_params(plan, texts), workspace, vault=vault)
+    resolved = resolve_params(plan, texts)
+    request = RunRequest(planner=_planner, params=resolved, workspace=workspace, vault=vault)
+    result = run(plan, settings, request)
     if result.lost:
         raise result.lost
     return result.state
+
+
+def _planner() -> Planner:
+    from planrun.planner import readiness  # few runs ask a model
+
+    return readiness
 
 
 def replay(ledger: str) -> RunState:

@@ -119,8 +119,8 @@ if TYPE_CHECKING:
         def close(self) -> None:
             """Leave nothing running."""
 
-    class Planner(Protocol):
-        """Who plans anew while a run goes on."""
+    class Replanner(Protocol):
+        """Has a model replan failures during a run."""
 
         def wants(self, step: Step, state: RunState) -> bool:
             """Say whether the failure of a step, which has ended, is planned anew."""

@@ -208,12 +208,15 @@ def _verified() -> str:
 
 def _resumed(workspace: Path) -> str:
     """Resume the run; returns why it refuses, else nothing."""
-    from planrun.app.resume import Wish, go_on
+    from planrun.app.resume import ResumeRequest, resume
+    from planrun.cli.run import changes, planner
     from planrun.settings import Settings
 
     try:
-        result = go_on(
-            "last", Settings(adopt=True, quiet=True, jobs=2), Wish(say=str, workspace=str(workspace))
+        result = resume(
+            "last",
+            Settings(adopt=True, quiet=True, jobs=2),
+            ResumeRequest(report=str, planner=planner, changes=changes, workspace=str(workspace)),
         )
     except PlanrunError as error:
         return str(error)

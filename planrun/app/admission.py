@@ -14,7 +14,6 @@ from planrun.approval.rules import in_force
 from planrun.engine.gated import GatedScheduler
 from planrun.engine.replanning import ReplanningScheduler
 from planrun.model import events as ev
-from planrun.planner.readiness import replan_option, replanner_of
 from planrun.records.inputs import add_policy
 from planrun.records.rundir import HOME
 
@@ -25,12 +24,11 @@ if TYPE_CHECKING:
 
     from planrun.actions.prepare import Steps
     from planrun.app.secrets import Vault
-    from planrun.app.session import Session
     from planrun.clock import SystemClock
     from planrun.engine.scheduler import Options, Rooms
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
-    from planrun.planner.replan import Replanner
+    from planrun.ports import Replanner
     from planrun.settings import Settings
 
 
@@ -61,25 +59,12 @@ class Admission:
         """What the first event of a run, and that of its resumption, record."""
         return {**recorded(self.layers), "told": in_force(self.layers)}
 
-    def options(self, plan: Plan, settings: Settings, failed: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return the options of a run that are about who is let in, and whether a model may write more steps.
-
-        `failed`: steps that somebody asked to have planned anew.
-        """
+    def options(self) -> dict[str, Any]:
+        """Return the policies and the given answers as the ledger records them."""
         found: dict[str, Any] = {"policy": self.recorded()}
         if given := self._answers.given:  # in the first event, so that no kill can separate the run from them
             found["answers"] = {name: {"value": said.value, "via": said.via} for name, said in given.items()}
-        if plan.llm or failed or any([step.on_failure == "replan" for step in plan.steps]):  # noqa: C419 - half the time
-            found |= replan_option(plan, settings, self.layers, failed)
         return found
-
-    def replanner(
-        self, session: Session, state: RunState, steps: Steps, gates: PolicyGates, opening: Mapping[str, Any]
-    ) -> Replanner | None:
-        """Return who plans anew in a run; None where nobody does."""
-        if "replan" not in opening["options"]:
-            return None
-        return replanner_of(session, state, steps, gates, opening)
 
     def refuse(self, vault: Vault) -> None:
         """Raise InvalidInput when an answer would have a secret recorded."""

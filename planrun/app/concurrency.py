@@ -1,75 +1,72 @@
-"""The turn of a run whose plan says `concurrency`: one of that name at a time on this host, in the order they came.
+"""Wait for the run's concurrency group, and for a workspace that another run holds (`--wait-lock`).
 
-Wait for the workspace that another run holds, as `--wait-lock` asks for.
+`concurrency: NAME` in a plan: one run per name is active on this host, in the order of arrival.
 """
 
 from __future__ import annotations
 
-import os
 import select
 import sys
 import time
 
-from planrun.app.copies import state_of
 from planrun.errors import Interrupted, InvalidInput
 from planrun.executors.exits import signal_name
 from planrun.executors.wait import PAUSING
 from planrun.plan.schema.forms import as_duration
 from planrun.records.hostlocks import HostLocks
 from planrun.records.lock import WorkspaceHeld
-from planrun.records.reading import read_ledger
-from planrun.records.rundir import LEDGER
 from planrun.reports.screen import Screen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.app.session import Session
     from planrun.executors.wait import SignalInbox
     from planrun.model.plan import Plan
 
 KIND = "plan"
-"""Names of runs are no names of steps' locks."""
+"""Keeps names of concurrency groups apart from names of steps' locks."""
 
 
-def take_turn(session: Session, plan: Plan, run: str) -> None:
-    """Wait until no other run of this name goes on, as long as --wait-lock or else the plan's deadline allows.
+def claim_group(plan: Plan, run: str, wait_lock: str, inbox: SignalInbox) -> HostLocks:
+    """Wait until no other run of the plan's concurrency group is active, and return the lock that the run then holds.
 
-    It comes before the workspace is taken, so that nobody who waits keeps others from working in a folder. Raises
-    InvalidInput when the time is over, Interrupted when a signal comes, RecordsLost.
+    `wait_lock` limits the wait; when it is empty, the plan's deadline does. A run waits here before it claims the
+    workspace, so that a waiting run blocks no other in its folder. Raises InvalidInput when the time is over,
+    Interrupted when a signal arrives, RecordsLost.
     """
-    session.turn = turn = HostLocks(run, {})
-    patience = session.settings.wait_lock
-    limit = as_duration(patience) if patience else plan.limits.deadline
+    lock = HostLocks(run, {})
+    try:
+        _wait_for_group(lock, plan, wait_lock, inbox)
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def _wait_for_group(lock: HostLocks, plan: Plan, wait_lock: str, inbox: SignalInbox) -> None:
+    limit = as_duration(wait_lock) if wait_lock else plan.limits.deadline
     until = None if limit is None else time.monotonic() + limit
-    screen, said = Screen(sys.stderr), ""
-    while told := turn.claim("", (plan.concurrency,), kind=KIND):
+    screen, shown = Screen(sys.stderr), ""
+    while reason := lock.claim("", (plan.concurrency,), kind=KIND):
         if until is not None and time.monotonic() >= until:
-            raise InvalidInput(f"this run did not get its turn in {limit:g} s: {told}; nothing ran")
-        if told != said:
-            screen.write(f"planrun: {told}\n")
-            said = told
-        left = turn.patience if until is None else min(turn.patience, max(0.0, until - time.monotonic()))
-        select.select([session.inbox.fd], [], [], left)
-        for signum in session.inbox.take():
+            raise InvalidInput(f"this run did not get its turn in {limit:g} s: {reason}; nothing ran")
+        if reason != shown:
+            screen.write(f"planrun: {reason}\n")
+            shown = reason
+        left = lock.patience if until is None else min(lock.patience, max(0.0, until - time.monotonic()))
+        select.select([inbox.fd], [], [], left)
+        for signum in inbox.take():
             if signum != PAUSING:  # there is no run yet that could be paused
-                raise Interrupted(signum, f"ended by {signal_name(signum)} while {told}; nothing ran")
-
-
-def take_turn_again(session: Session, rundir: str, plan: Plan | None) -> None:
-    """The same for a run that goes on, with the plan that it goes on with: a new one, or the newest that it keeps."""
-    plan = plan or state_of(rundir, read_ledger(os.path.join(rundir, LEDGER))).plan
-    if plan.concurrency:
-        take_turn(session, plan, os.path.basename(rundir))
+                raise Interrupted(signum, f"ended by {signal_name(signum)} while {reason}; nothing ran")
 
 
 PAUSE = 0.1
-"""Seconds between two tries: a lock of this kind tells nobody that it is free."""
+"""Seconds between two tries: a lock of this kind sends no notification when it is free."""
 
 
 def wait(acquire: Callable[[], object], held: WorkspaceHeld, patience: str, inbox: SignalInbox) -> None:
-    """Try again until the workspace is free; says once on stderr for whom it waits.
+    """Try again until the workspace is free; prints the holder once to stderr.
 
     `patience` is a duration such as `5m`; `inbox` is open. Raises InvalidInput naming the holder when the time is
     over, Interrupted when a signal comes.

@@ -6,17 +6,16 @@ import os
 
 from planrun.actions.outputs import forget_all_outputs
 from planrun.app.admission import Admission
-from planrun.app.concurrency import take_turn_again
+from planrun.app.concurrency import claim_group
 from planrun.app.copies import added_by_models, read_last, state_of, state_under
 from planrun.app.discard import discarded
 from planrun.app.inspect import find
 from planrun.app.required import require_secrets
 from planrun.app.rerun import CLEANUP, Repetition, given_up, lost_attempts, refusal
-from planrun.app.run import admission_of, scheduler_options, vault_of
+from planrun.app.run import admission_of, budget_option, replan_option, scheduler_options, vault_of
 from planrun.app.selection import select, with_groups, with_pieces
 from planrun.app.session import Session
 from planrun.approval.digest import files_of, named_plan, review
-from planrun.diff.plans import change_lines
 from planrun.errors import Denied, InvalidInput
 from planrun.executors.logs import recover
 from planrun.model import events as ev
@@ -24,98 +23,107 @@ from planrun.model.record import Record
 from planrun.model.rollback import is_past_steps, unended
 from planrun.plan.keys.params import keep_params
 from planrun.plan.problems import did_you_mean
-from planrun.planner.prepare import make_concrete
-from planrun.planner.readiness import failures_to_plan, limits_on_record, require_actions
 from planrun.records import inputs
 from planrun.records import rundir as records
-from planrun.records.reading import repair
+from planrun.records.reading import read_ledger, repair
 from planrun.settings import current_folder
 from planrun.sha256 import sha256
 from planrun.values import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from planrun.app.admission import Admission
     from planrun.app.discard import Discarded
-    from planrun.app.session import Result
+    from planrun.app.session import Planner, Result
     from planrun.approval.digest import Reviewed
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.records.reading import Reading
     from planrun.settings import Settings
 
-    Say = Callable[[str], object]
+    Report = Callable[[str], object]
 
 _TOLD = 20  # steps that run again, one a line
 _LASTING = frozenset(("destroys", "publishes"))
 
 
-class Wish(Record):
-    """How a run is to go on: `say` takes a line for people that has to come before anything runs.
+class ResumeRequest(Record):
+    """What a caller asks of a resumed run, and what `app` gets from the caller.
 
-    `replan`: failed steps that a model plans anew, empty: all; None: nothing is planned unasked for.
-    `plan`: the plan to go on with instead of the run's newest copy. `steps`: steps to run again, finished or not, with
-    what depends on them and nothing else; empty: whatever has to.
+    `report` shows a line to the user before anything runs. `changes` describes what differs between two plans.
+    `plan` replaces the run's newest copy. `replan` names failed steps to replan, empty: all; None: none.
+    `steps` names steps to rerun with their dependents; empty: all steps that need it.
     """
 
-    say: Say
+    report: Report
+    planner: Callable[[], Planner]
+    changes: Callable[[Plan, Plan], Iterable[str]]
     plan: Plan | None = None
     replan: tuple[str, ...] | None = None
     steps: tuple[str, ...] = ()
     workspace: str = ""
 
 
-def go_on(run: str, settings: Settings, wish: Wish) -> Result | None:
-    """Go on with a run; None when it is finished and there is nothing to do but to write its reports again.
+def resume(run: str, settings: Settings, request: ResumeRequest) -> Result | None:
+    """Resume a run; None when it is finished and only its reports are written again.
 
-    What the run was started with stays in force: its parameters, its selection, --strict, --fail-on-flaky and
-    --no-rollback.
+    The run keeps its parameters, its selection, --strict, --fail-on-flaky and --no-rollback.
     Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
     """
-    with Session(settings, wish.workspace or current_folder()) as session:
-        if inputs.may_say(found := find(run, session.workspace), b"concurrency", wish.plan):
-            take_turn_again(session, found, wish.plan)
-        rundir, reading, state = reopen(session, run, wish.plan)
+    with Session(settings, request.workspace or current_folder()) as session:
+        if inputs.may_say(rundir := find(run, session.workspace), b"concurrency", request.plan):
+            _claim_group(session, rundir, request.plan)
+        rundir, reading, state = reopen(session, run, request.plan)
         name = os.path.basename(rundir)
-        verb = " ".join(["retry", name, *wish.steps] if wish.steps else ["resume", name])
+        verb = " ".join(["retry", name, *request.steps] if request.steps else ["resume", name])
         session.refuse_copy(state, name, verb)
         broken = _broken(session, rundir, state)
-        course = Course(session, rundir, state, wish)
+        resumption = Resumption(session, rundir, state, request)
         session.prepare_reports()
-        if course.is_over:
+        if resumption.is_over:
             if broken:
-                wish.say(broken.told())
+                request.report(broken.told())
                 broken.drop()
             # planrun may have been killed before it had written them
             _, unwritten = session.report(state, rundir, reading.head)
             if unwritten:
                 raise unwritten
             return None
-        course.require_secrets()
-        event = course.event()
+        resumption.require_secrets()
+        event = resumption.event()
         if broken:
-            wish.say(broken.told())
+            request.report(broken.told())
             broken.drop()
             event = event.but(discarded=broken.event())
-        course.tell(event)
-        course.keep_plan()
-        contents = course.reviewed.contents if course.reviewed else {}
+        resumption.tell(event)
+        resumption.keep_plan()
+        contents = resumption.reviewed.contents if resumption.reviewed else {}
         kept = inputs.add_scripts(rundir, contents) if contents else ()
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head, beside=kept)
         session.record(state, ledger, event)
-        for name in course.given_up():
+        for name in resumption.given_up():
             run = "" if name in state.undoing else os.path.basename(rundir)
             session.record(state, ledger, given_up(run, name, event.at))
-        selected = course.selected
-        if course.is_abstract:
-            make_concrete(session, state, ledger, course.steps, course.opening)
+        selected = resumption.selected
+        steps, opening = resumption.steps, resumption.opening
+        if resumption.is_abstract:
+            session.not_started = request.planner().make_concrete(session, state, ledger, steps, opening)
             selected = with_pieces(state.plan, selected)
-        gates = session.admit(state, ledger, course.steps, course.opening, selected)
+        gates = session.admit(state, ledger, steps, opening, selected)
+        if gates and "replan" in opening["options"]:
+            session.replanner = request.planner().replanner(session, state, steps, gates, opening)
         ledger.sync()
-        return session.drive(state, ledger, course.steps, course.options.but(selected=selected), gates)
+        return session.drive(state, ledger, steps, resumption.options.but(selected=selected), gates)
+
+
+def _claim_group(session: Session, rundir: str, plan: Plan | None) -> None:
+    """Wait for the concurrency group of the plan that the run continues with: a new one, or its newest copy."""
+    plan = plan or state_of(rundir, read_ledger(os.path.join(rundir, records.LEDGER))).plan
+    if plan.concurrency:
+        session.group = claim_group(plan, os.path.basename(rundir), session.settings.wait_lock, session.inbox)
 
 
 def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, Reading, RunState]:
@@ -146,22 +154,22 @@ def _broken(session: Session, rundir: str, state: RunState) -> Discarded | None:
     return broken
 
 
-class Course:
-    """What a run is to do when it goes on: worked out, checked and told before anything is recorded."""
+class Resumption:
+    """What a resumed run will do: computed, checked and shown before anything is recorded."""
 
-    def __init__(self, session: Session, rundir: str, state: RunState, wish: Wish) -> None:
+    def __init__(self, session: Session, rundir: str, state: RunState, request: ResumeRequest) -> None:
         assert state.started is not None
         self._session = session
         self._rundir = rundir
         self._before = state
-        self._wish = wish
+        self._request = request
         self._named = state.named
         self._spent: dict[str, str] = {}
-        is_asked = bool(wish.plan or wish.steps or wish.replan is not None)
+        is_asked = bool(request.plan or request.steps or request.replan is not None)
         self.finishes = is_past_steps(state) and not is_asked
-        self._keeps_failures = state.ended is None and state.ending is None and wish.plan is None
+        self._keeps_failures = state.ended is None and state.ending is None and request.plan is None
         self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
-        self.plan = self._revised(wish.plan) if wish.plan else state.plan
+        self.plan = self._revised(request.plan) if request.plan else state.plan
         _refuse_rejected(state, self.plan)
         if state.started.options.get("expand"):
             session.settings = session.settings.but(expand=True)
@@ -170,15 +178,15 @@ class Course:
         admission = session.admission = self._admission(rundir)
         self._refuse_drift()
         if admission:
-            self.opening["options"] |= admission.options(self.plan, session.settings, self.failed)
+            self.opening["options"] |= admission.options()
             if session.vault:
                 admission.refuse(session.vault)
+        options, planner = self.opening["options"], request.planner
+        options |= replan_option(planner, admission, self.plan, session.settings, self.failed)
         if self.plan.llm or session.settings.llm_model:
-            self.opening["options"] |= limits_on_record(
-                self.plan, session.settings, admission, _options(state)
-            )
+            options |= budget_option(planner, admission, self.plan, session.settings, _options(state))
         self._after = self._under_the_plan()
-        asked = {name for event in state.resumed for name in event.retry} | set(wish.steps)
+        asked = {name for event in state.resumed for name in event.retry} | set(request.steps)
         asked |= added_by_models(state)
         chosen = select(self.plan, self.opening["options"]["selection"])
         self.selected = None if chosen is None else with_groups(self.plan, chosen | asked)
@@ -189,7 +197,7 @@ class Course:
         ]
         self.is_abstract = bool(unfinished)
         if unfinished:
-            require_actions(self.plan, session.settings, unfinished)
+            request.planner().require_actions(self.plan, session.settings, unfinished)
         if session.vault:
             told = session.vault.notice(self.plan, self.selected)
             self.opening["options"]["secrets"] = {**told, "missing": {}}  # what runs has them all
@@ -202,7 +210,7 @@ class Course:
     @property
     def is_over(self) -> bool:
         """Whether the run completed and nothing but its cleanup would run, which nobody asked for."""
-        if self._before.status != "completed" or self._wish.steps or self.failed:
+        if self._before.status != "completed" or self._request.steps or self.failed:
             return False
         main = self._after.plan.main()
         return all(step.id not in self._again and self._after.steps[step.id].ended for step in main)
@@ -210,7 +218,7 @@ class Course:
     def event(self) -> ev.RunResumed:
         """The event with which the run goes on."""
         lost = lost_attempts(self._before)
-        steps = self._wish.steps
+        steps = self._request.steps
         event = ev.RunResumed(
             rerun=tuple(self._again),
             lost=tuple(lost),
@@ -272,7 +280,7 @@ class Course:
         if not self._session.settings.quiet:
             lines += self._summary(event)
         for line in lines:
-            self._wish.say(masks.mask_text(line) if masks else line)
+            self._request.report(masks.mask_text(line) if masks else line)
 
     # The plan and its parameters.
 
@@ -294,14 +302,14 @@ class Course:
         state, session = self._before, self._session
         given: set[str] = set((state.resumed[-1] if state.resumed else started).options.get("given", ()))
         params = state.params
-        if self._wish.plan:
+        if self._request.plan:
             if session.vault:
                 session.vault.refuse_given(session.settings.params)
             params = keep_params(self.plan, params, given, session.settings.params)
             if session.vault:
-                session.vault.refuse(self._wish.plan, params)
+                session.vault.refuse(self._request.plan, params)
         session.take_over(started.options)
-        named = self._anew(self._wish.plan, params) if self._wish.plan else self._named
+        named = self._anew(self._request.plan, params) if self._request.plan else self._named
         opening = session.opening(self.plan, params, started.options["selection"], named)
         opening["context"] = started.context
         given |= set(opening["options"]["given"])
@@ -317,9 +325,10 @@ class Course:
 
     def _failed(self) -> tuple[str, ...]:
         """Return the failures that are planned anew because somebody wants it."""
-        if self._wish.replan is None:
+        if self._request.replan is None:
             return ()
-        return failures_to_plan(self._before, self._wish.replan, self._session.settings)
+        planner = self._request.planner()
+        return planner.failures_to_replan(self._before, self._request.replan, self._session.settings)
 
     def _admission(self, rundir: str) -> Admission | None:
         before, settings = policies_of(self._before), self._session.settings
@@ -328,8 +337,8 @@ class Course:
         return Admission(self.plan, settings, rundir, before)
 
     def _refuse_drift(self) -> None:
-        if self.reviewed and self._wish.plan:
-            self._session.refuse_drift(self._wish.plan, self.opening["params"], self.reviewed)
+        if self.reviewed and self._request.plan:
+            self._session.refuse_drift(self._request.plan, self.opening["params"], self.reviewed)
 
     def _under_the_plan(self) -> RunState:
         """The state as it would be under the plan to go on with, if nothing ran again."""
@@ -351,9 +360,9 @@ class Course:
         found.held = self.failed
         self._spent = found.spent
         self._emptied = found.emptied
-        if not self._wish.steps:
+        if not self._request.steps:
             return found.of_changes()
-        for name in self._wish.steps:
+        for name in self._request.steps:
             if name not in self._after.steps:
                 hint = did_you_mean(name, list(self._after.steps))
                 raise InvalidInput(f'no step "{name}" in {self.plan.file}' + (f"; {hint}" if hint else ""))
@@ -364,7 +373,7 @@ class Course:
                 raise InvalidInput(
                     f'the step "{name}" {why}; it is run again only in a plan in which it changed'
                 )
-        return found.of_wishes(self._wish.steps)
+        return found.of_wishes(self._request.steps)
 
     # What is told.
 
@@ -377,7 +386,7 @@ class Course:
             return False
 
     def _about_the_plan(self) -> Iterator[str]:
-        if self._wish.plan:
+        if self._request.plan:
             yield from self._revision()
         elif self._file_changed():
             file = self._named["file"]
@@ -390,18 +399,18 @@ class Course:
         """What is different about the plan and the parameters."""
         old, new = self._before, self._after
         if self.plan is old.plan:
-            yield f"{self._wish_file} is what this run goes on with already"
+            yield f"{self._requested_file} is what this run goes on with already"
         else:
             yield f"{self.plan.file} becomes version {self.plan.version} of this run's plan"
         if self.plan.name != old.plan.name:
             yield f'warning: the plan is named "{self.plan.name}"; this run is one of "{old.plan.name}"'
-        yield from [f"  {line}" for line in change_lines(old.plan, self.plan)]
+        yield from [f"  {line}" for line in self._request.changes(old.plan, self.plan)]
         yield from [f"  {line}" for line in _values(old.params, new.params)]
         yield from [f"  {line}" for line in self._kept_defaults()]
 
     @property
-    def _wish_file(self) -> str:
-        return self._wish.plan.file if self._wish.plan else self.plan.file
+    def _requested_file(self) -> str:
+        return self._request.plan.file if self._request.plan else self.plan.file
 
     def _kept_defaults(self) -> Iterator[str]:
         """Where a recorded value hides a default that somebody has just changed."""

@@ -6,21 +6,23 @@ from planrun.app.session import Session
 from planrun.approval.digest import named_plan, review
 from planrun.engine.scheduler import Options
 from planrun.model import events as ev
+from planrun.model.record import Record
 from planrun.model.state import RunState
 from planrun.records import rundir as records
 from planrun.settings import current_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from planrun.app.admission import Admission
     from planrun.app.secrets import Vault
-    from planrun.app.session import Result
+    from planrun.app.session import Planner, Result
     from planrun.model.plan import Plan, Step
     from planrun.settings import Settings
 
+    Names = tuple[str, ...]
     Policies = Sequence[Mapping[str, Any]]
 
 
@@ -51,32 +53,25 @@ def _check_secrets(vault: Vault, plan: Plan, params: dict[str, Any], selected: f
         require_secrets(plan, params, vault.absent, selected)
 
 
-def execute(  # noqa: PLR0915 - goes with the planner port
-    plan: Plan,
-    settings: Settings,
-    params: dict[str, Any],
-    workspace: str = "",
-    *,
-    vault: Vault | None = None,
-) -> Result:
-    """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot.
+class RunRequest(Record):
+    """What a caller hands to a new run besides its plan and settings.
 
-    `vault`: the plan's secrets, where the caller knows them already.
+    `planner` loads what asks a model; a run that needs none never calls it. `vault`: the plan's secrets, when the
+    caller has opened it. `workspace`: empty: the current folder.
     """
-    wanted = settings.selection()
-    unfinished = [step.id for step in plan.steps if step.kind == "abstract"]
-    if unfinished and settings.skip_abstract:
-        wanted["skip"] = [*wanted.get("skip", ()), *unfinished]
-    selected = None
-    if wanted:
-        from planrun.app.selection import select  # few runs are about a part of their plan
 
-        selected = select(plan, wanted)
-        unfinished = [name for name in unfinished if selected is None or name in selected]
-    if unfinished:
-        from planrun.planner.readiness import require_actions
+    planner: Callable[[], Planner]
+    params: Mapping[str, Any] = {}
+    workspace: str = ""
+    vault: Vault | None = None
 
-        require_actions(plan, settings, unfinished)
+
+def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
+    """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
+    planner, params, vault = request.planner, dict(request.params), request.vault
+    wanted, selected, abstract = _selection(plan, settings)
+    if abstract:
+        planner().require_actions(plan, settings, abstract)
     model = _model_asked(plan, settings)
     vault = vault or vault_of(plan, model)
     if vault:
@@ -84,12 +79,11 @@ def execute(  # noqa: PLR0915 - goes with the planner port
     admission = admission_of(plan, settings)
     if admission and vault:
         admission.refuse(vault)
-    limited: dict[str, Any] = {}
+    options = admission.options() if admission else {}
+    options |= replan_option(planner, admission, plan, settings)
     if plan.llm or model:
-        from planrun.planner.readiness import limits_on_record  # few runs may ask a model
-
-        limited = limits_on_record(plan, settings, admission)
-    with Session(settings, workspace or current_folder()) as session:
+        options |= budget_option(planner, admission, plan, settings)
+    with Session(settings, request.workspace or current_folder()) as session:
         session.vault, session.admission = vault, admission
         run = settings.run or records.new_run_id()
         session.claim(run, plan)
@@ -102,23 +96,67 @@ def execute(  # noqa: PLR0915 - goes with the planner port
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
         if vault:
             opening["options"]["secrets"] = {**vault.notice(plan, selected), "missing": {}}
-        opening["options"] |= (admission.options(plan, settings) if admission else {}) | limited
+        opening["options"] |= options
         session.recall(state.plan, opening)
         session.record(state, ledger, ev.RunStarted(run=run, status=state.status, **opening))
         session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
         steps = session.steps(state, rundir, opening)
-        if unfinished:
-            from planrun.app.selection import with_pieces
-            from planrun.planner.prepare import make_concrete  # few plans have such steps
+        if abstract:
+            from planrun.app.selection import with_pieces  # few plans have abstract steps
 
-            make_concrete(session, state, ledger, steps, opening)
+            session.not_started = planner().make_concrete(session, state, ledger, steps, opening)
             selected = with_pieces(state.plan, selected)
         gates = session.admit(state, ledger, steps, opening, selected)
+        if gates and "replan" in opening["options"]:
+            session.replanner = planner().replanner(session, state, steps, gates, opening)
         if ledger.lost and not ledger.records:
             records.discard(rundir)
             raise ledger.lost
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected), gates)
+
+
+def _selection(
+    plan: Plan, settings: Settings
+) -> tuple[dict[str, list[str]], frozenset[str] | None, list[str]]:
+    """Return the selection as it is recorded, the steps that may run (None: all), and the abstract ones of those."""
+    wanted = settings.selection()
+    abstract = [step.id for step in plan.steps if step.kind == "abstract"]
+    if abstract and settings.skip_abstract:
+        wanted["skip"] = [*wanted.get("skip", ()), *abstract]
+    if not wanted:
+        return wanted, None, abstract
+    from planrun.app.selection import select  # few runs select steps
+
+    selected = select(plan, wanted)
+    return wanted, selected, [name for name in abstract if selected is None or name in selected]
+
+
+def replan_option(
+    planner: Callable[[], Planner],
+    admission: Admission | None,
+    plan: Plan,
+    settings: Settings,
+    failed: Names = (),
+) -> dict[str, Any]:
+    """Return the option `replan` of the ledger, where the plan or `failed`, steps to replan on request, may need it."""
+    if not admission:
+        return {}
+    if not (plan.llm or failed or any([step.on_failure == "replan" for step in plan.steps])):  # noqa: C419 - half the time
+        return {}
+    return planner().replan_option(plan, settings, admission.layers, failed)
+
+
+def budget_option(
+    planner: Callable[[], Planner],
+    admission: Admission | None,
+    plan: Plan,
+    settings: Settings,
+    before: Policies = (),
+) -> dict[str, Any]:
+    """Return the option `budget` of the ledger; `before`: the options that the run recorded so far."""
+    ceilings = admission.recorded()["ceilings"] if admission else ()
+    return planner().limits_on_record(plan, settings, ceilings, before)
 
 
 def _keep(

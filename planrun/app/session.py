@@ -25,8 +25,8 @@ from planrun.settings import ci_context, default_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Self
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any, Protocol, Self
 
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from planrun.app.secrets import Vault
     from planrun.approval.digest import Reviewed
     from planrun.approval.gates import PolicyGates
+    from planrun.approval.rules import Layers
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
-    from planrun.planner.prepare import Preparation
-    from planrun.planner.replan import Replanner
-    from planrun.ports import Masks, Sink
+    from planrun.ports import Masks, Replanner, Sink
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
+    from planrun.reports.console import Console
     from planrun.reports.progress import Foresight
     from planrun.reports.stream import Lines
     from planrun.settings import Settings
@@ -59,6 +59,62 @@ class Result(Record):
     lost: RecordsLost | None = None  # what could not be written; to be raised when all else was done
 
 
+class NotStarted(Record):
+    """Why no step started: the planning before the run failed, was stopped or is paused."""
+
+    exit_code: int
+    console: Console  # it showed the planning, and shows the end
+
+
+if TYPE_CHECKING:
+
+    class RunReplanner(Replanner, Protocol):
+        """The engine's port, which the session closes."""
+
+        def close(self) -> None:
+            """Leave no process running."""
+
+    class Planner(Protocol):
+        """What a run needs of models that plan. The caller provides a factory, so that other runs load none of it."""
+
+        def require_actions(self, plan: Plan, settings: Settings, names: Collection[str]) -> None:
+            """Raise InvalidInput for abstract steps, by `names`, that nothing makes concrete before the run."""
+
+        def make_concrete(
+            self, session: Session, state: RunState, ledger: Ledger, steps: Steps, opening: dict[str, Any]
+        ) -> NotStarted | None:
+            """Have a model write the actions of abstract steps; None when the run can start."""
+
+        def limits_on_record(
+            self,
+            plan: Plan,
+            settings: Settings,
+            ceilings: Collection[object],
+            before: Sequence[Mapping[str, Any]] = (),
+        ) -> dict[str, Any]:
+            """Return the option `budget` of the ledger; empty when no model may be called."""
+
+        def replan_option(
+            self, plan: Plan, settings: Settings, layers: Layers, failed: tuple[str, ...] = ()
+        ) -> dict[str, Any]:
+            """Return the option `replan` of the ledger; empty when no failure asks for a replan."""
+
+        def failures_to_replan(
+            self, state: RunState, wanted: tuple[str, ...], settings: Settings
+        ) -> tuple[str, ...]:
+            """Return the failed steps to replan; raises InvalidInput, Denied."""
+
+        def replanner(
+            self,
+            session: Session,
+            state: RunState,
+            steps: Steps,
+            gates: PolicyGates | None,
+            opening: Mapping[str, Any],
+        ) -> RunReplanner | None:
+            """Return what replans failures during the run; None when the ledger allows no model."""
+
+
 class Session:
     """What a run and a resumed run have in common: workspace, lock, ledger, rooms and reports."""
 
@@ -70,11 +126,11 @@ class Session:
         self.lock = WorkspaceLock(records.home(workspace))
         self.vault: Vault | None = None  # None: there is nothing to keep secret
         self.admission: Admission | None = None  # None: every step may start
-        self.replanner: Replanner | None = None  # None: no failure is planned anew
+        self.replanner: RunReplanner | None = None  # None: no failure is replanned
         self.locks: HostLocks | None = None  # of steps; None: none has any
-        self.turn: HostLocks | None = None  # of the run, among those of its name; None: it needs none
+        self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._lines: Lines | None = None  # None: no events are written
-        self.halted: Preparation | None = None  # what kept the run from starting; None: nothing did
+        self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
         self.known: Known | None = None  # how long steps took before; None: nobody asks
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
@@ -93,7 +149,7 @@ class Session:
             self.replanner.close()
         self.inbox.close()
         self.lock.release()
-        for held in filter(None, (self.locks, self.turn)):
+        for held in filter(None, (self.locks, self.group)):
             held.close()
         if error is not None and self.vault and self.vault.veil:
             self.vault.veil.mask_error(error)
@@ -106,16 +162,16 @@ class Session:
         ledger.append(event)
 
     def claim(self, run: str, plan: Plan | None = None) -> None:
-        """Take the workspace for a run, when another one has it as soon as --wait-lock allows.
+        """Claim the workspace for a run; waits for another run as long as --wait-lock allows.
 
-        `plan`: of a new run, which waits for its turn before that.
+        `plan`: of a new run, which waits for its concurrency group first.
 
         Raises InvalidInput that names the holder, Interrupted, RecordsLost.
         """
         if plan is not None and plan.concurrency:
-            from planrun.app.concurrency import take_turn  # few plans have a turn to wait for
+            from planrun.app.concurrency import claim_group  # few plans have one
 
-            take_turn(self, plan, run)
+            self.group = claim_group(plan, run, self.settings.wait_lock, self.inbox)
         try:
             self._take(run)
         except WorkspaceHeld as held:
@@ -295,12 +351,12 @@ class Session:
         if self.known:
             self.known.keep(rundir)
         screen = (
-            self.halted.screen
-            if self.halted
+            self.not_started.console
+            if self.not_started
             else console(state, rundir, self.settings, self._foresight(state, rundir), self.masks)
         )
-        if self.halted:
-            code, lost = self.halted.code, ledger.lost
+        if self.not_started:
+            code, lost = self.not_started.exit_code, ledger.lost
         elif state.status == "awaiting_approval":
             if state.gate and state.gate.opened:
                 screen.on_event(state.gate.opened, state)
@@ -424,14 +480,13 @@ class Session:
         def record(event: ev.Event) -> None:
             self.record(state, ledger, event)
 
-        if self.admission is None or self.halted:
+        if self.admission is None or self.not_started:
             if state.status == "awaiting_approval":
                 record(ev.PlanMoved(at=self.clock.stamp(), status="approved"))
             return None
         from planrun.app.admission import move_on
 
         gates = self.admission.gates(opening, steps, self.clock, self.vault)
-        self.replanner = self.admission.replanner(self, state, steps, gates, opening)
         self.admission.keep(steps.place.rundir)
         move_on(state, gates, selected, record, opening["at"])
         return gates

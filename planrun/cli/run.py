@@ -12,10 +12,11 @@ from planrun.cliutil.options import EXECUTE, RESUME, RETRY, parse, parse_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from planrun.app.secrets import Vault
-    from planrun.app.session import Result
+    from planrun.app.session import Planner, Result
     from planrun.model.plan import Plan
     from planrun.plan.problems import Problem
     from planrun.settings import Settings
@@ -59,7 +60,7 @@ def _execute(words: list[str]) -> int:
 
 
 def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault | None) -> int:
-    from planrun.app.run import execute
+    from planrun.app.run import RunRequest, execute
 
     if settings.log_level != "error":
         _warn(plan, warnings, vault)
@@ -70,7 +71,7 @@ def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault
         if vault:
             vault.refuse_given(settings.params)
         params = parse_params(plan, settings.params)
-    return finish(execute(plan, settings, params, vault=vault), settings)
+    return finish(execute(plan, settings, RunRequest(planner=planner, params=params, vault=vault)), settings)
 
 
 def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
@@ -105,7 +106,7 @@ def _resume(words: list[str]) -> int:
         from planrun.errors import InvalidInput
 
         raise InvalidInput("--locked of resume needs --plan FILE; without it the run keeps what it runs")
-    return _go_on(run, values, file=file)
+    return _continue(run, values, file=file)
 
 
 def _retry(words: list[str]) -> int:
@@ -114,16 +115,30 @@ def _retry(words: list[str]) -> int:
         from planrun.errors import InvalidInput
 
         raise InvalidInput("needs a RUN id (or `last`) and the STEPs that are to run again")
-    return _go_on(operands[0], values, steps=tuple(operands[1:]))
+    return _continue(operands[0], values, steps=tuple(operands[1:]))
+
+
+def planner() -> Planner:
+    """Return what asks models to plan; most runs never call this."""
+    from planrun.planner import readiness
+
+    return readiness
+
+
+def changes(old: Plan, new: Plan) -> Iterable[str]:
+    """Return a line for each difference between two plans; `resume --plan` shows them."""
+    from planrun.diff.plans import change_lines
+
+    return change_lines(old, new)
 
 
 def replan(run: str, values: dict[str, Any], steps: tuple[str, ...]) -> int:
     """Have a model plan anew for failed steps of a run, all where none is named, and go on."""
     ignore_pauses()
-    return _go_on(run, values, replan=steps)
+    return _continue(run, values, replan=steps)
 
 
-def _go_on(
+def _continue(
     run: str,
     values: dict[str, Any],
     *,
@@ -131,7 +146,7 @@ def _go_on(
     steps: tuple[str, ...] = (),
     replan: tuple[str, ...] | None = None,
 ) -> int:
-    from planrun.app.resume import Wish, go_on
+    from planrun.app.resume import ResumeRequest, resume
     from planrun.cliutil.failure import printable
     from planrun.settings import settings_of
 
@@ -143,13 +158,15 @@ def _go_on(
         plan, warnings = _load(file, settings)
         if settings.log_level != "error":
             _warn(plan, warnings, vault_of(plan))
-    wish = Wish(
-        say=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"),
+    request = ResumeRequest(
+        report=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"),
+        planner=planner,
+        changes=changes,
         plan=plan,
         steps=steps,
         replan=replan,
     )
-    result = go_on(run, settings, wish)
+    result = resume(run, settings, request)
     if result is not None:
         return finish(result, settings)
     sys.stderr.write("planrun: the run is finished; nothing to do\n")
@@ -171,8 +188,8 @@ def finish(result: Result, settings: Settings) -> int:
     if result.exit_code == 1 and (result.state.plan.llm or settings.llm_model):
         from planrun.planner.readiness import suggestion  # few plans name a model
 
-        if told := suggestion(result.state, settings):
-            sys.stderr.write(f"planrun: {told}\n")
+        if advice := suggestion(result.state, settings):
+            sys.stderr.write(f"planrun: {advice}\n")
     return result.exit_code
 
 

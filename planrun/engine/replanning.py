@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from planrun.engine.scheduler import Options, Rooms
     from planrun.model.state import RunState
-    from planrun.ports import Gates, Planner
+    from planrun.ports import Gates, Replanner
 
 STOP_WITHIN = 3.0
 """Seconds that a model has to end after it was stopped; then nobody waits for what it says."""
@@ -27,7 +27,7 @@ class ReplanningScheduler(GatedScheduler):
     """
 
     def __init__(
-        self, state: RunState, rooms: Rooms, options: Options, gates: Gates, planner: Planner
+        self, state: RunState, rooms: Rooms, options: Options, gates: Gates, planner: Replanner
     ) -> None:
         super().__init__(state, rooms, options, gates)
         self._planner = planner

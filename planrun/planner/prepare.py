@@ -12,12 +12,14 @@ from _signal import SIGUSR1 as PAUSE
 
 from planrun.actions.environment import credentials_in
 from planrun.app.copies import stored_plan
+from planrun.app.session import NotStarted
 from planrun.errors import EXIT_WAITING, InvalidInput, PlanrunError
 from planrun.model import events as ev
+from planrun.planner import models
 from planrun.planner.conversation import Conversation, Result
 from planrun.planner.expand import Expansion, Ground, abstract_steps
 from planrun.planner.generate import masker
-from planrun.planner.models import Taping, llm_of, open_model, spending_on_record, why_no_model
+from planrun.planner.models import Taping, llm_of, spending_on_record, why_no_model
 from planrun.planner.repository import read_repository
 from planrun.planner.versions import Adoption
 from planrun.reports.console import console
@@ -69,17 +71,14 @@ def require_expandable(plan: Plan, settings: Settings) -> None:
 
 def make_concrete(
     session: Session, state: RunState, ledger: Ledger, steps: Steps, opening: dict[str, Any]
-) -> None:
-    """Have a model write what abstract steps are to do, before anything starts.
+) -> NotStarted | None:
+    """Have a model write the actions of abstract steps before anything starts; None when the run can start.
 
-    `opening` are the fields of the event that the run began or went on with; their `plan` becomes what it goes on with.
-    A run that cannot go on has ended, or rests, and `session.halted` says so.
+    `opening` has the fields of the event with which the run started or resumed; `plan` in it becomes the new version.
     """
     preparation = Preparation(session, state, ledger, steps)
     code = preparation.make_concrete(opening)
-    if code is not None:
-        preparation.code = code
-        session.halted = preparation
+    return None if code is None else NotStarted(exit_code=code, console=preparation.console)
 
 
 class Preparation:
@@ -90,8 +89,7 @@ class Preparation:
         self._state = state
         self._ledger = ledger
         self._steps = steps
-        self._console: Console = console(state, steps.place.rundir, session.settings, masks=session.masks)
-        self.code = 0  # with which a run has ended, or rests, that cannot go on
+        self.console: Console = console(state, steps.place.rundir, session.settings, masks=session.masks)
         self._signal = 0  # that ends it
         self._until: float | None = None  # when the run is to be over
 
@@ -145,7 +143,7 @@ class Preparation:
             budget.until = self._until = session.clock.monotonic() + limit
         veil = session.vault.veil if session.vault else None
         taping = Taping(mask=veil.mask_text if veil else None, planning=state.planning)
-        model = open_model(session.settings, state.plan.llm, wake=session.inbox.fd, taping=taping)
+        model = models.open_model(session.settings, state.plan.llm, wake=session.inbox.fd, taping=taping)
         asked = max([call.asked.call for call in state.planning.calls], default=0) if state.planning else 0
         talk = Conversation(model, llm, budget, session.clock, asked)
         try:
@@ -176,7 +174,7 @@ class Preparation:
         return Result(outcome="stopped", message="stopped by a signal")
 
     def _sleep(self, model: Model) -> None:
-        self._console.tick()
+        self.console.tick()
         poll = select.poll()
         for descriptor in (self._session.inbox.fd, getattr(model, "fd", -1)):
             if descriptor >= 0:
@@ -270,13 +268,8 @@ class Preparation:
 
     def _emit(self, event: ev.Event) -> None:
         self._session.record(self._state, self._ledger, event)
-        self._console.on_event(event, self._state)
-        self._console.tick()
-
-    @property
-    def screen(self) -> Console:
-        """What showed the planning."""
-        return self._console
+        self.console.on_event(event, self._state)
+        self.console.tick()
 
 
 def _recordings(settings: Settings) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from difflib import unified_diff
 
 from planrun.app.copies import state_of, stored_text
 from planrun.app.inspect import find
-from planrun.app.resume import Course, Wish
+from planrun.app.resume import ResumeRequest, Resumption
 from planrun.app.run import vault_of
 from planrun.app.session import Session
 from planrun.errors import Interrupted, InvalidInput
 from planrun.model.record import Record
-from planrun.planner.readiness import replanner_of
+from planrun.planner import readiness
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import LEDGER
 from planrun.settings import current_folder
@@ -67,12 +67,17 @@ def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard,
                 "this run goes on, or was killed: `planrun resume` or `planrun replan` goes on with it"
             )
         # As the run would go on, without a word of that in its ledger.
-        course = Course(session, rundir, state, Wish(say=lambda _: None, replan=wanted))
-        state.apply(course.event())
+        request = ResumeRequest(
+            report=lambda _: None, planner=lambda: readiness, changes=lambda *_: (), replan=wanted
+        )
+        resumption = Resumption(session, rundir, state, request)
+        state.apply(resumption.event())
         ready(state.plan.file, state.plan.version + 1)
-        replanner = session.replanner = replanner_of(session, state, course.steps, None, course.opening)
+        replanner = session.replanner = readiness.replanner(
+            session, state, resumption.steps, None, resumption.opening
+        )
         assert replanner is not None  # whether a model may be asked was looked at before
-        result = _hear(replanner.ask(course.failed, state), (session, state), heard)
+        result = _hear(replanner.ask(resumption.failed, state), (session, state), heard)
         if result.outcome != "accepted":
             return Proposal(result=result)
         plan, about = result.value

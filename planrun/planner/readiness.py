@@ -14,27 +14,35 @@ import os
 from planrun.engine.failures import is_typed
 from planrun.errors import Denied, InvalidInput, PlanrunError
 from planrun.plan.problems import did_you_mean
+from planrun.planner import models
 from planrun.planner.models import (
     Taping,
     check_recording,
     insecure,
     llm_of,
-    open_model,
     spending,
     spending_on_record,
     why_no_model,
 )
-from planrun.planner.prepare import require_expandable
+from planrun.planner.prepare import make_concrete, require_expandable
 from planrun.planner.replan import Desk, Replanner, left_over
 from planrun.planner.versions import Adoption
 
+__all__ = [
+    "failures_to_replan",
+    "limits_on_record",
+    "make_concrete",
+    "replan_option",
+    "replanner",
+    "require_actions",
+    "suggestion",
+]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from planrun.actions.prepare import Steps
-    from planrun.app.admission import Admission
     from planrun.app.session import Session
     from planrun.approval.gates import PolicyGates
     from planrun.approval.rules import Layers
@@ -45,7 +53,7 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 
-def failures_to_plan(state: RunState, wanted: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
+def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
     """Return the failed steps that are planned anew: those that are wanted, or all that count when none is named.
 
     Raises InvalidInput for steps that did not fail and where no model may be asked, Denied after a refusal.
@@ -77,7 +85,7 @@ def failures_to_plan(state: RunState, wanted: tuple[str, ...], settings: Setting
 def suggestion(state: RunState, settings: Settings) -> str:
     """Return in one line how a model may help a run that failed; empty where none may, or a fact says that none can."""
     try:
-        failed = failures_to_plan(state, (), settings)
+        failed = failures_to_replan(state, (), settings)
     except PlanrunError:
         return ""
     errors = [state.steps[name].error for name in failed]
@@ -110,7 +118,7 @@ def model_of(plan: Plan, settings: Settings) -> str:
 def limits_on_record(
     plan: Plan,
     settings: Settings,
-    admission: Admission | None,
+    ceilings: Collection[object],
     before: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the option `budget` as the ledger has it, empty for a run that asks no model.
@@ -123,7 +131,6 @@ def limits_on_record(
     if not model:
         return {}
     check_recording(settings)
-    ceilings = admission.recorded()["ceilings"] if admission else ()
     is_bound = bool(ceilings or any(known.get("locked") for known in before))
     kept = next((known["budget"] for known in reversed(before) if known.get("budget")), None)
     found = spending(plan.limits, settings, kept, is_bound=is_bound)
@@ -189,7 +196,7 @@ def _how_far(layers: Layers) -> str:
     return f"{asked}, and is denied above {most}"
 
 
-def replanner_of(
+def replanner(
     session: Session, state: RunState, steps: Steps, gates: PolicyGates | None, opening: Mapping[str, Any]
 ) -> Replanner | None:
     """Return who plans anew in a run that starts, or goes on, with the event whose fields `opening` has."""
@@ -199,7 +206,7 @@ def replanner_of(
     mask = session.vault.veil.mask_text if session.vault and session.vault.veil else None
 
     def opened() -> Model:
-        return open_model(settings, state.plan.llm, taping=Taping(mask=mask, planning=state.planning))
+        return models.open_model(settings, state.plan.llm, taping=Taping(mask=mask, planning=state.planning))
 
     desk = Desk(llm, session.admission.layers, opened, session.clock)
     desk.context = opening["context"]

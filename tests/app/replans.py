@@ -9,8 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from planrun.app.copies import state_of
-from planrun.app.resume import Wish, go_on
-from planrun.app.run import execute
+from planrun.app.resume import ResumeRequest, resume
+from planrun.app.run import RunRequest, execute
+from planrun.cli.run import changes, planner
 from planrun.model.call import Answer, Repeat, Usage
 from planrun.plan.load import load
 from planrun.records.reading import read_ledger
@@ -116,7 +117,9 @@ class Shop:
         """Execute the plan; the model answers with `replies`."""
         self.model = Scripted(*replies)
         found = Settings(**{"logs": "none", "jobs": 2, **settings})
-        return execute(load("plan.yml", cache=False), found, {}, str(self.folder))
+        return execute(
+            load("plan.yml", cache=False), found, RunRequest(planner=planner, workspace=str(self.folder))
+        )
 
     def resume(
         self, *replies: Reply, plan: Plan | None = None, steps: tuple[str, ...] = (), **settings: Any
@@ -125,8 +128,16 @@ class Shop:
         replan = settings.pop("replan", None)
         self.model = Scripted(*replies)
         found = Settings(**{"logs": "none", "jobs": 2, **settings})
-        wish = Wish(say=lambda _: None, plan=plan, steps=steps, replan=replan, workspace=str(self.folder))
-        return go_on("last", found, wish)
+        request = ResumeRequest(
+            report=lambda _: None,
+            planner=planner,
+            changes=changes,
+            plan=plan,
+            steps=steps,
+            replan=replan,
+            workspace=str(self.folder),
+        )
+        return resume("last", found, request)
 
     @property
     def ran(self) -> list[str]:

@@ -75,10 +75,15 @@ def test_every_run_is_remembered_and_a_resumed_one_once(tmp_path: Path) -> None:
     assert [past.ending for past in read(path).samples("long")] == ["failed"]
     assert "long" not in estimates(path)
     (tmp_path / "there").touch()
-    from planrun.app.resume import Wish, go_on
+    from planrun.app.resume import ResumeRequest, resume
+    from planrun.cli.run import changes, planner
     from planrun.settings import Settings
 
-    go_on("last", Settings(quiet=True, jobs=2), Wish(say=print, workspace=str(tmp_path)))
+    resume(
+        "last",
+        Settings(quiet=True, jobs=2),
+        ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
+    )
     assert len(read(path).runs) == 1
     assert [past.ending for past in read(path).samples("long")] == ["completed"]
     assert len(read(path).samples("short")) == 1

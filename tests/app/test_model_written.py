@@ -6,7 +6,8 @@ import json
 from itertools import product
 from typing import TYPE_CHECKING
 
-from planrun.app.run import execute
+from planrun.app.run import RunRequest, execute
+from planrun.cli.run import planner
 from planrun.errors import EXIT_DENIED
 from planrun.plan.load import load
 from planrun.settings import Settings
@@ -67,7 +68,8 @@ def test_a_hundred_steps_above_the_ceiling_are_denied(
     (tmp_path / "ceiling.yml").write_text("llm_auto_approve: low\n")
     plan = load("plan.yml", cache=False)
     plan = plan.but(steps=tuple(step.but(origin="replanned") for step in plan.steps))
-    result = execute(plan, Settings(policy="ceiling.yml", auto_approve="high", quiet=True), {})
+    settings = Settings(policy="ceiling.yml", auto_approve="high", quiet=True)
+    result = execute(plan, settings, RunRequest(planner=planner))
     assert len(steps) == 100
     assert result.exit_code == EXIT_DENIED
     assert not list(tmp_path.glob("evil*"))
@@ -92,6 +94,6 @@ def test_what_is_below_the_ceiling_runs(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "ceiling.yml").write_text("llm_auto_approve: low\n")
     plan = load("plan.yml", cache=False)
     plan = plan.but(steps=tuple(step.but(origin="replanned") for step in plan.steps))
-    result = execute(plan, Settings(policy="ceiling.yml", quiet=True), {})
+    result = execute(plan, Settings(policy="ceiling.yml", quiet=True), RunRequest(planner=planner))
     assert result.exit_code == 0
     assert (tmp_path / "made").exists()

@@ -18,8 +18,9 @@ import pytest
 import planrun
 from planrun.app.copies import plans_of
 from planrun.app.inspect import look
-from planrun.app.resume import Wish, go_on
+from planrun.app.resume import ResumeRequest, resume
 from planrun.cli import main
+from planrun.cli.run import changes, planner
 from planrun.engine.failures import delay
 from planrun.engine.queue import Queue
 from planrun.model import events as ev
@@ -126,7 +127,11 @@ def test_a_run_is_played_again_event_for_event(tmp_path: Path) -> None:
 def test_a_run_that_was_resumed_is_played_process_by_process(tmp_path: Path) -> None:
     """What each process did is the same again, whatever happened between them."""
     execute(tmp_path, PLAN.replace("exit 75", "exit 1").replace("max: 1", "max: 0"))
-    go_on("last", Settings(quiet=True, jobs=2), Wish(say=print, workspace=str(tmp_path)))
+    resume(
+        "last",
+        Settings(quiet=True, jobs=2),
+        ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
+    )
     found = again(tmp_path)
     assert found.differences == ()
     assert found.outside == 4
@@ -149,7 +154,11 @@ def test_a_killed_run_is_played_as_far_as_it_got(tmp_path: Path) -> None:
     killed.send_signal(signal.SIGKILL)
     killed.wait(LIMIT)
     assert again(tmp_path).differences == ()
-    go_on("last", Settings(quiet=True), Wish(say=print, workspace=str(tmp_path)))
+    resume(
+        "last",
+        Settings(quiet=True),
+        ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
+    )
     assert again(tmp_path).differences == ()
 
 

@@ -129,12 +129,17 @@ def test_the_speed_up_is_work_over_time(tmp_path: Path) -> None:
 
 def test_a_resumed_run_counts_once(tmp_path: Path) -> None:
     """Its verdict is the last one, and a step that failed before a resume repaired it counts as failed."""
-    from planrun.app.resume import Wish, go_on
+    from planrun.app.resume import ResumeRequest, resume
+    from planrun.cli.run import changes, planner
     from planrun.settings import Settings
 
     execute(tmp_path, 'version: 1\nsteps: [{id: a, run: test -e there}, {id: b, run: "true"}]\n')
     (tmp_path / "there").touch()
-    go_on("last", Settings(quiet=True), Wish(say=print, workspace=str(tmp_path)))
+    resume(
+        "last",
+        Settings(quiet=True),
+        ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
+    )
     (found,) = figures(tmp_path)
     assert found["runs"]["verdicts"] == {"completed": 1}
     assert [(step["failed"], step["repaired"], step["failure_rate"]) for step in found["steps"]] == [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.errors import RecordsLost
-    from planrun.ports import Gates, Planner
+    from planrun.ports import Gates, Replanner
 
 PASS = Outcome(status="completed", reason="ran", exit_code=0)
 FAIL = Outcome(status="failed", reason="exit", exit_code=1, message="exit code 1")
@@ -67,7 +67,7 @@ class World:
         self.stopped: dict[str, str] = {}
         self._live: dict[str, tuple[Job, float, Outcome]] = {}
         self.gates: Gates | None = None
-        self.planner: Planner | None = None
+        self.planner: Replanner | None = None
         self.closed = False
         self.lost: RecordsLost | None = None
 
