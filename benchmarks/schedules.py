@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planrun.app.history import weights
-from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.engine.scheduler import Dependencies, Options, Scheduler
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev
 from planrun.model import graph
@@ -213,7 +213,7 @@ def makespan(work: Work, schedule: Schedule, recorded: Mapping[str, float]) -> f
     state = RunState(work.plan())
     for status in ("awaiting_approval", "approved"):
         state.apply(ev.PlanMoved(at=clock.stamp(), status=status))
-    rooms = Rooms(
+    rooms = Dependencies(
         executor=executor, steps=player, journal=player, sinks=(), clock=clock, inbox=player,
         holds=lambda _step, _state: True,
     )  # fmt: skip

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from planrun.secrets import encodings, masker
-from planrun.secrets.masker import MARK, Masker
-from planrun.secrets.search import Needles
+from planrun.secrets.masker import MARK, Masker, Needles
 from proofs.printing import PRINTERS, Printer
 from proofs.treasure import SECRETS
 

@@ -26,7 +26,7 @@ KEY = "planted-00-" + os.urandom(8).hex()
 DRIVER = """
 import os, subprocess, sys
 sys.path.insert(0, {root!r})
-from planrun.executors.shield import hide
+from planrun.executors.hardening import hide
 from planrun.llm import process
 process._MAIN = {main!r}
 hide(["ANTHROPIC_API_KEY"])

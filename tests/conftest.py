@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from planrun.executors import shield
+from planrun.executors import hardening
 from tests.golden import OPTION, Golden
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def heeded_signals() -> Iterator[None]:
 def open_to_children() -> Iterator[None]:
     """Keep this process readable, and its children able to trace: what `execute` does about that has no way back."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shield, "hide", lambda _names: "open")
+        patch.setattr(hardening, "hide", lambda _names: "open")
         yield
 
 

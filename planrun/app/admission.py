@@ -11,8 +11,7 @@ from planrun.approval.gates import Judges, PolicyGates
 from planrun.approval.policies import ceilings_of, layers_of, recall, recorded
 from planrun.approval.questions import Questions
 from planrun.approval.rules import in_force
-from planrun.engine.gated import GatedScheduler
-from planrun.engine.replanning import ReplanningScheduler
+from planrun.engine.gated import GatedScheduler, ReplanningScheduler
 from planrun.model import events as ev
 from planrun.records.inputs import add_policy
 from planrun.records.rundir import HOME
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from planrun.actions.prepare import Steps
     from planrun.app.secrets import Vault
     from planrun.clock import SystemClock
-    from planrun.engine.scheduler import Options, Rooms
+    from planrun.engine.scheduler import Dependencies, Options
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.ports import Replanner
@@ -98,7 +97,7 @@ class Admission:
 
 
 def scheduler(
-    state: RunState, rooms: Rooms, options: Options, gates: PolicyGates, replanner: Replanner | None
+    state: RunState, rooms: Dependencies, options: Options, gates: PolicyGates, replanner: Replanner | None
 ) -> GatedScheduler:
     """Return the loop of a run with gates."""
     if replanner is not None:

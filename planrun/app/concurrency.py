@@ -10,7 +10,7 @@ import sys
 import time
 
 from planrun.errors import Interrupted, InvalidInput
-from planrun.executors.exits import signal_name
+from planrun.executors.attempt import signal_name
 from planrun.executors.wait import PAUSING
 from planrun.plan.schema.forms import as_duration
 from planrun.records.hostlocks import HostLocks

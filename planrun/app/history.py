@@ -11,7 +11,7 @@ import os
 
 from planrun.model.record import Record
 from planrun.records import history
-from planrun.records.progress import read_progress
+from planrun.records.history import read_progress
 from planrun.records.rundir import write_new
 from planrun.reports.escape import line
 from planrun.reports.progress import Foresight, jobs_of

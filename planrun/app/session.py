@@ -10,7 +10,7 @@ from planrun.actions.environment import MODEL_CREDENTIALS, caller_environment, w
 from planrun.actions.prepare import Place, Steps
 from planrun.actions.render import shell_on
 from planrun.clock import SystemClock
-from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.engine.scheduler import Dependencies, Options, Scheduler
 from planrun.errors import EXIT_WAITING, InvalidInput, RecordsLost
 from planrun.executors.local import LocalExecutor
 from planrun.executors.mark import Owner
@@ -331,9 +331,9 @@ class Session:
         names = withheld(os.environ, self._caller_environment(plan)[0], plan.secrets)
         if not names:
             return "nothing to hide"
-        from planrun.executors.shield import hide  # loads a library
+        from planrun.executors.hardening import harden  # loads a library
 
-        return hide(names)
+        return harden(names)
 
     def drive(
         self,
@@ -410,7 +410,7 @@ class Session:
             remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)
 
     def _scheduler(
-        self, state: RunState, rooms: Rooms, options: Options, gates: PolicyGates | None
+        self, state: RunState, rooms: Dependencies, options: Options, gates: PolicyGates | None
     ) -> Scheduler:
         if gates is None:
             return Scheduler(state, rooms, options)
@@ -418,7 +418,7 @@ class Session:
 
         return scheduler(state, rooms, options, gates, self.replanner)
 
-    def _rooms(self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan) -> Rooms:
+    def _rooms(self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan) -> Dependencies:
         rundir = steps.place.rundir
         listing = os.path.join(self.workspace, records.HOME, records.PLACED)
         owner = Owner(
@@ -432,7 +432,7 @@ class Session:
         executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
         if self.lock.used_before:
             executor.clear()
-        return Rooms(
+        return Dependencies(
             executor=executor,
             steps=steps,
             journal=ledger,

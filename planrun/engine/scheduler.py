@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from _signal import SIGUSR1 as PAUSE
 
-from planrun.engine.frontier import Frontier
-from planrun.engine.queue import Options, Queue, pop, push
+from planrun.engine.queue import Frontier, Options, Queue, pop, push
 from planrun.errors import EXIT_RECORDS, EvaluationError, InternalError
 from planrun.model import events as ev
 from planrun.model.job import Outcome, as_fields
@@ -32,15 +31,15 @@ if TYPE_CHECKING:
 # `_signal` and not `signal`, whose enums take 4 ms to import.
 
 
-__all__ = ["Options", "Rooms", "Scheduler"]
+__all__ = ["Dependencies", "Options", "Scheduler"]
 
 # A sync takes as long as a short step. So steps that end one right after the other share one: it waits until nothing
 # has ended for LULL seconds, while steps go on ending for at most UNSYNCED seconds since the last one.
-LULL = 0.005
-UNSYNCED = 0.05
+SYNC_QUIET_PERIOD = 0.005
+SYNC_MAX_DELAY = 0.05
 
 
-class Rooms(Record):
+class Dependencies(Record):
     """The implementations a scheduler works with."""
 
     executor: Executor
@@ -70,7 +69,7 @@ def due(waiting: list[tuple[float, str]], now: float) -> list[str]:
 class Scheduler:
     """One run of a plan from `approved` to its verdict."""
 
-    def __init__(self, state: RunState, rooms: Rooms, options: Options) -> None:
+    def __init__(self, state: RunState, rooms: Dependencies, options: Options) -> None:
         self.state = state
         self.rooms = rooms
         self.options = options
@@ -94,7 +93,7 @@ class Scheduler:
             for section in ("steps", "rollback", "finally"):
                 self._pass(section)
                 if self.state.pausing and self._is_unfinished:
-                    from planrun.engine.stopping import rest
+                    from planrun.engine.termination import rest
 
                     return rest(self)
             return end(self)
@@ -104,11 +103,11 @@ class Scheduler:
     def _pass(self, section: str) -> None:
         """Drive a section; the first one of a run that only catches up is left, and few runs undo anything."""
         if section == "rollback" and any([step.rollback for step in self.state.plan.steps]):  # noqa: C419 - half the time
-            from planrun.engine.rollback import roll_back
+            from planrun.engine.termination import roll_back
 
             roll_back(self)
         elif section == "steps" and self.options.catches_up:
-            from planrun.engine.rollback import close_steps
+            from planrun.engine.termination import close_steps
 
             close_steps(self)
         else:
@@ -167,7 +166,7 @@ class Scheduler:
         if self.state.resumed and any([step.service for step in steps]):  # noqa: C419 - half the time
             self._serving()  # what is left of a run may need one that has to come back first
         if self.state.replaced or self.options.selected is not None:
-            from planrun.engine.stopping import leave_out  # few runs are about a part of their plan
+            from planrun.engine.termination import leave_out  # few runs are about a part of their plan
 
             leave_out(self, steps)
 
@@ -215,8 +214,10 @@ class Scheduler:
         patience = self._patience()
         if self.rooms.journal.records == self._synced:
             return self.rooms.executor.wait(patience)
-        ended = self.rooms.executor.wait(LULL if patience is None else min(LULL, patience))
-        if not ended or self._clock.monotonic() - self._synced_at > UNSYNCED:
+        ended = self.rooms.executor.wait(
+            SYNC_QUIET_PERIOD if patience is None else min(SYNC_QUIET_PERIOD, patience)
+        )
+        if not ended or self._clock.monotonic() - self._synced_at > SYNC_MAX_DELAY:
             self._sync()
         return ended
 
@@ -255,21 +256,21 @@ class Scheduler:
     def _heed(self) -> None:
         """React to signals, to a passed deadline and to the end of the time for cleanup."""
         for signum in self.rooms.inbox.take():
-            from planrun.engine.stopping import interrupt, pause
+            from planrun.engine.termination import interrupt, pause
 
             (pause if signum == PAUSE else interrupt)(self, signum)
         if self._given_up:
             return
         now = self._clock.monotonic()
         if self._deadline is not None and now >= self._deadline:
-            from planrun.engine.stopping import overdue
+            from planrun.engine.termination import overdue
 
             overdue(self)
         if self._cleanup_until is not None and now >= self._cleanup_until:
             # From now on nothing starts, in this section and the next, and what runs is killed.
             self._cleanup_until = now
             self.rooms.executor.kill_all()
-            from planrun.engine.stopping import cancel_pending
+            from planrun.engine.termination import cancel_pending
 
             cancel_pending(self, "cancelled")
         if self._waiting:
@@ -392,7 +393,7 @@ class Scheduler:
             fail_fast(self, step)
         aborts = self.state.steps[step.id].on_failure == "abort" and step.section == "steps"
         if aborts and self.state.ending is None:
-            from planrun.engine.stopping import stop_all
+            from planrun.engine.termination import stop_all
 
             stop_all(self, "abort", "cancelled", step=step.id)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BY_ITSELF = "it ended by itself"
 
 
-class Living:
+class RunningService:
     """A service whose process runs; times are monotonic seconds.
 
     `needed`: steps that keep it going, those that have ended are taken off. `probe`: what tells that it is ready.
@@ -48,7 +48,7 @@ class Services:
 
     def __init__(self, run: Scheduler) -> None:
         self._run = run
-        self._live: dict[str, Living] = {}
+        self._live: dict[str, RunningService] = {}
         self._probed: dict[str, str] = {}  # the service of each probe that runs
         self._kept: dict[str, list[str]] = {}  # steps that wait for a service to come back
         self._spared: set[str] = (
@@ -177,7 +177,7 @@ class Services:
         if step.id not in self._run.rooms.executor.running:  # the next wait says why
             return
         assert step.service is not None
-        living = self._live[step.id] = Living(job, self._run._clock.monotonic(), step.service.timeout)
+        living = self._live[step.id] = RunningService(job, self._run._clock.monotonic(), step.service.timeout)
         living.needed = self._needed(step)
         if living.probe is None:
             self._open(step.id)
@@ -216,7 +216,7 @@ class Services:
         self._conclude(step, job, outcome, living)
         return True
 
-    def _await(self, name: str, living: Living, now: float) -> None:
+    def _await(self, name: str, living: RunningService, now: float) -> None:
         if now >= living.until:
             self._stop(name, "not_ready")
         elif now >= living.due and living.probe is not None and living.probe.step not in self._running:
@@ -252,7 +252,7 @@ class Services:
             if probe in self._running:
                 self._run.rooms.executor.stop(probe, "cancelled")
 
-    def _conclude(self, step: Step, job: Job, outcome: Outcome, living: Living | None) -> None:
+    def _conclude(self, step: Step, job: Job, outcome: Outcome, living: RunningService | None) -> None:
         run = self._run
         outcome = _meaning(step, outcome, living)
         concluded = run.rooms.steps.conclude(step, job, outcome)
@@ -274,7 +274,7 @@ class Services:
         """Whether nothing runs but services and their probes."""
         return len(self._running) <= len(self._live) + len(self._probed)
 
-    def _is_unneeded(self, living: Living) -> bool:
+    def _is_unneeded(self, living: RunningService) -> bool:
         states = self._run.state.steps
         while living.needed and states[living.needed[-1]].ended:
             living.needed.pop()
@@ -329,7 +329,7 @@ def users(section: Iterable[Step], name: str) -> dict[str, None]:
     return found
 
 
-def _meaning(step: Step, outcome: Outcome, living: Living | None) -> Outcome:
+def _meaning(step: Step, outcome: Outcome, living: RunningService | None) -> Outcome:
     """Return what the end of a service's process means: it was told to end, or nobody wanted that."""
     why = living.why if living else ""
     if why == "stopped":

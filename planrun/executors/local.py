@@ -10,12 +10,11 @@ import os
 import time
 
 from planrun.errors import InternalError, RecordsLost
-from planrun.executors.attempt import NEVER, UNKILLABLE, Attempt
-from planrun.executors.exits import CANCELLED, DEADLINE, outcome
+from planrun.executors.attempt import CANCELLED, DEADLINE, NEVER, UNKILLABLE, Attempt, outcome
 from planrun.executors.logs import Logs
 from planrun.executors.mark import Marks
 from planrun.executors.spawn import Launcher, SpawnFailed, is_passing
-from planrun.executors.tree import Births, ProcessTree, Scans
+from planrun.executors.tree import ProcessTree, Scans, SpawnedPids
 from planrun.executors.wait import ChildSignalWatch, PidfdWatch, SignalInbox
 from planrun.model.job import Outcome
 from planrun.model.record import Record
@@ -31,8 +30,8 @@ HASHED = 1 << 24  # bytes of a log, which take some 40 ms
 if TYPE_CHECKING:
     from typing import Literal, Self
 
+    from planrun.executors.logs import Output, Outputs
     from planrun.executors.mark import Owner
-    from planrun.executors.output import Output, Outputs
     from planrun.executors.scriptcopies import Placed
     from planrun.executors.wait import Watch
     from planrun.model.job import Job
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     WatchKind = Literal["best", "pidfd", "sigchld"]
 
 
-class Manner(Record):
+class ExecutorOptions(Record):
     """How an executor waits for its processes, and how many seconds it leaves between asking and killing them."""
 
     watch: WatchKind = "best"
@@ -65,9 +64,9 @@ class LocalExecutor:
         logs: str = "",
         masks: Masks | None = None,
         owner: Owner | None = None,
-        manner: Manner | None = None,
+        manner: ExecutorOptions | None = None,
     ) -> None:
-        manner = manner or Manner()
+        manner = manner or ExecutorOptions()
         self._grace = manner.grace
         self._closed = False
         self._running: dict[str, Attempt] = {}
@@ -82,7 +81,7 @@ class LocalExecutor:
         self._logs = _outputs(logs, masks)
         self._owner = owner
         self._marks = Marks(owner.workspace if owner else "")
-        self._births = Births()
+        self._births = SpawnedPids()
         self._scans = Scans()
         self._first = 0  # the process id of the first child of all
         self._launcher = Launcher(self._marks)

@@ -98,7 +98,7 @@ class Marks:
 
     def possible(self, marks: range, born: range | None = None) -> bool:
         """Whether there can be processes that ought to have one of these marks; `born` as in borne()."""
-        return not self.works or borne(marks, born)
+        return not self.works or is_any_marked(marks, born)
 
     def _try(self) -> bool:
         if sys.platform == "linux":
@@ -121,17 +121,17 @@ def mark_of(pid: int) -> int:
         return 0
 
 
-def bearers(marks: range) -> list[int]:
+def marked_pids(marks: range) -> list[int]:
     """Return the ids of the processes with one of these marks, zombies included, this process excluded."""
     own = os.getpid()
     found = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [pid for pid in found if mark_of(pid) in marks and pid != own]
 
 
-def borne(marks: range, born: range | None) -> bool:
+def is_any_marked(marks: range, born: range | None) -> bool:
     """Whether a process has one of these marks; `born`: the only ids it can have, None when it can have any."""
     if born is None or len(born) > _FEW:
-        return bool(bearers(marks))
+        return bool(marked_pids(marks))
     return any(mark_of(pid) in marks for pid in born)
 
 

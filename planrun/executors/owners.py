@@ -13,7 +13,7 @@ import os
 import subprocess
 import time
 
-from planrun.executors.mark import MARKS, bearers, mark_of
+from planrun.executors.mark import MARKS, mark_of, marked_pids
 from planrun.executors.scan import carries, has_variable, origin, signal_exactly, start_time
 from planrun.executors.tree import HAS_PROC
 
@@ -71,7 +71,9 @@ def kill_leftovers(marks: Marks, owner: Owner, *, earlier: bool) -> int:
     ended: set[tuple[int, int]] = set()
     limit = time.monotonic() + _LIMIT
     while time.monotonic() < limit:
-        found = bearers(marks.workspace if earlier else marks.planrun) if marks.works else _carriers(entry)
+        found = (
+            marked_pids(marks.workspace if earlier else marks.planrun) if marks.works else _carriers(entry)
+        )
         living = {(pid, start) for pid in found if (start := start_time(pid)) >= 0}
         if not living:
             break

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 
-from planrun.executors.mark import borne
+from planrun.executors.mark import is_any_marked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ProcessTree:
         job: Job,
         *,
         mark: int = 0,
-        births: Births | None = None,
+        births: SpawnedPids | None = None,
         scans: Scans | None = None,
     ) -> None:
         self.leader = leader
@@ -98,7 +98,7 @@ class ProcessTree:
         if not self._mark:
             return True
         born = self._births.since(self.leader, self._number) if self._births else None
-        return borne(range(self._mark, self._mark + 1), born)
+        return is_any_marked(range(self._mark, self._mark + 1), born)
 
     def has_group(self) -> bool:
         """Whether anybody is left in the group, by one system call; a stranger's group only by rare chance.
@@ -202,7 +202,7 @@ def _quietly_killpg(group: int, signum: int) -> None:
 _FILE = "/proc/loadavg"
 
 
-class Births:
+class SpawnedPids:
     """The process ids given since this object was made; one read of a kept descriptor tells."""
 
     __slots__ = ("_fd", "_ours")

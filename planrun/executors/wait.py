@@ -149,7 +149,7 @@ if TYPE_CHECKING:
 _TICK = 0.02
 
 
-class Listening:
+class PollingWatch:
     """What both ways of waiting share: one `poll`, and descriptors whose output ends it."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class Listening:
         self._poll.unregister(descriptor)
 
 
-class PidfdWatch(Listening):
+class PidfdWatch(PollingWatch):
     """One descriptor per process; Linux 5.3 and newer."""
 
     def __init__(self, inbox: SignalInbox | None) -> None:
@@ -223,7 +223,7 @@ class PidfdWatch(Listening):
         self._pids.clear()
 
 
-class ChildSignalWatch(Listening):
+class ChildSignalWatch(PollingWatch):
     """SIGCHLD in the inbox, then one look at each child; for macOS and for kernels without pidfds."""
 
     def __init__(self, inbox: SignalInbox) -> None:

@@ -20,7 +20,7 @@ from planrun.errors import (
     EXIT_WAITING,
     InvalidInput,
 )
-from planrun.executors.exits import signal_name
+from planrun.executors.attempt import signal_name
 from planrun.model.events import RunEnded
 from planrun.model.queue import EntryEnded, EntryQueued
 from planrun.model.record import Record

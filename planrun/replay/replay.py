@@ -5,9 +5,8 @@ from __future__ import annotations
 from planrun.app.copies import added_by_models
 from planrun.app.history import kept, weights
 from planrun.app.selection import select, with_pieces
-from planrun.engine.gated import GatedScheduler
-from planrun.engine.replanning import ReplanningScheduler
-from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.engine.gated import GatedScheduler, ReplanningScheduler
+from planrun.engine.scheduler import Dependencies, Options, Scheduler
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
@@ -130,7 +129,7 @@ def _to_plan(process: Process) -> tuple[str, ...]:
 
 
 def _loop(state: RunState, player: Player, locks: Holding, options: Options) -> Scheduler:
-    rooms = Rooms(
+    rooms = Dependencies(
         executor=player,
         steps=player,
         journal=player,

@@ -11,7 +11,7 @@ from planrun.app.selection import select
 from planrun.approval.digest import review
 from planrun.approval.policies import Ceilings, ceilings_of, layers_of, recall
 from planrun.engine.gated import GatedScheduler
-from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.engine.scheduler import Dependencies, Options, Scheduler
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev
 from planrun.model import graph
@@ -145,7 +145,7 @@ def _took(before: RunState) -> dict[str, float]:
 
 def _loop(state: RunState, supposed: Supposition, case: Case, clock: VirtualClock) -> Scheduler:
     known = case.before.options
-    rooms = Rooms(
+    rooms = Dependencies(
         executor=VirtualExecutor(clock, supposed.play),
         steps=supposed,
         journal=supposed,

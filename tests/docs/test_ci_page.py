@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from planrun.engine.stopping import CANCEL_BUDGET
-from planrun.executors.local import Manner
+from planrun.engine.termination import CANCEL_BUDGET
+from planrun.executors.local import ExecutorOptions
 from planrun.reports.console import MAX_PROBLEMS
 from tests.docs.pages import ROOT, keys_of, text_of
 
@@ -52,7 +52,7 @@ def test_the_hook_is_the_one_of_the_page() -> None:
 def test_times_are_those_of_the_code() -> None:
     """The seconds of a cancellation, and how many annotations there are, are the constants."""
     text = text_of(PAGE)
-    assert f"after {Manner.grace:g} seconds" in text
+    assert f"after {ExecutorOptions.grace:g} seconds" in text
     assert f"remains of {CANCEL_BUDGET:g} seconds" in text
     assert MAX_PROBLEMS == 9
     assert "after nine the next one counts the others" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.engine.scheduler import LULL, UNSYNCED
+from planrun.engine.scheduler import SYNC_MAX_DELAY, SYNC_QUIET_PERIOD
 from planrun.model import events as ev
 from planrun.model.job import Outcome
 from tests.engine.world import World, plan, step
@@ -34,7 +34,7 @@ def test_a_step_that_takes_longer_is_on_the_disk_while_it_runs() -> None:
     began = world.clock.now
     world.run(plan([step("a")]))
     assert [type(event) for event in world.events[: world.synced[0]]].count(ev.AttemptStarted) == 1
-    assert world.moments[0] - began <= LULL + 1e-6
+    assert world.moments[0] - began <= SYNC_QUIET_PERIOD + 1e-6
     assert len(world.synced) == 2
 
 
@@ -46,7 +46,7 @@ def test_syncs_come_although_steps_never_cease_to_end() -> None:
     began = world.clock.now
     world.run(plan(steps))
     gaps = [after - before for before, after in zip([began, *world.moments], world.moments, strict=False)]
-    assert max(gaps) <= UNSYNCED + 0.002 + 1e-6
+    assert max(gaps) <= SYNC_MAX_DELAY + 0.002 + 1e-6
     assert len(world.synced) < 10
 
 

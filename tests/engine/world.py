@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planrun.engine.gated import GatedScheduler
-from planrun.engine.replanning import ReplanningScheduler
-from planrun.engine.scheduler import Options, Rooms, Scheduler
+from planrun.engine.gated import GatedScheduler, ReplanningScheduler
+from planrun.engine.scheduler import Dependencies, Options, Scheduler
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Edge, Plan, Run, Step
@@ -165,7 +164,7 @@ class World:
         """Run what is pending of a run and return the exit code."""
         locks = options.pop("locks", None)
         fields: dict[str, Any] = {"jobs": 4, "schedule": state.plan.schedule, **options}
-        rooms = Rooms(
+        rooms = Dependencies(
             executor=self,
             steps=self,
             journal=self,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planrun.executors import attempt, local, owners
-from planrun.executors.local import LocalExecutor, Manner
+from planrun.executors.local import ExecutorOptions, LocalExecutor
 from planrun.model.job import Job, Outcome
 from planrun.secrets.masker import Masker
 
@@ -52,7 +52,7 @@ class Bench:
 
     def make(self, *, grace: float = 0.5) -> LocalExecutor:
         """An executor for this folder."""
-        return LocalExecutor(logs=str(self.logs), masks=self.masks, manner=Manner(grace=grace))
+        return LocalExecutor(logs=str(self.logs), masks=self.masks, manner=ExecutorOptions(grace=grace))
 
     def job(self, step: str, *argv: str, **fields: Any) -> Job:
         """A job with this step id and command; `fields` replace the defaults."""

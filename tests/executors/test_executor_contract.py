@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import InternalError
-from planrun.executors.local import LocalExecutor, Manner
+from planrun.executors.local import ExecutorOptions, LocalExecutor
 from tests.executors.conftest import SHORT, Masks
 
 if TYPE_CHECKING:
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 MASKS = Masks()
 MAKERS: dict[str, Callable[[str], LocalExecutor]] = {
-    "pidfd": lambda logs: LocalExecutor(logs=logs, manner=Manner(watch="pidfd", grace=0.5)),
-    "pidfd, a file each": lambda _: LocalExecutor(manner=Manner(watch="pidfd", grace=0.5)),
-    "sigchld": lambda logs: LocalExecutor(logs=logs, manner=Manner(watch="sigchld", grace=0.5)),
+    "pidfd": lambda logs: LocalExecutor(logs=logs, manner=ExecutorOptions(watch="pidfd", grace=0.5)),
+    "pidfd, a file each": lambda _: LocalExecutor(manner=ExecutorOptions(watch="pidfd", grace=0.5)),
+    "sigchld": lambda logs: LocalExecutor(logs=logs, manner=ExecutorOptions(watch="sigchld", grace=0.5)),
     "pidfd, masked": lambda logs: LocalExecutor(
-        logs=logs, masks=MASKS, manner=Manner(watch="pidfd", grace=0.5)
+        logs=logs, masks=MASKS, manner=ExecutorOptions(watch="pidfd", grace=0.5)
     ),
-    "sigchld, masked": lambda _: LocalExecutor(masks=MASKS, manner=Manner(watch="sigchld", grace=0.5)),
+    "sigchld, masked": lambda _: LocalExecutor(
+        masks=MASKS, manner=ExecutorOptions(watch="sigchld", grace=0.5)
+    ),
 }
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.executors import mark, tree
-from planrun.executors.mark import Marks, bearers, borne, mark_of
-from planrun.executors.tree import Births
+from planrun.executors.mark import Marks, is_any_marked, mark_of, marked_pids
+from planrun.executors.tree import SpawnedPids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +27,9 @@ def marks(tmp_path: Path) -> Marks:
 
 
 @pytest.fixture
-def births_now() -> Iterator[Births]:
+def births_now() -> Iterator[SpawnedPids]:
     """Give the test a count of births."""
-    counted = Births()
+    counted = SpawnedPids()
     yield counted
     counted.close()
 
@@ -54,7 +54,7 @@ def test_a_mark_outlives_session_environment_and_program(marks: Marks) -> None:
         daemon = int(process.stdout.readline())
         process.wait()
         assert mark_of(daemon) == mark._written_mark(daemon) == number
-        assert bearers(marks.planrun) == [daemon]
+        assert marked_pids(marks.planrun) == [daemon]
         os.kill(daemon, 9)
     assert mark_of(os.getpid()) == before
 
@@ -65,7 +65,7 @@ def test_what_is_gone_or_was_never_marked_has_no_mark(marks: Marks) -> None:
         process.wait()
     assert mark_of(process.pid) not in marks.workspace
     assert mark._written_mark(process.pid) == 0
-    assert os.getpid() not in bearers(marks.workspace)
+    assert os.getpid() not in marked_pids(marks.workspace)
 
 
 def test_a_workspace_is_known_by_the_folder_and_a_planrun_by_itself(
@@ -105,12 +105,12 @@ def test_many_births_are_looked_at_by_listing(marks: Marks) -> None:
     """Whether a bearer is looked for among a few ids, many or all, the answer is the same."""
     with born_with(marks, marks.new(), "sleep", "60") as process:
         for born in (None, range(process.pid - 1, process.pid + 1), range(2, process.pid + 1000)):
-            assert borne(marks.planrun, born)
-        assert not borne(marks.planrun, range(process.pid + 1, process.pid + 3))
+            assert is_any_marked(marks.planrun, born)
+        assert not is_any_marked(marks.planrun, range(process.pid + 1, process.pid + 3))
         process.kill()
 
 
-def test_a_child_of_a_child_is_a_birth(births_now: Births) -> None:
+def test_a_child_of_a_child_is_a_birth(births_now: SpawnedPids) -> None:
     """The ids that went to our own children do not count, those of their children do."""
     ids = [os.posix_spawn("/bin/sh", ("sh", "-c", "/bin/true; /bin/true"), {}) for _ in range(2)]
     numbers = [births_now.ours(pid) for pid in ids]
@@ -126,12 +126,12 @@ def test_births_are_unknown_where_the_file_is_not_the_kernels(
 ) -> None:
     """A file that somebody put in the place of the kernel's, or none, says nothing."""
     monkeypatch.setattr(tree, "_FILE", str(tmp_path / "loadavg"))
-    assert Births().since(1, 0) is None
+    assert SpawnedPids().since(1, 0) is None
     (tmp_path / "loadavg").write_text("0.00 0.00 0.00 1/2 3\n", "ascii")
-    assert Births().since(1, 0) is None
+    assert SpawnedPids().since(1, 0) is None
 
 
-def test_births_are_unknown_when_ids_began_anew(births_now: Births) -> None:
+def test_births_are_unknown_when_ids_began_anew(births_now: SpawnedPids) -> None:
     """After an id that is higher than the last one given nothing is known, and a first child like that ends it."""
     assert births_now.since(2**22, 0) is None
     births_now.ours(2**22)

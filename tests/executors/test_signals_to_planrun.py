@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.executors.local import LocalExecutor, Manner
+from planrun.executors.local import ExecutorOptions, LocalExecutor
 from planrun.executors.wait import SignalInbox
 from tests.executors.conftest import LIMIT, alive
 
@@ -161,7 +161,7 @@ def test_it_works_outside_the_main_thread(bench: Bench, watch: str) -> None:
     found: list[str] = []
 
     def work() -> None:
-        manner = Manner(watch=watch)  # type: ignore[arg-type]
+        manner = ExecutorOptions(watch=watch)  # type: ignore[arg-type]
         with SignalInbox() as inbox, LocalExecutor(inbox=inbox, manner=manner) as executor:
             executor.start(bench.job("a", "true"))
             while not found:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.records.progress import Said, read_progress
+from planrun.records.history import StepProgress, read_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("0.42 compiling\n", Said(share=0.42, message="compiling")),
-        ("42% compiling it\n", Said(share=0.42, message="compiling it")),
-        ("0.1\n0.2\n", Said(share=0.2, message="")),
-        ("0.1 a\n0.2 b", Said(share=0.1, message="a")),
-        ("0.5 a\nsome words\n", Said(share=0.5, message="a")),
-        ("7 is too much\n", Said(share=1.0, message="is too much")),
+        ("0.42 compiling\n", StepProgress(share=0.42, message="compiling")),
+        ("42% compiling it\n", StepProgress(share=0.42, message="compiling it")),
+        ("0.1\n0.2\n", StepProgress(share=0.2, message="")),
+        ("0.1 a\n0.2 b", StepProgress(share=0.1, message="a")),
+        ("0.5 a\nsome words\n", StepProgress(share=0.5, message="a")),
+        ("7 is too much\n", StepProgress(share=1.0, message="is too much")),
         ("words\n", None),
         ("-0.5\nnan\n1e5\n\u0665 x\n", None),
         ("", None),
     ],
 )
-def test_the_last_line_counts(tmp_path: Path, text: str, said: Said | None) -> None:
+def test_the_last_line_counts(tmp_path: Path, text: str, said: StepProgress | None) -> None:
     """Lines that are no numbers are passed over, and so is one that is still being written."""
     (tmp_path / "outputs").mkdir()
     (tmp_path / "outputs" / "a.1.progress").write_text(text)
@@ -45,5 +45,5 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     assert read_progress(str(tmp_path), "pipe", 1) is None
     assert read_progress(str(tmp_path), "link", 1) is None
     assert read_progress(str(tmp_path), "missing", 1) is None
-    assert read_progress(str(tmp_path), "long", 1) == Said(share=0.9, message="end")
-    assert read_progress(str(tmp_path), "bytes", 1) == Said(share=0.3, message="\ufffd")
+    assert read_progress(str(tmp_path), "long", 1) == StepProgress(share=0.9, message="end")
+    assert read_progress(str(tmp_path), "bytes", 1) == StepProgress(share=0.3, message="\ufffd")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from planrun.secrets.search import Needles
+from planrun.secrets.masker import Needles
 
 BOUNDED = settings(derandomize=True, database=None, deadline=None, max_examples=300)
 FEW = st.text("ab", min_size=1, max_size=40).map(str.encode)

@@ -21,7 +21,7 @@ VALUE = "wonderland-4711"
 PROGRAM = """
 import json, os, subprocess, sys
 sys.path[:] = {path!r}
-from planrun.executors.shield import hide
+from planrun.executors.hardening import hide
 said = dict(granted={hide}(["HIDDEN"]), heavy="ctypes" in sys.modules, value=os.environ["HIDDEN"])
 def step(program, **fields):
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program, str(os.getpid())], capture_output=True, **fields)

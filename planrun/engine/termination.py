@@ -1,10 +1,11 @@
-"""How a run ends early, or comes to rest: signals, deadlines, aborts and the wish to pause; loaded with the first."""
+"""How a run ends early, pauses or rolls back: signals, deadlines, aborts, pending cleanup. Loaded when needed."""
 
 from __future__ import annotations
 
-from planrun.engine.frontier import Frontier
+from planrun.engine.queue import Frontier
 from planrun.errors import EXIT_RECORDS, EXIT_WAITING
 from planrun.model import events as ev
+from planrun.model.rollback import is_due, undoable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,3 +106,36 @@ def leave_out(run: Scheduler, steps: Sequence[Step]) -> None:
             run._move(step.id, "skipped", "replaced_by_replan", told)
         elif selected is not None and step.id not in selected:
             run._move(step.id, "skipped", step.left_out)
+
+
+def roll_back(run: Scheduler) -> None:
+    """Undo what a run did, if it failed and there is anything; what was begun before goes on.
+
+    After a signal there is no time for that: it stays owed, and whoever catches up with the run does it.
+    """
+    state = run.state
+    if run.lost is not None or not run.options.rollback or state.pausing:
+        return
+    due = is_due(state) if run.options.catches_up else state.verdict("steps") == "failed"
+    if due and state.rollback is None and (names := undoable(state)):
+        run._emit(ev.RollbackStarted(at=run._clock.stamp(), steps=tuple(names)))
+    if run._cleanup_until is None:
+        run._drive("rollback")
+
+
+def close_steps(run: Scheduler) -> None:
+    """End every step under `steps:` that has no end, in a run that is only to do what it still owes.
+
+    Where nothing had failed when planrun was killed, that is a cancellation.
+    """
+    state = run.state
+    steps = state.of_section("steps")
+    left = not all(state.steps[step.id].ended for step in steps)
+    if left and state.ending is None and state.verdict("steps") != "failed":
+        run._emit(ev.RunEnding(at=run._clock.stamp(), why="cancel"))
+    run._enter(steps)
+    cancel_pending(run, "cancelled")
+    for step in steps:
+        if state.steps[step.id].status == "running" and step.kind != "group":
+            run._move(step.id, "cancelled", "lost")  # nobody knows how far it came
+    run._look()  # groups end when their members have

@@ -31,7 +31,7 @@ _CAPABILITY_VERSION = 0x20080522
 _STATUS = "/proc/self/status"
 
 
-def hide(names: Iterable[str]) -> Enforced:
+def harden(names: Iterable[str]) -> Enforced:
     """Close this process to the steps that are started from now on, and return what the system granted.
 
     `names`: the variables of its environment that nobody may find there. "open to root": a step that is or becomes
