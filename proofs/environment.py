@@ -46,13 +46,13 @@ NAMES = (
 )
 FAULTS = {
     "": "",
-    "no-shield": "from planrun.executors import shield\nshield.hide = lambda names: 'open'\n",
+    "no-hardening": "from planrun.executors import hardening\nhardening.harden = lambda names: 'open'\n",
     "no-filter": "from planrun.actions import environment\nenvironment.credentials_in = lambda environ: ()\n",
     "no-masks": "from planrun.executors import local\nlocal._outputs = lambda folder, masks: local.Logs(folder)\n",
     "loose-files": "import os\nopened = os.open\n"
     "os.open = lambda path, flags, mode=0o777, **more: opened(path, flags, mode | 0o44, **more)\n",
-    "tracing-left": "from planrun.executors import shield\nshield._withhold_tracing = lambda call: True\n",
-    "nothing-erased": "from planrun.executors import shield\nshield._erase = lambda names: True\n",
+    "tracing-left": "from planrun.executors import hardening\nhardening._withhold_tracing = lambda call: True\n",
+    "nothing-erased": "from planrun.executors import hardening\nhardening._erase = lambda names: True\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
 OF_ROOT = ("tracing-left", "nothing-erased")

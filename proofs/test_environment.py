@@ -22,7 +22,7 @@ def test_no_step_sees_what_it_does_not_list() -> None:
         assert granted in ("hidden", "open to root")
 
 
-@pytest.mark.parametrize("fault", ["no-shield", "no-filter", "no-masks", "loose-files"])
+@pytest.mark.parametrize("fault", ["no-hardening", "no-filter", "no-masks", "loose-files"])
 def test_the_proof_can_fail(fault: str) -> None:
     """Each planted fault shows in what the burglars bring."""
     sights, _ = environment.trial(environment.users()[-1], fault)

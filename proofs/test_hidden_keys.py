@@ -26,10 +26,10 @@ KEY = "planted-00-" + os.urandom(8).hex()
 DRIVER = """
 import os, subprocess, sys
 sys.path.insert(0, {root!r})
-from planrun.executors.hardening import hide
+from planrun.executors.hardening import harden
 from planrun.llm import process
 process._MAIN = {main!r}
-hide(["ANTHROPIC_API_KEY"])
+harden(["ANTHROPIC_API_KEY"])
 from planrun.planner.models import open_model
 from planrun.settings import Settings
 from planrun.model.call import Request

@@ -186,7 +186,7 @@ def heeded_signals() -> Iterator[None]:
 def open_to_children() -> Iterator[None]:
     """Keep this process readable, and its children able to trace: what `execute` does about that has no way back."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hardening, "hide", lambda _names: "open")
+        patch.setattr(hardening, "harden", lambda _names: "open")
         yield
 
 

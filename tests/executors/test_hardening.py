@@ -21,8 +21,8 @@ VALUE = "wonderland-4711"
 PROGRAM = """
 import json, os, subprocess, sys
 sys.path[:] = {path!r}
-from planrun.executors.hardening import hide
-said = dict(granted={hide}(["HIDDEN"]), heavy="ctypes" in sys.modules, value=os.environ["HIDDEN"])
+from planrun.executors.hardening import harden
+said = dict(granted={harden}(["HIDDEN"]), heavy="ctypes" in sys.modules, value=os.environ["HIDDEN"])
 def step(program, **fields):
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program, str(os.getpid())], capture_output=True, **fields)
     return done.stdout.decode()
@@ -68,9 +68,9 @@ def user(request: pytest.FixtureRequest) -> int:
     return 0 if request.param == "root" else own or NOBODY
 
 
-def said(user: int, folder: Path, hide: str = "hide") -> dict[str, Any]:
+def said(user: int, folder: Path, harden: str = "harden") -> dict[str, Any]:
     """Run the program as this user and return what it said."""
-    program = PROGRAM.format(path=sys.path, steps=STEPS, hide=hide)
+    program = PROGRAM.format(path=sys.path, steps=STEPS, harden=harden)
     fields: dict[str, Any] = {"user": user, "group": user, "extra_groups": []} if user != os.getuid() else {}
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -96,9 +96,9 @@ def test_a_step_reads_nothing_of_planrun(user: int, tmp_path: Path) -> None:
     )
 
 
-def test_without_the_shield_it_reads_everything(user: int, tmp_path: Path) -> None:
+def test_without_hardening_it_reads_everything(user: int, tmp_path: Path) -> None:
     """The same steps find the value where nothing is hidden: they would have seen it."""
-    found = said(user, tmp_path, hide="(lambda names: '')")
+    found = said(user, tmp_path, harden="(lambda names: '')")
     assert VALUE in found["environ"]
     assert found["memory"] == "opened\n"
     assert found["files"] != "Permission denied\n"
@@ -120,7 +120,7 @@ def test_steps_may_do_what_they_could(user: int, tmp_path: Path) -> None:
 
 def test_a_python_without_libffi_says_so(tmp_path: Path) -> None:
     """Where the system cannot be asked nothing is hidden, and the answer says that."""
-    hide = "(sys.modules.__setitem__('_ctypes', None), hide)[1]"
-    found = said(os.getuid(), tmp_path, hide=hide)
+    harden = "(sys.modules.__setitem__('_ctypes', None), harden)[1]"
+    found = said(os.getuid(), tmp_path, harden=harden)
     assert found["granted"] == "open"
     assert found["value"] == VALUE
