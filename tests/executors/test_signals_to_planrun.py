@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 DRIVER = """
 import os, sys
-from planrun.executors.local import LocalExecutor, Manner
+from planrun.executors.local import LocalExecutor, ExecutorOptions
 from planrun.executors.wait import SignalInbox
 from planrun.model.job import Job
 watch, script = sys.argv[1:]
 here = os.getcwd()
-manner = Manner(watch=watch, grace=3600.0)
+manner = ExecutorOptions(watch=watch, grace=3600.0)
 with SignalInbox() as inbox, LocalExecutor(inbox=inbox, logs=here + "/logs", manner=manner) as executor:
     for step in ("a", "b"):
         executor.start(Job(step=step, attempt=1, argv=("sh", "-c", script), env=dict(os.environ), cwd=here,
@@ -178,7 +178,7 @@ def test_exit_codes_are_kept_when_sigchld_was_ignored(bench: Bench) -> None:
     program = f"""
 import os, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from planrun.executors.local import LocalExecutor, Manner
+from planrun.executors.local import LocalExecutor, ExecutorOptions
 from planrun.model.job import Job
 with LocalExecutor() as executor:
     executor.start(Job(step="a", attempt=1, argv=("sh", "-c", "exit 7"), env=dict(os.environ), cwd=os.getcwd(),
