@@ -9,7 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from planrun.plan.problems import MAX_PROBLEMS, render_text
+from planrun.plan.printing import render_text
+from planrun.plan.problems import MAX_PROBLEMS
 from planrun.plan.schema import shape
 from planrun.plan.yaml import document
 from planrun.plan.yaml.file import MAX_BYTES

@@ -238,7 +238,7 @@ def _read(name: str, kind: str) -> Taken:
     """Read in this process."""
     from planrun.app.check import check
     from planrun.plan.load import check_bytes
-    from planrun.plan.problems import render_text
+    from planrun.plan.printing import render_text
 
     data = b"" if kind else ({**PLANS, **FILES})[name]()
     before = time.process_time()

@@ -10,7 +10,7 @@ import os
 import sys
 
 from planrun.plan import load
-from planrun.plan.problems import render_text
+from planrun.plan.printing import render_text
 from proofs.hostile import HOSTILE
 
 _UNIT = 1024 if sys.platform == "linux" else 1024 * 1024  # of ru_maxrss; macOS counts bytes

@@ -149,7 +149,7 @@ def _load(name: str, where: CheckScope) -> tuple[Any, str]:
 
 def _load_yaml(path: str, name: str, masks: Masks | None) -> tuple[Any, str]:
     from planrun.errors import InvalidInput
-    from planrun.plan.schema.shape import to_data
+    from planrun.plan.schema.forms import to_data
     from planrun.plan.yaml.document import parse
     from planrun.plan.yaml.file import read_source
 

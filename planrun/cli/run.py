@@ -89,7 +89,7 @@ def _warn(plan: Plan, warnings: list[Problem], vault: Vault | None) -> None:
         each for each in warnings if each.code != "W305"
     ]  # what is executed without an action is an error
     if warnings:
-        from planrun.plan.problems import render_text
+        from planrun.plan.printing import render_text
 
         text = render_text(warnings, {plan.file: plan.source})
         sys.stderr.write(vault.veil.mask_text(text) if vault and vault.veil else text)

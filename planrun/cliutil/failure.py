@@ -41,7 +41,7 @@ def complain(message: str) -> None:
 
 def problem_text(error: InvalidPlan) -> str:
     """The findings in a plan as text; under GitHub also as annotations."""
-    from planrun.plan.problems import render_github, render_text
+    from planrun.plan.printing import render_github, render_text
 
     text = render_text(error.problems, error.sources)
     if os.environ.get("GITHUB_ACTIONS") == "true":

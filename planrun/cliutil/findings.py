@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def say_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> None:
     """Tell findings with excerpts from `sources`, bytes by file name, and annotate them where GitHub reads along."""
-    from planrun.plan.problems import render_github, render_text
+    from planrun.plan.printing import render_github, render_text
 
     if os.environ.get("GITHUB_ACTIONS") == "true":
         say(render_github(located(problems)).rstrip("\n"))
@@ -46,10 +46,10 @@ def say_form(form: str, problems: Sequence[Problem], titles: Mapping[str, str]) 
     from planrun.plan import printing
 
     if form == "json":
-        text = printing.as_json(problems)
+        text = printing.render_json(problems)
     elif form == "sarif":
-        text = printing.sarif(located(problems), titles)
+        text = printing.render_sarif(located(problems), titles)
     else:
-        text = printing.github(located(problems))
+        text = printing.render_github(located(problems))
     if text.strip() or form != "github":
         say(text.rstrip("\n"))

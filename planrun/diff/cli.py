@@ -185,7 +185,7 @@ def _refuse_detour(folder: str) -> None:
 
 def _print(found: Proposal) -> None:
     from planrun.diff.report import masked
-    from planrun.plan.problems import render_github, render_text
+    from planrun.plan.printing import render_github, render_text
 
     checked = found.checked
     if checked and checked.problems:

@@ -12,7 +12,7 @@ from planrun.diff.report import masked, report
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
-from planrun.plan.problems import render_text
+from planrun.plan.printing import render_text
 from planrun.plan.revisions import NOWHERE, commit_of, is_file, path_from_root, read_side
 from planrun.reports.escape import code, fence, inline, line, plain
 

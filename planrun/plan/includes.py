@@ -17,7 +17,7 @@ from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_within
 from planrun.plan.keys.outline import Outline, members
 from planrun.plan.problems import in_order, limited
-from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.forms import to_data
 from planrun.plan.templates import Template, filled, read_template, value_problem
 from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.node import SCALAR, Node

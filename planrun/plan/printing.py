@@ -12,6 +12,7 @@ import unicodedata
 from planrun import __version__
 from planrun.model import commands
 from planrun.model.jsontext import well_formed
+from planrun.plan.problems import CODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _escape(character: str) -> str:
     return f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
 
 
-def text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
+def render_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
     """Write at most 20 findings with excerpts from `sources` (bytes by file name), and how many more there are."""
     printed = problems[:MAX_PRINTED]
     wanted: dict[str, set[int]] = {}
@@ -121,7 +122,7 @@ def _columns(shown: str) -> int:
     )
 
 
-def as_json(problems: Sequence[Problem]) -> str:
+def render_json(problems: Sequence[Problem]) -> str:
     """Write all findings as one object; keys are only ever added."""
     findings = [
         {
@@ -143,7 +144,7 @@ def as_json(problems: Sequence[Problem]) -> str:
     return _json({"valid": valid, "problems": findings})
 
 
-def sarif(problems: Sequence[Problem], titles: Mapping[str, str]) -> str:
+def render_sarif(problems: Sequence[Problem], titles: Mapping[str, str] = CODES) -> str:
     """Write all findings as a SARIF 2.1.0 log, as code scanning services read it; `titles` explain the codes."""
     used = sorted({problem.code for problem in problems})
     rules = [{"id": code, "shortDescription": {"text": titles.get(code, code)}} for code in used]
@@ -192,7 +193,7 @@ def _sarif_location(file: str, region: dict[str, int]) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
 
 
-def github(problems: Sequence[Problem]) -> str:
+def render_github(problems: Sequence[Problem]) -> str:
     """Write at most 20 findings as workflow commands, which the runner turns into annotations at the plan's lines."""
     return "".join(f"{_command(problem)}\n" for problem in problems[:MAX_PRINTED])
 

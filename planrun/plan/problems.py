@@ -1,7 +1,4 @@
-"""What is wrong with a plan: findings with a position, their catalogue of codes, and the nearest known word.
-
-How findings are written out (text, JSON, SARIF, GitHub) stands in `planrun.plan.printing` and is offered here by name.
-"""
+"""What is wrong with a plan: findings with a position, their catalogue of codes, and the nearest known word."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
     from typing import Literal
 
 # Stable for ever: scripts filter by them. E0xx the file and its YAML, E1xx its shape, E2xx its meaning.
@@ -203,31 +200,3 @@ def _distance(left: str, right: str, limit: int) -> int:
                 cost = min(cost, older[j - 2] + 1)
             row.append(cost)
     return min(row[-1], limit)
-
-
-def render_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
-    """Write findings for people, with source line and caret; see `planrun.plan.printing.text`."""
-    from planrun.plan import printing  # a valid plan never needs it
-
-    return printing.text(problems, sources)
-
-
-def render_json(problems: Sequence[Problem]) -> str:
-    """Write findings as one JSON object; see `planrun.plan.printing.as_json`."""
-    from planrun.plan import printing
-
-    return printing.as_json(problems)
-
-
-def render_sarif(problems: Sequence[Problem]) -> str:
-    """Write findings as SARIF 2.1.0; see `planrun.plan.printing.sarif`."""
-    from planrun.plan import printing
-
-    return printing.sarif(problems, CODES)
-
-
-def render_github(problems: Sequence[Problem]) -> str:
-    """Write findings as workflow commands of the GitHub runner; see `planrun.plan.printing.github`."""
-    from planrun.plan import printing
-
-    return printing.github(problems)

@@ -7,7 +7,7 @@ import re
 from planrun import __version__
 from planrun.errors import InvalidPlan
 from planrun.llm.writing import comment, flow_text, line_text
-from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.forms import to_data
 from planrun.plan.templates import (
     HEAD,
     REQUIREMENTS,

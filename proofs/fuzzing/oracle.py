@@ -21,7 +21,8 @@ from planrun.model import jsontext
 from planrun.model.plan import Group
 from planrun.plan import load
 from planrun.plan.compile import canonical, packed
-from planrun.plan.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
+from planrun.plan.printing import render_github, render_json, render_sarif, render_text
+from planrun.plan.problems import CODES, Problem
 from planrun.reports import describe, drawing
 from planrun.settings import Settings
 from planrun.show import cli, markdown

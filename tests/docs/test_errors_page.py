@@ -7,7 +7,8 @@ import re
 import pytest
 
 from planrun.plan.load import check_bytes
-from planrun.plan.problems import CODES, render_text
+from planrun.plan.printing import render_text
+from planrun.plan.problems import CODES
 from tests.docs.pages import Block, blocks, text_of
 
 PAGE = "errors.md"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.lint.lint import ADVICE, RULES, advise
-from planrun.plan.problems import render_text
+from planrun.plan.printing import render_text
 from tests.docs.pages import FENCE, text_of
 
 if TYPE_CHECKING:

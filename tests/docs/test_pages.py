@@ -13,7 +13,7 @@ import yaml
 from planrun.cli.group import VERBS, planrun
 from planrun.llm.prices import prices_in
 from planrun.plan.load import check_bytes
-from planrun.plan.problems import render_text
+from planrun.plan.printing import render_text
 from tests.docs.pages import DOCS, ROOT, Block, anchors, blocks, pages
 
 if TYPE_CHECKING:

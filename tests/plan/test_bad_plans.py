@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planrun.plan import load
-from planrun.plan.problems import CODES, Problem, render_github, render_json, render_sarif, render_text
+from planrun.plan.printing import render_github, render_json, render_sarif, render_text
+from planrun.plan.problems import CODES, Problem
 from planrun.plan.schema import shape
 from planrun.plan.schema.dialects import FOREIGN
 from planrun.plan.schema.tables import OBJECTS

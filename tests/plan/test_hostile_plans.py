@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.errors import InvalidPlan
-from planrun.plan.problems import Problem, render_text
+from planrun.plan.printing import render_text
+from planrun.plan.problems import Problem
 from planrun.plan.schema import shape
 from planrun.plan.yaml.file import read_source
 from proofs.hostile import SMALL, special_files, wrong

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from planrun.plan.schema.shape import as_bool, as_duration, as_int, as_number, as_text, read, to_data
+from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number, as_text, to_data
+from planrun.plan.schema.shape import read
 from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.node import SCALAR, Node
 

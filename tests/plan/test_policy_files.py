@@ -10,7 +10,7 @@ import pytest
 from planrun.errors import InvalidPlan
 from planrun.model.policy import Match, Policy, Rule
 from planrun.plan.keys.policy import policy_in
-from planrun.plan.problems import render_text
+from planrun.plan.printing import render_text
 from planrun.plan.yaml.file import read_source
 
 if TYPE_CHECKING:

@@ -8,17 +8,8 @@ import re
 import pytest
 
 from planrun.plan import load
-from planrun.plan.problems import (
-    CODES,
-    Problem,
-    did_you_mean,
-    in_order,
-    nearest,
-    render_github,
-    render_json,
-    render_sarif,
-    render_text,
-)
+from planrun.plan.printing import render_github, render_json, render_sarif, render_text
+from planrun.plan.problems import CODES, Problem, did_you_mean, in_order, nearest
 from planrun.plan.schema import shape
 
 PLAN = b"version: 1\nsteps:\n  - id: build\n    run: make\n    retires: 3\n"

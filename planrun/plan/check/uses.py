@@ -6,7 +6,7 @@ from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_within
 from planrun.plan.keys.outline import entries, members, texts_in
 from planrun.plan.keys.secrets import declared_secrets
-from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False

@@ -24,7 +24,7 @@ from planrun.plan.keys.bounds import limits_of, params_of
 from planrun.plan.keys.failures import meaning_of_failure
 from planrun.plan.keys.outline import Draft, entries, members
 from planrun.plan.keys.secrets import declared_secrets, optional_secrets
-from planrun.plan.schema.shape import as_bool, as_duration, as_int
+from planrun.plan.schema.forms import as_bool, as_duration, as_int
 from planrun.plan.yaml.node import MAPPING, SEQUENCE, Node
 
 TYPE_CHECKING = False

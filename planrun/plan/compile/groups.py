@@ -12,7 +12,7 @@ from planrun.model.groups import folder_of, member
 from planrun.model.plan import Edge, Exec, Group, Run, Step, Tool
 from planrun.plan.keys.bounds import limits_of
 from planrun.plan.keys.outline import members
-from planrun.plan.schema.shape import as_bool, as_int, to_data
+from planrun.plan.schema.forms import as_bool, as_int, to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 from planrun.risk.levels import rank
 

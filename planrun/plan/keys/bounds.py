@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.model.plan import Limits, Param
 from planrun.plan.keys.outline import members, scalar
-from planrun.plan.schema.shape import as_duration, as_int, as_number
+from planrun.plan.schema.forms import as_duration, as_int, as_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

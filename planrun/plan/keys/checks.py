@@ -9,7 +9,7 @@ from planrun.expressions.scan import bare
 from planrun.model.plan import Check, Exec, Run
 from planrun.plan.keys.outline import entries, members
 from planrun.plan.keys.places import COMPLETED, LIST_CHECKS
-from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False

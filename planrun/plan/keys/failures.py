@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planrun.model.plan import Retry
 from planrun.plan.keys.outline import members
-from planrun.plan.schema.shape import as_duration, as_int, as_number
+from planrun.plan.schema.forms import as_duration, as_int, as_number
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False

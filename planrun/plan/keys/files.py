@@ -12,7 +12,7 @@ from planrun.model.globs import BadGlob, is_literal, meet, parse
 from planrun.model.plan import Cache, Kept, Reports
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.outline import entries, produced
-from planrun.plan.schema.shape import as_bool
+from planrun.plan.schema.forms import as_bool
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False

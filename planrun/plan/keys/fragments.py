@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import process_time
 
 from planrun.plan.keys.outline import Outline, members
-from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.values import PLAIN_KEYS, TYPES, check_value, fits, pattern_problem, schema_problem, type_of
 

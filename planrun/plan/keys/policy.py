@@ -13,7 +13,7 @@ from planrun.plan.keys.outline import Outline, entries, members
 from planrun.plan.keys.secrets import declared_secrets
 from planrun.plan.problems import did_you_mean, in_order, limited
 from planrun.plan.schema import shape
-from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.forms import to_data
 from planrun.plan.schema.tables import ACTIONS
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.risk.levels import EFFECTS

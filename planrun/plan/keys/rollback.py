@@ -6,7 +6,7 @@ from planrun.model.plan import DEFAULT_TIMEOUT, Rollback, Step
 from planrun.model.tools import SHELL
 from planrun.plan.keys.outline import scalar
 from planrun.plan.keys.tools import check_call, handed_on
-from planrun.plan.schema.shape import as_bool, as_duration
+from planrun.plan.schema.forms import as_bool, as_duration
 from planrun.plan.yaml.node import SCALAR
 
 TYPE_CHECKING = False

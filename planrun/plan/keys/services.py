@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.model.graph import find_cycles
 from planrun.model.plan import Run, Serving
 from planrun.plan.keys.outline import members, scalar
-from planrun.plan.schema.shape import as_duration
+from planrun.plan.schema.forms import as_duration
 from planrun.plan.yaml.node import MAPPING, Node
 
 TYPE_CHECKING = False

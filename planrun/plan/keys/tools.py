@@ -6,7 +6,7 @@ from planrun.model.plan import Shell, Tool
 from planrun.model.tools import CATALOGUE, LATER, NAMES, SCRIPT, SHELL, faults, named
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.outline import members, scalar
-from planrun.plan.schema.shape import to_data
+from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SEQUENCE, Node
 
 TYPE_CHECKING = False

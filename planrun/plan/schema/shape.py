@@ -10,14 +10,8 @@ from planrun.plan.schema.forms import (
     NOUNS,
     NULLS,
     ambiguous,
-    as_bool,
-    as_duration,
-    as_int,
-    as_number,
-    as_text,
     key_finding,
     shown,
-    to_data,
 )
 from planrun.plan.schema.tables import ACTIONS, COMPANIONS, FILLED, LATER, NAMED, OBJECTS, ONE_KEY, REQUIRED
 from planrun.plan.yaml.document import read_tree
@@ -29,10 +23,6 @@ if TYPE_CHECKING:
 
     from planrun.plan.keys.outline import Origins
     from planrun.plan.schema.forms import Finding
-
-__all__ = [
-    "as_bool", "as_duration", "as_int", "as_number", "as_text", "check", "read", "to_data",
-]  # fmt: skip
 
 # What a file that breaks off in the middle would be blamed for without reason.
 _ONLY_WHEN_COMPLETE = frozenset(("E102", "E103", "E113"))
