@@ -8,8 +8,8 @@ from copy import copy
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.state import RunState
-from planrun.plan.included import copies
 from planrun.plan.load import load_bytes
+from planrun.plan.readers import copies
 from planrun.plan.scripts import NotRegular, read_script
 from planrun.records.inputs import file_of, plan_file
 from planrun.records.rundir import LEDGER

@@ -10,10 +10,10 @@ from planrun.expressions.check import references
 from planrun.model.groups import chain
 from planrun.model.plan import Group
 from planrun.model.state import RunState
-from planrun.plan.included import shown
 from planrun.plan.includes import outline_for
 from planrun.plan.keys.outline import entries
 from planrun.plan.problems import Problem, in_order
+from planrun.plan.readers import shown
 from planrun.settings import ci_context
 
 TYPE_CHECKING = False

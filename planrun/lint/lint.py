@@ -39,10 +39,10 @@ from planrun.lint.unused import (
     unused_secrets,
 )
 from planrun.model.record import Record
-from planrun.plan.edit.reordering import by_longest_path, reorder_steps
-from planrun.plan.included import shown
+from planrun.plan.edit.reorder import by_longest_path, reorder_steps
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import did_you_mean, in_order
+from planrun.plan.readers import shown
 from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import SEQUENCE
 from planrun.records import history

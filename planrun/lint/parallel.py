@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.model import graph
 from planrun.model.globs import BadGlob, meet, parse
 from planrun.model.plan import Ask, Decide, Group
-from planrun.plan.edit.reordering import by_longest_path, makespan, savings
+from planrun.plan.edit.reorder import by_longest_path, makespan, savings
 from planrun.risk.levels import rank
 
 TYPE_CHECKING = False

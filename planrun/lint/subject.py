@@ -6,8 +6,7 @@ from planrun.expressions.check import references
 from planrun.model import graph
 from planrun.model.plan import Exec, Run
 from planrun.plan.compile.risks import commands_of
-from planrun.plan.file import check
-from planrun.plan.includes import Shelf
+from planrun.plan.includes import IncludedPlans, check
 from planrun.plan.problems import Problem
 
 TYPE_CHECKING = False
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Plan, Step
-    from planrun.plan.keys.outline import Draft
+    from planrun.plan.keys.outline import RawStep
     from planrun.risk.classifier import Command, Risk
 
 
@@ -30,14 +29,14 @@ class Subject:
     def __init__(self, plan: Plan, seconds: Mapping[str, float]) -> None:
         self.plan = plan
         self.seconds = seconds
-        checked, _ = check(plan.source, plan.file, Shelf(plan.file))
+        checked, _ = check(plan.source, plan.file, IncludedPlans(plan.file))
         assert checked is not None  # it was loaded
         self.checked = checked
         self.root = checked.outline.root
         origins = checked.outline.origins
         texts = [plan.source, *(origins.sources.values() if origins else ())]
         self.text = b"\n".join(texts).decode("utf-8", "replace")
-        self.drafts: dict[str, Draft] = self.checked.outline.by_id
+        self.drafts: dict[str, RawStep] = self.checked.outline.by_id
         self.by_id = {step.id: step for step in plan.steps}
         self.before = graph.waits(plan.main())
         self.read = _reads(self)
@@ -53,7 +52,7 @@ class Subject:
             seen.add(place)
             yield step
 
-    def draft(self, step: Step) -> Draft | None:
+    def draft(self, step: Step) -> RawStep | None:
         """Return a step as it is written; None for one of a plan in use."""
         found = self.drafts.get(step.group or step.id)
         if step.file and (found is None or self.checked.outline.path_of(found.at) != step.file):

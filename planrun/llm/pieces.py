@@ -12,7 +12,7 @@ from planrun.llm.drafts import Fault
 from planrun.llm.writing import step_text
 from planrun.model.plan import Abstract, Edge
 from planrun.model.record import Record
-from planrun.plan.edit.copying import copied_keys
+from planrun.plan.edit.page import copied_keys
 from planrun.plan.keys.outline import Outline
 from planrun.plan.yaml.document import parse
 
@@ -31,7 +31,7 @@ _OURS = ("id", "title", "description", "depends_on", "recovers", "replaces", "ou
 class Whole(Record):
     """An abstract step, as far as its pieces depend on it.
 
-    `edges`: as `depends_on` has them. `copied`: its other keys, each as two texts, see `planrun.plan.edit.copying`;
+    `edges`: as `depends_on` has them. `copied`: its other keys, each as two texts, see `planrun.plan.edit.page`;
     `outputs` and what it recovers have their own rules, and `last` holds their texts.
     """
 

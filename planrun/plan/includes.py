@@ -1,4 +1,10 @@
-"""A template as the base of a plan: filled with the values that the plan gives, and checked as a plan.
+"""A plan that extends another one: the trees of both as one tree, of which each node still has its own file.
+
+Risks that steps declare, held against those that are found.
+
+One plan file, shape and meaning: the check that every file goes through, whoever names it.
+
+A template as the base of a plan: filled with the values that the plan gives, and checked as a plan.
 
 The files that a plan uses: each is found inside the plan's root, read once, checked by itself and kept.
 
@@ -10,32 +16,267 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidPlan
-from planrun.plan.extends import extended
-from planrun.plan.file import check_filled
-from planrun.plan.included import Disk, NotIncluded, copies, shown
+from planrun.plan.check.validate import validate, validated
+from planrun.plan.compile.compile import Compiler
+from planrun.plan.compile.risks import TOO_MUCH
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_within
-from planrun.plan.keys.outline import Outline, members
-from planrun.plan.problems import in_order, limited
+from planrun.plan.keys.outline import Origins, Outline, members
+from planrun.plan.problems import Problem, in_order, limited
+from planrun.plan.readers import Disk, NotIncluded, copies, shown
+from planrun.plan.schema import shape
 from planrun.plan.schema.forms import to_data
+from planrun.plan.schema.tables import ACTIONS, COMPANIONS
 from planrun.plan.templates import Template, filled, read_template, value_problem
-from planrun.plan.yaml.document import parse
-from planrun.plan.yaml.node import SCALAR, Node
+from planrun.plan.yaml.document import parse, read_tree
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.risk.levels import rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from planrun.model.plan import Plan, Step
     from planrun.plan.check.validate import Checked
-    from planrun.plan.included import Reader
-    from planrun.plan.keys.outline import Origins, Outline
+    from planrun.plan.keys.outline import Origins, Outline, RawStep
     from planrun.plan.problems import Problem
+    from planrun.plan.readers import Reader
     from planrun.plan.yaml.node import Node
+
+KEY = "extends"
+MAX_CHAIN = 5  # files in a chain of `extends`, the last one included
+_BY_KEY = frozenset(
+    ("env", "params", "defaults", "limits", "outputs", "llm", "containers", "decisions", "agents")
+)
+_SECTIONS = ("steps", "finally")
+
+
+class Extended:
+    """What a plan with `extends` becomes: `root` and `origins` are of the merged tree, None without a valid base."""
+
+    __slots__ = ("origins", "problems", "root")
+
+    def __init__(self, root: Node | None, origins: Origins | None, problems: list[Problem]) -> None:
+        self.root = root
+        self.origins = origins
+        self.problems = problems
+
+
+def extended(root: Node, file: str, data: bytes, shelf: IncludedPlans) -> Extended:
+    """Return the tree of a plan merged with that of its base; the base's own problems are left on the shelf."""
+    own = Outline(root, file, data)
+    place = root.value[KEY]
+    found = shelf.base(own, place)
+    if found is None:
+        return Extended(None, None, own.problems)
+    base, origins = found
+    if "policy" in base.value and "policy" in root.value:
+        message = "the plan that this one extends has a policy, and nothing may replace it"
+        hint = "leave it out here; a stricter one is given by `--policy`"
+        own.report("E294", message, root.keys["policy"], hint)
+    return Extended(_plan(base, root), origins, own.problems)
+
+
+def origins_of(base: Node, place: tuple[str, str, str], data: bytes, inner: Origins | None) -> Origins:
+    """Return the files of all nodes below `base`; `inner` has those that its own base brought along."""
+    places = dict(inner.places) if inner else {}
+    for node in _nodes(base):
+        places.setdefault(id(node), place)
+    sources = {**(inner.sources if inner else {}), place[1]: data}
+    return Origins(places, sources, (base, *(inner.kept if inner else ())))
+
+
+def _nodes(root: Node) -> Iterator[Node]:
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if node.kind == MAPPING:
+            yield from node.keys.values()
+            waiting += node.value.values()
+        elif node.kind == SEQUENCE:
+            waiting += node.value
+
+
+def _plan(base: Node, own: Node) -> Node:
+    """Return the merged tree of two plans; it stands where `own` does."""
+    found = _merged(base, own)
+    for key in own.value:
+        theirs, ours = base.get(key), own.value[key]
+        if theirs is None:
+            continue
+        if key in _BY_KEY and theirs.kind == ours.kind == MAPPING:
+            found.value[key] = _merged(theirs, ours)
+        elif key in _SECTIONS and theirs.kind == ours.kind == SEQUENCE:
+            found.value[key] = _steps(theirs, ours)
+        elif key == "secrets" and theirs.kind == ours.kind == SEQUENCE:
+            known = {_secret(node) for node in ours.value}
+            kept = [node for node in theirs.value if _secret(node) not in known]
+            found.value[key] = Node(SEQUENCE, [*kept, *ours.value], ours.line, ours.col)
+    return found
+
+
+def _merged(base: Node, own: Node) -> Node:
+    """Return a mapping with the keys of two; those of `own` win."""
+    found = Node(MAPPING, {**base.value, **own.value}, own.line, own.col)
+    found.keys = {**base.keys, **own.keys}
+    return found
+
+
+def _steps(base: Node, own: Node) -> Node:
+    """Return the steps of a base, those with an id of `own` changed, and behind them the other ones of `own`."""
+    changes: dict[str, Node] = {}
+    known = {_id(step) for step in base.value} - {""}
+    added = []
+    for step in own.value:
+        name = _id(step)
+        if name in known and name not in changes:
+            changes[name] = step
+        else:
+            added.append(step)
+    steps = [_step(step, changes[_id(step)]) if _id(step) in changes else step for step in base.value]
+    return Node(SEQUENCE, [*steps, *added], own.line, own.col)
+
+
+def _step(base: Node, own: Node) -> Node:
+    """Return a step with keys replaced; another action takes the place of the base's and of what belongs to it."""
+    acts = set(ACTIONS)
+    left = dict(members(base))
+    if not acts.isdisjoint(own.value):
+        gone = acts.difference(own.value)
+        gone |= {key for key, of in COMPANIONS.items() if of in acts and of not in own.value}
+        left = {key: node for key, node in left.items() if key not in gone}
+    bare = Node(MAPPING, left, base.line, base.col)
+    bare.keys = {key: base.keys[key] for key in left}
+    return _merged(bare, own)
+
+
+def _secret(node: Node) -> str:
+    named = node.get("name") if node.kind == MAPPING else node
+    return str(named.value) if named is not None and named.kind == SCALAR else ""
+
+
+def _id(step: Node) -> str:
+    node = step.get("id")
+    return str(node.value) if node is not None and node.kind == SCALAR else ""
+
+
+def _found(compiler: Compiler, draft: RawStep, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the risk of a step; of one with instances, the worst of theirs."""
+    group = compiler.groups.get(draft.id)
+    if group is None or not group.made:
+        return compiler.risks.of(fields)
+    from planrun.plan.compile.groups import filled
+
+    every = [compiler.risks.of(filled(fields, made)) for made in group.made]
+    return max(every, key=lambda found: rank(found["risk"]) if found else -1)
+
+
+def check_declared(checked: Checked) -> None:
+    """Report every declared risk that is below the one that was found; only such steps are looked at."""
+    outline = checked.outline
+    compiler = Compiler(checked)
+    for draft in outline.drafts:
+        if outline.is_full:
+            break
+        if "risk" not in draft.keys or draft.is_gate or "uses" in draft.keys:
+            continue
+        try:
+            fields = compiler.surface(draft)
+        except ValueError:  # a shell that cannot be split into words: told already
+            continue
+        found = _found(compiler, draft, {**fields, "declared_risk": ""})
+        node = draft.keys["risk"]
+        if found and found["risk_reason"] != TOO_MUCH and rank(node.value) < rank(found["risk"]):
+            message = f'step "{draft.id}" declares the risk {node.value}, and planrun finds {found["risk"]}'
+            hint = found["risk_reason"]
+            if found.get("open_risk"):
+                hint += "; leave `risk` out, and it is found again when all values are known"
+            outline.report("E260", message, node, hint)
+    checked.problems = in_order(outline.problems)
+
+
+def check(data: bytes, file: str, shelf: IncludedPlans) -> tuple[Checked | None, list[Problem]]:
+    """Return what was found in a file, and its problems in file order; those of plans that it uses are on the shelf."""
+    root, problems, complete = read_tree(data, file)
+    if root is not None and complete and "extends" in root.value and "template" not in root.value:
+        return _check_extending(root, problems, data, file, shelf)
+    if root is not None:
+        problems = shape.with_shape(root, problems, file, complete=complete)
+    if root is None or not complete:
+        return None, problems
+    if "template" in root.value:
+        return None, [_is_template(root, file)]
+    return _checked(Outline(root, file, data, sound=not problems), problems, shelf)
+
+
+def _checked(
+    outline: Outline, problems: list[Problem], shelf: IncludedPlans
+) -> tuple[Checked | None, list[Problem]]:
+    """Check what a tree means whose shape was checked, with these problems."""
+    checked = validated(outline, shelf)
+    if not problems and any(["risk" in draft.keys for draft in checked.outline.drafts]):  # noqa: C419 - half the time
+        check_declared(checked)
+    if not checked.problems:
+        return checked, problems
+    # What is misshapen is often misunderstood as well: one finding for one place is enough.
+    told = {(problem.file, problem.line, problem.col) for problem in problems}
+    added = [problem for problem in checked.problems if (problem.file, problem.line, problem.col) not in told]
+    return checked, limited(in_order([*problems, *added]))
+
+
+def _check_extending(
+    root: Node, problems: list[Problem], data: bytes, file: str, shelf: IncludedPlans
+) -> tuple[Checked | None, list[Problem]]:
+    """Check a plan that extends another one, both as one plan; what is wrong in other files goes to the shelf."""
+    problems = in_order([*problems, *shape.check(root, file, part=True)])
+    found = extended(root, file, data, shelf)
+    if found.root is None or problems:
+        return None, in_order([*problems, *found.problems])
+    before = [*shape.check(found.root, file, "Plan", found.origins), *found.problems]
+    outline = Outline(found.root, file, data, sound=not before, origins=found.origins)
+    checked, merged = _checked(outline, before, shelf)
+    others = [problem for problem in merged if problem.file != file]
+    shelf.problems += [problem for problem in others if problem not in shelf.problems]
+    if any(problem.severity == "error" for problem in others):
+        checked = None
+    return checked, [problem for problem in merged if problem.file == file]
+
+
+def check_filled(
+    tree: Node, data: bytes, file: str, shelf: IncludedPlans
+) -> tuple[Checked | None, list[Problem]]:
+    """Check the tree that a template in `file` became, as `check` does with a file."""
+    problems = shape.check(tree, file)
+    return _checked(Outline(tree, file, data, sound=not problems), problems, shelf)
+
+
+def check_tree(root: Node, data: bytes, shelf: IncludedPlans) -> list[Problem]:
+    """Return the problems of a tree that was made of the file of the shelf; `data` are the bytes of that file."""
+    problems = shape.check(root, shelf.file)
+    checked = validate(root, shelf.file, data, shelf, sound=not problems)
+    return in_order([*problems, *checked.problems, *shelf.problems])
+
+
+def _is_template(root: Node, file: str) -> Problem:
+    place = root.key("template")
+    return Problem(
+        code="E297",
+        message="this is a template, and plans are made of it",
+        file=file,
+        line=place.line,
+        col=place.col,
+        end_col=place.col + len("template"),
+        hint=f"`planrun templates render {file} --var NAME=VALUE -o plan.yml` makes one",
+    )
 
 
 def check_filled_base(
-    outline: Outline, node: Node, text: tuple[bytes, str], shelf: Shelf
+    outline: Outline, node: Node, text: tuple[bytes, str], shelf: IncludedPlans
 ) -> tuple[Checked | None, list[Problem]]:
     """Check the plan that the template of an `extends` becomes; `text`: its bytes and what people call it."""
     try:
@@ -86,7 +327,7 @@ MAX_EMBEDDED = 10_000  # steps of used plans, those of a plan that is used twice
 
 
 class Used:
-    """A file that was read and checked; `path` as `planrun.plan.included` has it, `checked` None: it is no plan.
+    """A file that was read and checked; `path` as `planrun.plan.readers` has it, `checked` None: it is no plan.
 
     `sound`: it has no errors. `count`: its steps, with those of the plans that it uses itself. `height`: how many plans
     stand inside each other in it, itself included.
@@ -103,7 +344,7 @@ class Used:
         self.height: int = 1 + max([used.height for used in inside], default=0)
 
 
-class Shelf:
+class IncludedPlans:
     """All files that the plan in `file` uses, directly or not, and the problems found in them."""
 
     def __init__(self, file: str, read: Reader | None = None, *, inside: str = "") -> None:
@@ -156,8 +397,6 @@ class Shelf:
 
     def base(self, outline: Outline, node: Node) -> tuple[Node, Origins] | None:
         """Return the tree of the plan that another one extends; None when it has none, which was reported."""
-        from planrun.plan.extends import MAX_CHAIN, origins_of
-
         template = node.get("template")
         named = template if template is not None else node
         if named.kind != SCALAR or not named.value:
@@ -194,7 +433,6 @@ class Shelf:
         return inner.root, origins_of(inner.root, place, data, inner.origins)
 
     def _check_base(self, data: bytes, path: str, called: str) -> tuple[Checked | None, list[Problem]]:
-        from planrun.plan.file import check  # it comes here again for each file
 
         self._around.append(path)
         found = check(data, called, self)
@@ -207,7 +445,7 @@ class Shelf:
         if not by_name or name.endswith((".yml", ".yaml")) or "/" in name or OPEN in name:
             return self._path(outline, node)
         self.named_template = True
-        from planrun.plan.included import SHIPPED
+        from planrun.plan.readers import SHIPPED
 
         folder = os.path.dirname(self.file) or "."
         places = [
@@ -258,7 +496,6 @@ class Shelf:
             return None
         self.contents[path] = data
         from planrun.plan.check.uses import warn  # few plans use others
-        from planrun.plan.file import check  # it comes here again for each file
 
         self._around.append(path)
         checked, problems = check(data, shown(self.file, path), self)
@@ -297,7 +534,7 @@ def outline_of(plan: Plan, path: str = "") -> Outline | None:
         return None
     if "extends" not in root.value or "template" in root.value:
         return Outline(root, file, data)
-    found = extended(root, file, data, Shelf(plan.file, copies(plan.files), inside=path))
+    found = extended(root, file, data, IncludedPlans(plan.file, copies(plan.files), inside=path))
     return None if found.root is None else Outline(found.root, file, data, origins=found.origins)
 
 

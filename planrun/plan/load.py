@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Plan
-    from planrun.plan.included import Reader
     from planrun.plan.problems import Problem
+    from planrun.plan.readers import Reader
 
 
 def load(path: str, *, cache: bool = True, warnings: list[Problem] | None = None) -> Plan:
@@ -60,7 +60,7 @@ def _entry(plan: Plan, noted: list[Problem]) -> dict[str, Any]:
     entry: dict[str, Any] = {"plan": pack(plan)}
     entry["warnings"] = [{**vars(each), "file": ""} for each in noted if each.file == plan.file]
     if plan.files:
-        from planrun.plan.included import hashes, paths
+        from planrun.plan.readers import hashes, paths
 
         entry["files"] = hashes(plan.files)
         names = paths(plan.file, plan.files)
@@ -85,10 +85,9 @@ class Findings(Record):
 
 def check_bytes(data: bytes, file: str) -> Findings:
     """Check a plan; nothing is compiled or written, which takes two thirds of the time of loading it."""
-    from planrun.plan.file import check
-    from planrun.plan.includes import Shelf
+    from planrun.plan.includes import IncludedPlans, check
 
-    shelf = Shelf(file)
+    shelf = IncludedPlans(file)
     with _NoCollection():
         checked, problems = check(data, file, shelf)
         problems = [*problems, *shelf.problems]
@@ -110,7 +109,7 @@ def _restored(
     try:
         files: dict[str, bytes] | None = None
         if "files" in found:
-            from planrun.plan.included import Disk, read_again  # few plans use others
+            from planrun.plan.readers import Disk, read_again  # few plans use others
 
             files = read_again(found["files"], read or Disk(file))
             if files is None:
@@ -128,7 +127,7 @@ def _restored(
 
 
 def _shown(file: str, path: str) -> str:
-    from planrun.plan.included import shown
+    from planrun.plan.readers import shown
 
     return shown(file, path)
 
@@ -136,10 +135,9 @@ def _shown(file: str, path: str) -> str:
 def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Problem], bool]:
     # From here on everything is for plans that were never seen.
     from planrun.plan.compile.compile import compile_plan
-    from planrun.plan.file import check
-    from planrun.plan.includes import Shelf
+    from planrun.plan.includes import IncludedPlans, check
 
-    shelf = Shelf(file, read)
+    shelf = IncludedPlans(file, read)
     checked, problems = check(data, file, shelf)
     problems = [*problems, *shelf.problems]
     if checked is None or any(problem.severity == "error" for problem in problems):

@@ -13,14 +13,14 @@ from hashlib import new
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
-from planrun.plan.included import SHIPPED, NotIncluded, shipped
 from planrun.plan.load import load_bytes
+from planrun.plan.readers import SHIPPED, NotIncluded, shipped
 from planrun.plan.yaml.file import MAX_BYTES, read_source, too_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.model.plan import Plan
-    from planrun.plan.included import Reader
+    from planrun.plan.readers import Reader
 
 NOWHERE = os.devnull
 """The name of a plan that is not there, on purpose."""

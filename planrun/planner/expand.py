@@ -20,7 +20,7 @@ from planrun.llm.writing import faults_of
 from planrun.model import events as ev
 from planrun.model.call import TOKENS
 from planrun.model.record import Record
-from planrun.plan.edit.editing import Page, replace_step
+from planrun.plan.edit.page import Page, replace_step
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.file import read_source

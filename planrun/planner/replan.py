@@ -22,7 +22,7 @@ from planrun.llm.drafts import Fault
 from planrun.llm.writing import step_text
 from planrun.model import events as ev
 from planrun.model import graph
-from planrun.plan.edit.editing import append_steps
+from planrun.plan.edit.page import append_steps
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused
 from planrun.planner.inspect import Bounds, inspect
 from planrun.reports.describe import action

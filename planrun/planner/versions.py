@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from planrun.approval.digest import digest_of, named_plan, review
 from planrun.plan.compile.canonical import plain
-from planrun.plan.included import copies
 from planrun.plan.load import load_bytes
+from planrun.plan.readers import copies
 from planrun.records import inputs
 from planrun.records.ledger import sync_path
 

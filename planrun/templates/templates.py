@@ -6,8 +6,7 @@ import os
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
-from planrun.plan.file import check_tree
-from planrun.plan.includes import Shelf
+from planrun.plan.includes import IncludedPlans, check_tree
 from planrun.plan.load import check_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.templates import filled, read_template, value_problem
@@ -119,7 +118,7 @@ def _read(fragment: Mapping[str, Any], text: str) -> Any:
 def render(template: Template, name: str, values: Mapping[str, Any]) -> Rendered:
     """Return the plan that a template becomes; raises InvalidPlan with what is wrong, at its place in the template."""
     tree = filled(template, values)
-    problems = check_tree(tree, template.data, Shelf(template.file))
+    problems = check_tree(tree, template.data, IncludedPlans(template.file))
     errors = [each for each in problems if each.severity == "error"]
     if errors:
         raise InvalidPlan(errors, sources={template.file: template.data})

@@ -11,7 +11,7 @@ from planrun.app.session import Session
 from planrun.approval.digest import named_plan, review
 from planrun.model import events as ev
 from planrun.model.state import RunState
-from planrun.plan.edit.editing import append_steps
+from planrun.plan.edit.page import append_steps
 from planrun.plan.load import load
 from planrun.planner.versions import Adoption
 from planrun.records import rundir as records

@@ -8,8 +8,8 @@ import pytest
 
 from planrun.cli import main
 from planrun.lint.lint import advise
-from planrun.plan.edit.editing import EditError
-from planrun.plan.edit.reordering import by_longest_path, makespan, reorder_steps
+from planrun.plan.edit.page import EditError
+from planrun.plan.edit.reorder import by_longest_path, makespan, reorder_steps
 from planrun.plan.load import load, load_bytes
 from planrun.records import history
 

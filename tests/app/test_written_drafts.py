@@ -13,7 +13,7 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import Draft, read
 from planrun.llm.writing import step_text
 from planrun.model.plan import Run
-from planrun.plan.edit.editing import append_steps
+from planrun.plan.edit.page import append_steps
 from planrun.plan.load import load_bytes
 from planrun.planner.conversation import Refused
 from planrun.planner.inspect import Bounds, inspect

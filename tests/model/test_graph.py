@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planrun.model import graph
 from planrun.model.plan import Abstract, Edge, Step
-from planrun.plan.edit.reordering import savings
+from planrun.plan.edit.reorder import savings
 
 if TYPE_CHECKING:
     from planrun.model.plan import EdgeKind

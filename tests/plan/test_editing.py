@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planrun.errors import InvalidPlan
 from planrun.model.plan import Plan
-from planrun.plan.edit.editing import EditError, append_steps, replace_step
+from planrun.plan.edit.page import EditError, append_steps, replace_step
 from planrun.plan.load import load_bytes
 from tests.docs.pages import blocks
 

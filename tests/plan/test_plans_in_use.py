@@ -11,9 +11,9 @@ import pytest
 from planrun.errors import InvalidPlan
 from planrun.model.plan import Group
 from planrun.plan import load as loading
-from planrun.plan.included import NotIncluded, copies
 from planrun.plan.includes import MAX_DEPTH
 from planrun.plan.load import check_bytes, load, load_bytes
+from planrun.plan.readers import NotIncluded, copies
 from planrun.plan.yaml.file import read_source
 
 SUB = "version: 1\nsteps: [{id: x, run: echo one}]\n"

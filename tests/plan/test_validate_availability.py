@@ -12,12 +12,12 @@ from planrun.model import graph
 from planrun.model.lifecycle import judge, weigh
 from planrun.plan.check.edges import Availability, lenient
 from planrun.plan.check.validate import validate
-from planrun.plan.includes import Shelf
+from planrun.plan.includes import IncludedPlans
 from planrun.plan.schema import shape
 
 if TYPE_CHECKING:
     from planrun.model.lifecycle import Tolerance
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 KINDS = ("ok", "completed", "failed", "done")
 
@@ -68,7 +68,7 @@ class Simulation:
         for name in graph.order(graph.wait_links(links, waited)):
             self.ends[name] = self.decide(self.outline.by_id[name], handlers)
 
-    def decide(self, draft: Draft, handlers: dict[str, list[str]]) -> tuple[str, str]:
+    def decide(self, draft: RawStep, handlers: dict[str, list[str]]) -> tuple[str, str]:
         """Return status and reason of one step."""
         found = weigh(
             judge(link.kind, *self.ends[link.on], self.tolerance(link.on, handlers)) for link in draft.links
@@ -105,7 +105,7 @@ def test_what_is_sure_has_completed_in_every_run(plan: str, seed: int) -> None:
     root, problems = shape.read(plan.encode(), "plan.yml")
     assert root is not None
     assert not problems
-    outline = validate(root, "plan.yml", plan.encode(), Shelf("plan.yml")).outline
+    outline = validate(root, "plan.yml", plan.encode(), IncludedPlans("plan.yml")).outline
     if outline.problems:
         return  # a cycle through recovery: nothing runs
     names = list(outline.by_id)

@@ -21,7 +21,7 @@ The edges of all steps: what `depends_on`, `recovers` and conditions add, and wh
 from __future__ import annotations
 
 from planrun.model import graph
-from planrun.plan.keys.outline import Draft, Link, Outline, members
+from planrun.plan.keys.outline import Link, Outline, RawStep, members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,13 +72,13 @@ class Availability:
         """Say whether a step must have completed when the whole plan has."""
         return read not in self._settled or (read not in self._skipped and read not in self._tolerated)
 
-    def _may_be_skipped(self, draft: Draft) -> bool:
+    def _may_be_skipped(self, draft: RawStep) -> bool:
         """Say whether a step can be skipped although nothing failed; asked in topological order."""
         if "foreach" in draft.keys or "matrix" in draft.keys:
             return not draft.instances or self._is_conditional(draft)
         return self._is_conditional(draft)
 
-    def _is_conditional(self, draft: Draft) -> bool:
+    def _is_conditional(self, draft: RawStep) -> bool:
         if draft.condition is not None and draft.condition[::3] != ("const", True):
             return True
         return any(
@@ -92,7 +92,7 @@ class Availability:
             return self._is_conditional(self._drafts[link.on])
         return link.on in self._skipped
 
-    def _certain(self, draft: Draft) -> list[tuple[str, bool]]:
+    def _certain(self, draft: RawStep) -> list[tuple[str, bool]]:
         """Return the links over which certainty comes, and whether that of the linked step itself comes too."""
         found: list[tuple[str, bool]] = []
         for link in draft.links:
@@ -221,7 +221,7 @@ def _rerouted(outline: Outline, links: list[Link], places: dict[str, list[str]],
     return list(found.values())
 
 
-def _sound(outline: Outline, draft: Draft, links: list[Link], verb: str) -> list[Link]:
+def _sound(outline: Outline, draft: RawStep, links: list[Link], verb: str) -> list[Link]:
     """Return the links that lead to another step of the same section; report the others."""
     known, section, own = outline.by_id, draft.section, draft.id
     found = []
@@ -236,7 +236,7 @@ def _sound(outline: Outline, draft: Draft, links: list[Link], verb: str) -> list
     return found
 
 
-def _check_same(outline: Outline, draft: Draft, other: Draft, link: Link) -> None:
+def _check_same(outline: Outline, draft: RawStep, other: RawStep, link: Link) -> None:
     """Report an edge from instances to those of the same name where a step has none; then it is an edge to the step."""
     lacking = next(
         (each for each in (draft, other) if each.keys.keys().isdisjoint(("matrix", "foreach"))), None
@@ -247,7 +247,7 @@ def _check_same(outline: Outline, draft: Draft, other: Draft, link: Link) -> Non
         link.form = "map"
 
 
-def _report_link(outline: Outline, draft: Draft, link: Link, verb: str) -> None:
+def _report_link(outline: Outline, draft: RawStep, link: Link, verb: str) -> None:
     other = outline.by_id.get(link.on)
     if other is None:
         message = f'step "{draft.id}" {verb} unknown step "{link.on}"'
@@ -262,7 +262,7 @@ def _report_link(outline: Outline, draft: Draft, link: Link, verb: str) -> None:
         outline.report("E205", message, link.node, "those run after everything else")
 
 
-def _join_recovered(outline: Outline, draft: Draft) -> None:
+def _join_recovered(outline: Outline, draft: RawStep) -> None:
     """Make `recovers: [x]` the edge {x: failed}; any edge that wants more of x than its end contradicts it."""
     written = {link.on: link for link in draft.links}
     for link in draft.recovers:
@@ -319,7 +319,7 @@ def check_cycles(outline: Outline) -> None:
             _report_cycle(outline, path)
 
 
-def _is_in_order(drafts: list[Draft]) -> bool:
+def _is_in_order(drafts: list[RawStep]) -> bool:
     """Say whether every edge leads back in the file, as most do: then there is no cycle."""
     seen: set[str] = set()
     for draft in drafts:

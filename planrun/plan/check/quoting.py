@@ -22,7 +22,7 @@ from planrun.expressions.check import references
 from planrun.expressions.render import render_text, unsafe_in
 from planrun.expressions.tree import ExpressionError
 from planrun.model.jsontext import quote
-from planrun.plan.keys.outline import Draft, Outline, entries
+from planrun.plan.keys.outline import Outline, RawStep, entries
 from planrun.plan.yaml.node import MAPPING
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def check_quoting(outline: Outline, formulas: Iterable[Formula]) -> None:
                 outline.report_in(formula.node, "W302", place, _HINT, severity="warning")
 
 
-def _is_posix(outline: Outline, draft: Draft) -> bool:
+def _is_posix(outline: Outline, draft: RawStep) -> bool:
     """Say whether a script is for a shell that reads quotes as POSIX says."""
     defaults = outline.root.get("defaults")
     shell = draft.keys.get("shell", defaults.get("shell") if defaults is not None else None)

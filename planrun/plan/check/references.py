@@ -213,7 +213,7 @@ if TYPE_CHECKING:
     from planrun.plan.check.edges import Availability
     from planrun.plan.keys.formulas import Formula
     from planrun.plan.keys.instances import Instances
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
     Fragments = Mapping[str, Mapping[str, Any]]
 
@@ -398,7 +398,7 @@ class References:
                 yield found
 
     def _wrong_group(
-        self, draft: Draft, reference: Reference, formula: Formula, available: Availability
+        self, draft: RawStep, reference: Reference, formula: Formula, available: Availability
     ) -> Iterator[tuple[str, str, str]]:
 
         path = reference.path
@@ -418,7 +418,7 @@ class References:
                 yield found
 
     def _unreachable(
-        self, draft: Draft, field: str, formula: Formula, available: Availability
+        self, draft: RawStep, field: str, formula: Formula, available: Availability
     ) -> tuple[str, str, str] | None:
         """Return why the reader may not read a step at all."""
         reader = formula.owner
@@ -446,7 +446,7 @@ class References:
         return "E213", message, f"add `depends_on: [{draft.id}]`"
 
     def _absent(
-        self, draft: Draft, reference: Reference, formula: Formula, available: Availability
+        self, draft: RawStep, reference: Reference, formula: Formula, available: Availability
     ) -> tuple[str, str, str] | None:
         """Return why an output may be missing when it is read."""
         reader = formula.owner

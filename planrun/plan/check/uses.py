@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_within
 from planrun.plan.keys.outline import entries, members, texts_in
-from planrun.plan.keys.secrets import declared_secrets
+from planrun.plan.keys.top import declared_secrets
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from planrun.expressions.tree import Type
     from planrun.plan.check.references import References
-    from planrun.plan.includes import Shelf
+    from planrun.plan.includes import IncludedPlans
     from planrun.plan.keys.formulas import Formula
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 # Keys of a step that say nothing about a plan, and what to do instead.
 _MEANINGLESS = {
@@ -41,7 +41,7 @@ _INEFFECTIVE = ("policy", "llm", "schedule", "concurrency")
 _LIMITS_THAT_COUNT = ("max_parallel", "max_steps", "max_items")
 
 
-def take_used(outline: Outline, shelf: Shelf) -> None:
+def take_used(outline: Outline, shelf: IncludedPlans) -> None:
     """Read and check the plans that the steps of a plan use."""
     for draft in outline.drafts:
         node = draft.keys.get("uses")
@@ -65,7 +65,7 @@ def take_used(outline: Outline, shelf: Shelf) -> None:
                     )
 
 
-def outputs_of(draft: Draft) -> dict[str, dict[str, Any]] | None:
+def outputs_of(draft: RawStep) -> dict[str, dict[str, Any]] | None:
     """Return what a step that uses a plan hands on, as fragments by name; None when that is not known."""
     used = draft.used
     if used is None or used.checked is None:
@@ -77,7 +77,7 @@ def outputs_of(draft: Draft) -> dict[str, dict[str, Any]] | None:
     }
 
 
-def check_given(outline: Outline, draft: Draft) -> None:
+def check_given(outline: Outline, draft: RawStep) -> None:
     """Report what does not fit of the values that a used plan is given, and secrets that it wants and does not get."""
     used = draft.used
     if used is None or used.checked is None:

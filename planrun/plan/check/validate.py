@@ -7,10 +7,9 @@ The rule for reading values of other steps stands in `planrun.plan.check.edges`.
 from __future__ import annotations
 
 from planrun.plan.check.edges import add_condition_links, check_cycles, check_links
-from planrun.plan.keys.bounds import limit_of
 from planrun.plan.keys.formulas import OPEN, Formulas
-from planrun.plan.keys.outline import Draft, Outline, members, scalar
-from planrun.plan.keys.secrets import RESERVED, check_secrets, declared_secrets
+from planrun.plan.keys.outline import Outline, RawStep, members, scalar
+from planrun.plan.keys.top import RESERVED, check_secrets, declared_secrets, limit_of
 from planrun.plan.problems import in_order
 from planrun.plan.schema.tables import ACTIONS
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.expressions.tree import Type
-    from planrun.plan.includes import Shelf
+    from planrun.plan.includes import IncludedPlans
     from planrun.plan.keys.gates import Gate
     from planrun.plan.keys.instances import Instances
     from planrun.plan.problems import Problem
@@ -75,7 +74,7 @@ class Checked:
         return tuple(found)
 
 
-def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool = True) -> Checked:
+def validate(root: Node, file: str, source: bytes, shelf: IncludedPlans, *, sound: bool = True) -> Checked:
     """Check what a plan means; `source` are the bytes that `root` was read from, `sound` says that its shape is.
 
     `shelf` has the plans that it uses.
@@ -83,7 +82,7 @@ def validate(root: Node, file: str, source: bytes, shelf: Shelf, *, sound: bool 
     return validated(Outline(root, file, source, sound=sound), shelf)
 
 
-def validated(outline: Outline, shelf: Shelf) -> Checked:
+def validated(outline: Outline, shelf: IncludedPlans) -> Checked:
     """Check what the plan of an outline means; `shelf` has the plans that it uses."""
     root = outline.root
     _check_ids(outline)
@@ -140,7 +139,7 @@ def validated(outline: Outline, shelf: Shelf) -> Checked:
     return checked
 
 
-def _take_in(outline: Outline, shelf: Shelf) -> bool:
+def _take_in(outline: Outline, shelf: IncludedPlans) -> bool:
     """Take in the plans and the shared containers that steps name; says whether there are plans."""
     if any(["container" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
         from planrun.plan.keys.containers import take_shared  # most plans have none
@@ -241,7 +240,7 @@ def _gates(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> d
 
 def _check_ids(outline: Outline) -> None:
     """Ids are unique in the whole file, also where a file system does not tell capitals from small letters."""
-    seen: dict[str, Draft] = {}
+    seen: dict[str, RawStep] = {}
     for draft in outline.drafts:
         first = seen.setdefault(draft.id.casefold(), draft)
         if first is draft:
@@ -262,7 +261,7 @@ def _check_ids(outline: Outline) -> None:
         outline.report("E201", message, place, hint, related=related)
 
 
-def _value_place(draft: Draft) -> Node:
+def _value_place(draft: RawStep) -> Node:
     return scalar(draft.keys.get("id")) or draft.at
 
 

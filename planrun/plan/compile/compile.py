@@ -1,4 +1,9 @@
-"""From a checked node tree to a Plan: every default resolved, nothing left to look up."""
+"""From a checked node tree to a Plan: every default resolved, nothing left to look up.
+
+When a failed attempt is repeated, as a plan says it.
+
+What the failure of a step means where the step itself does not say it.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +23,11 @@ from planrun.model.plan import (
 )
 from planrun.plan.check.validate import Checked, shell_words
 from planrun.plan.compile.canonical import digest
-from planrun.plan.compile.naming import Names
-from planrun.plan.compile.risks import Risks
-from planrun.plan.keys.bounds import limits_of, params_of
-from planrun.plan.keys.failures import meaning_of_failure
-from planrun.plan.keys.outline import Draft, entries, members
-from planrun.plan.keys.secrets import declared_secrets, optional_secrets
-from planrun.plan.schema.forms import as_bool, as_duration, as_int
-from planrun.plan.yaml.node import MAPPING, SEQUENCE, Node
+from planrun.plan.compile.risks import Names, Risks
+from planrun.plan.keys.outline import RawStep, entries, members
+from planrun.plan.keys.top import declared_secrets, limits_of, optional_secrets, params_of
+from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class Compiler:
         return found
 
     def _llm(self, node: Node) -> Llm:
-        from planrun.plan.keys.llm import llm_of  # most plans have none
+        from planrun.plan.keys.top import llm_of  # most plans have none
 
         return llm_of(node)
 
@@ -152,11 +154,11 @@ class Compiler:
                 found.append(self.step(draft))
         return found
 
-    def step(self, draft: Draft) -> Step:
+    def step(self, draft: RawStep) -> Step:
         """Return one step; fields that say no more than the class's defaults are left out."""
         return self.finished(self.fields(draft))
 
-    def fields(self, draft: Draft) -> dict[str, Any]:
+    def fields(self, draft: RawStep) -> dict[str, Any]:
         """Return what the file says of a step."""
         keys = draft.keys
         fields = self.place(draft)
@@ -186,7 +188,7 @@ class Compiler:
         meaning_of_failure(self, fields)
         return self.names.given(Step(**fields))
 
-    def place(self, draft: Draft) -> dict[str, Any]:
+    def place(self, draft: RawStep) -> dict[str, Any]:
         """Return the fields of a step that say who it is, and what it waits for."""
         fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
         if self.outline.origins and (path := self.outline.path_of(draft.at)):
@@ -201,7 +203,7 @@ class Compiler:
             fields["condition_text"] = bare(draft.keys["condition"].value)
         return fields
 
-    def links(self, draft: Draft, fields: dict[str, Any]) -> None:
+    def links(self, draft: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what the step wants of others, and what it means for them."""
         if draft.links:
             known = self.edges
@@ -216,7 +218,7 @@ class Compiler:
         if draft.replaces:
             fields["replaces"] = tuple([link.on for link in draft.replaces])
 
-    def surface(self, draft: Draft) -> dict[str, Any]:
+    def surface(self, draft: RawStep) -> dict[str, Any]:
         """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""
         keys = draft.keys
         fields: dict[str, Any] = {"id": draft.id, "kind": "validate", "action": Abstract()}
@@ -233,7 +235,7 @@ class Compiler:
             fields["env_file"] = self.words(keys["env_file"])
         return fields
 
-    def words_of(self, draft: Draft, fields: dict[str, Any]) -> None:
+    def words_of(self, draft: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what a group says of itself: texts for people, tags, and what its failure means."""
         for key in _LINES:
             if key in draft.keys:
@@ -244,7 +246,7 @@ class Compiler:
         if word is not None and word.value not in ("ask", "replan"):  # of `defaults`, for steps that can
             fields["on_failure"] = self.on_failure(word)
 
-    def details(self, draft: Draft, fields: dict[str, Any]) -> None:
+    def details(self, draft: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what only some steps say."""
         keys = draft.keys
         for key in _LINES:
@@ -265,7 +267,7 @@ class Compiler:
             fields.update(file_fields(self, keys))
         fields.update(self.settings(keys, {} if draft.is_gate else self.defaults))
 
-    def around_it(self, draft: Draft, fields: dict[str, Any]) -> None:
+    def around_it(self, draft: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what surrounds the processes of a step."""
         keys = draft.keys
         if "env" in keys:
@@ -333,8 +335,6 @@ class Compiler:
 
     def retries(self, node: Node) -> Retry:
         """A number of extra attempts, or the mapping with its backoff and filters."""
-        from planrun.plan.keys.failures import retry_of  # many plans repeat nothing
-
         errors = self.defaults.get("errors")
         unknown = errors.get("unknown") if errors is not None else None
         return retry_of(node, "fail" if unknown is None else unknown.value)
@@ -404,3 +404,70 @@ _READ: dict[str, Callable[[Node], Any]] = {
 def stem(file: str) -> str:
     """Return the name of a plan that has none: its file's, without folder and ending."""
     return os.path.splitext(os.path.basename(file))[0] or "plan"
+
+
+_WORDS = ("any", "timeout", "idle_timeout")  # what `retries: {on: …}` names besides the classes of errors
+
+
+_MAX = 2  # extra attempts where a mapping does not say it
+
+
+def retry_of(node: Node, unknown: str = "fail") -> Retry:
+    """Return what a number of extra attempts says, or the mapping with its backoff and filters.
+
+    `unknown`: whether `on: auto` repeats what no rule knows (`retry`) or not (`fail`).
+    """
+    if node.kind != MAPPING:
+        return Retry(max=as_int(node))
+    fields: dict[str, Any] = {"max": as_int(node.value["max"]) if "max" in node.value else _MAX}
+    for key, value in members(node.get("backoff")):
+        if key in ("initial", "max"):
+            fields["cap" if key == "max" else key] = as_duration(value.value)
+        else:
+            fields[key] = float(as_number(value))
+    if "on" in node.value:
+        rules = node.value["on"]
+        if rules.kind == SCALAR:
+            classes = ("transient", "unknown") if unknown == "retry" else ("transient",)
+            fields["on"] = tuple([("class", name) for name in classes])
+        else:
+            fields["on"] = tuple([_retry_rule(rule) for rule in rules.value])
+    return Retry(**fields)
+
+
+def _retry_rule(node: Node) -> tuple[Any, ...]:
+    if node.kind != MAPPING:
+        word = node.value
+        return (word,) if word in _WORDS else ("class", word)
+    for key, value in node.value.items():
+        if key == "exit":
+            codes = value.value if value.kind == SEQUENCE else [value]
+            return ("exit", tuple([as_int(code) for code in codes]))
+        return (key, value.value)
+    return ("any",)
+
+
+_GATES = ("ask", "decide")  # their `no` is no failure of anything that ran
+
+
+def meaning_of_failure(compiler: Compiler, fields: dict[str, Any]) -> None:
+    """Fill in what policy and model make of its failures, where neither the step nor `defaults` say it."""
+    if compiler.policy is not None and "on_failure" not in fields and fields["kind"] not in _GATES:
+        from planrun.plan.keys.policy import failure_word
+
+        reversible = fields.get("reversible", True if "rollback" in fields else None)
+        word = failure_word(
+            compiler.policy, fields.get("risk", "high"), fields.get("effects", ()), reversible=reversible
+        )
+        if word:
+            fields["on_failure"] = word
+    if compiler.around is not None and fields.get("on_failure") == "replan":
+        fields["on_failure"] = "block"
+    if fields.get("section") == "finally" or fields["kind"] in _GATES or compiler.around is not None:
+        return
+    if fields.get("on_failure") == "replan":
+        fields["replan"] = "any"
+    elif (
+        compiler.llm is not None and "on_failure" not in fields and compiler.llm.replan_on_failure != "never"
+    ):
+        fields["replan"] = compiler.llm.replan_on_failure

@@ -10,8 +10,8 @@ from planrun.expressions.check import references
 from planrun.expressions.render import render, render_script, render_text
 from planrun.model.groups import folder_of, member
 from planrun.model.plan import Edge, Exec, Group, Run, Step, Tool
-from planrun.plan.keys.bounds import limits_of
 from planrun.plan.keys.outline import members
+from planrun.plan.keys.top import limits_of
 from planrun.plan.schema.forms import as_bool, as_int, to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 from planrun.risk.levels import rank
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text, Tree
     from planrun.plan.compile.compile import Compiler
     from planrun.plan.keys.instances import Instances
-    from planrun.plan.keys.outline import Draft
+    from planrun.plan.keys.outline import RawStep
 
 
-def embedded(compiler: Compiler, draft: Draft, inner: Compiler, path: str) -> list[Step]:
+def embedded(compiler: Compiler, draft: RawStep, inner: Compiler, path: str) -> list[Step]:
     """Return the group that a step with `uses` becomes, and behind it its members.
 
     `inner` has the plan that it uses, from the file at `path`.
@@ -42,7 +42,7 @@ def embedded(compiler: Compiler, draft: Draft, inner: Compiler, path: str) -> li
     return [worst(group.but(action=group.action.but(members=named)), inside), *inside]
 
 
-def _group(compiler: Compiler, draft: Draft, inner: Compiler) -> Step:
+def _group(compiler: Compiler, draft: RawStep, inner: Compiler) -> Step:
     """Return the group of a step; `inner` has compiled the plan that it uses."""
     fields = compiler.place(draft)
     fields["kind"] = "group"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from planrun.expressions.scan import bare
 from planrun.model.plan import Check, Exec, Run
+from planrun.plan.keys.formulas import COMPLETED, LIST_CHECKS
 from planrun.plan.keys.outline import entries, members
-from planrun.plan.keys.places import COMPLETED, LIST_CHECKS
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text
     from planrun.plan.compile.compile import Compiler
     from planrun.plan.keys.formulas import Formulas
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 _ACTS = ("run", "exec")
 _DIGEST = "@sha256:"
@@ -47,13 +47,13 @@ def take_shared(outline: Outline) -> None:
             _wait_for_setup(outline, draft, held, named)
 
 
-def _name_of(draft: Draft | None) -> Node | None:
+def _name_of(draft: RawStep | None) -> Node | None:
     """Return the name of the shared container that a step runs in."""
     node = draft.keys.get("container") if draft is not None else None
     return scalar(node.get("shared")) if node is not None else None
 
 
-def _wait_for_setup(outline: Outline, draft: Draft, held: Node, named: Node) -> None:
+def _wait_for_setup(outline: Outline, draft: RawStep, held: Node, named: Node) -> None:
     """Have a step wait for those that prepare its container; what waits for them in turn is a cycle."""
     before = [node.value for node in entries(held.get("setup"))]
     if draft.id in before or draft.section != "steps":
@@ -105,7 +105,7 @@ def check_containers(outline: Outline, formulas: Formulas) -> None:
             outline.report("E102", message, node, "or name a container under `containers` by `shared`")
 
 
-def _check_shared(outline: Outline, draft: Draft, node: Node, of_instances: set[int]) -> None:
+def _check_shared(outline: Outline, draft: RawStep, node: Node, of_instances: set[int]) -> None:
     """Report what cannot go with a container that outlives the step."""
     for key, why in (
         ("service", "a service has a container of its own: write its image here"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from planrun.model.globs import Glob
     from planrun.plan.compile.compile import Compiler
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 KEYS = ("inputs", "produces", "writes", "cache", "reports")
 MAX_MET = 100_000
@@ -50,7 +50,7 @@ class _Named:
 
     __slots__ = ("draft", "globs", "kind", "node")
 
-    def __init__(self, draft: Draft, kind: str, node: Node, globs: tuple[Glob, ...]) -> None:
+    def __init__(self, draft: RawStep, kind: str, node: Node, globs: tuple[Glob, ...]) -> None:
         self.draft = draft
         self.kind = kind
         self.node = node
@@ -104,7 +104,7 @@ def _count(named: list[_Named]) -> int:
     return sum([max(1, each.draft.instances) for each in named])
 
 
-def _check_kind(outline: Outline, draft: Draft) -> None:
+def _check_kind(outline: Outline, draft: RawStep) -> None:
     for action, why in _STRANGERS.items():
         if action in draft.keys:
             for key in KEYS:
@@ -113,7 +113,7 @@ def _check_kind(outline: Outline, draft: Draft) -> None:
                     outline.report("E267", message, draft.node.key(key), why)
 
 
-def _check_cache(outline: Outline, draft: Draft) -> None:
+def _check_cache(outline: Outline, draft: RawStep) -> None:
     node = draft.keys["cache"]
     if node.kind == SCALAR and node.value.lower() == "false":
         return
@@ -137,7 +137,7 @@ def _check_cache(outline: Outline, draft: Draft) -> None:
         outline.report("W311", message, place, hint, severity="warning")
 
 
-def _read(outline: Outline, draft: Draft, key: str, node: Node) -> list[_Named]:
+def _read(outline: Outline, draft: RawStep, key: str, node: Node) -> list[_Named]:
     """Return a pattern, or report what is wrong with it; one whose values are missing has no globs."""
     text = node.value
     if OPEN in text:

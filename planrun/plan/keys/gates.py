@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.plan.keys.formulas import Formulas
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 ANSWER = "answer"  # the output of every gate
 _NARROWING = ("type", "enum", "pattern", "minimum", "maximum")
@@ -42,7 +42,7 @@ class Gate:
 
     __slots__ = ("_keys", "fragment", "id", "kind", "multiple", "node", "options", "values")
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: RawStep) -> None:
         self.id = draft.id
         self.kind = "ask" if "ask" in draft.keys else "decide"
         self.node = draft.keys[self.kind]

@@ -6,9 +6,9 @@ from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.expressions.evaluate import name_of
 from planrun.model.groups import MAX_PRODUCT, combine, describes, short, size, spelled_value, unnameable
-from planrun.plan.keys.bounds import limit_of
 from planrun.plan.keys.formulas import OPEN
-from planrun.plan.keys.outline import Draft, Outline, members
+from planrun.plan.keys.outline import Outline, RawStep, members
+from planrun.plan.keys.top import limit_of
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -36,7 +36,7 @@ class Instances:
     values, or the node of the expression that gives one. `items` and `key` are those of a list.
     """
 
-    def __init__(self, draft: Draft, form: str) -> None:
+    def __init__(self, draft: RawStep, form: str) -> None:
         self.draft = draft
         self.form = form
         self.node = draft.keys[form]
@@ -112,7 +112,7 @@ def check_same(outline: Outline, groups: dict[str, Instances]) -> None:
                     outline.report("E286", message, link.node, "both need the same values")
 
 
-def _check_step(outline: Outline, draft: Draft, forms: list[str]) -> None:
+def _check_step(outline: Outline, draft: RawStep, forms: list[str]) -> None:
     key = draft.node.key(forms[0])
     if len(forms) > 1:
         message = f'"matrix" and "foreach" cannot stand together in step "{draft.id}"'
@@ -128,7 +128,7 @@ def _check_step(outline: Outline, draft: Draft, forms: list[str]) -> None:
         outline.report("E284", message, word, "write another word, or leave it out")
 
 
-def reads_values(draft: Draft) -> bool:
+def reads_values(draft: RawStep) -> bool:
     """Say whether the condition of a step is about each instance, and not about all."""
     return draft.condition is not None and any(
         reference.path[0] in ("matrix", "item") for reference in references(draft.condition)

@@ -35,7 +35,7 @@ class Link:
         self.form = form
 
 
-class Draft:
+class RawStep:
     """A step on its way to a plan; `links` are its edges, those of its condition included once that was read."""
 
     __slots__ = (
@@ -65,8 +65,8 @@ class Draft:
         self.recovers: list[Link] = []
         self.condition: Tree | None = None
         self.instances = 0  # those that are known before it runs
-        self.undo: Draft | None = None  # what undoes it
-        self.undoes: Draft | None = None  # of what undoes a step: which one
+        self.undo: RawStep | None = None  # what undoes it
+        self.undoes: RawStep | None = None  # of what undoes a step: which one
         self.used: Used | None = None  # the plan that it uses
         depends_on = self.keys.get("depends_on")
         if depends_on is not None:
@@ -126,15 +126,15 @@ class Outline:
         self.sound = sound
         self.file = file
         self.problems: list[Problem] = []
-        self.drafts: list[Draft] = list(_decisions(root))
+        self.drafts: list[RawStep] = list(_decisions(root))
         before = len(self.drafts)
         for section in ("steps", "finally"):
             listed = root.get(section)
             if listed is not None and listed.kind == SEQUENCE:
                 start = len(self.drafts) - before + 1
-                self.drafts += [Draft(node, section, at) for at, node in enumerate(listed.value, start)]
-        self.by_id: dict[str, Draft] = {}
-        self.undos: list[Draft] = []  # what undoes steps: steps that nobody can name
+                self.drafts += [RawStep(node, section, at) for at, node in enumerate(listed.value, start)]
+        self.by_id: dict[str, RawStep] = {}
+        self.undos: list[RawStep] = []  # what undoes steps: steps that nobody can name
         for draft in self.drafts:
             self.by_id.setdefault(draft.id, draft)
             if "rollback" in draft.keys and draft.keys["rollback"].kind == MAPPING:
@@ -258,20 +258,20 @@ class _Lines:
         return {"line": line, "col": col, "end_col": col + len(part)}
 
 
-def _decisions(root: Node) -> Iterator[Draft]:
+def _decisions(root: Node) -> Iterator[RawStep]:
     """Yield a step for each decision of the plan that belongs to none."""
     listed = root.get("decisions")
     for name, value in members(listed):
         key = listed.key(name) if listed is not None else value
         node = Node(MAPPING, {"id": key, "decide": value}, key.line, key.col)
         node.keys = {"id": key, "decide": key}
-        yield Draft(node, "steps", 0)
+        yield RawStep(node, "steps", 0)
 
 
-def _undo_of(draft: Draft) -> Draft:
+def _undo_of(draft: RawStep) -> RawStep:
     """Return what undoes a step: it comes after that has completed, or ended if it is for failures, too."""
     node = draft.keys["rollback"]
-    undo = draft.undo = Draft(node, "rollback", 0)
+    undo = draft.undo = RawStep(node, "rollback", 0)
     undo.id, undo.undoes = f"undo:{draft.id}", draft
     word = scalar(node.get("on_failed"))
     kind = "done" if word is not None and word.value.lower() == "true" else "completed"

@@ -10,7 +10,7 @@ from planrun.model.policy import Match, Policy, Rule, rules_of
 from planrun.model.tools import NAMES
 from planrun.model.topics import TOPICS
 from planrun.plan.keys.outline import Outline, entries, members
-from planrun.plan.keys.secrets import declared_secrets
+from planrun.plan.keys.top import declared_secrets
 from planrun.plan.problems import did_you_mean, in_order, limited
 from planrun.plan.schema import shape
 from planrun.plan.schema.forms import to_data

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from planrun.plan.compile.compile import Compiler
     from planrun.plan.keys.formulas import Formulas
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 ACTIONS = ("run", "exec", "tool")
 # Actions that change nothing.
@@ -45,7 +45,7 @@ def check_undoing(
                 outputs[draft.undo.id] = handed_on(spec)
 
 
-def _wrong(draft: Draft) -> tuple[str, str] | None:
+def _wrong(draft: RawStep) -> tuple[str, str] | None:
     """Return what is wrong with the rollback of a step, and a hint."""
     if draft.section == "finally":
         return (
@@ -74,7 +74,7 @@ def _wrong(draft: Draft) -> tuple[str, str] | None:
     return None
 
 
-def undoing_of(compiler: Compiler, draft: Draft, step: dict[str, Any]) -> dict[str, Any]:
+def undoing_of(compiler: Compiler, draft: RawStep, step: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a step that say how it is undone; `step` are its other ones.
 
     Where `defaults.rollback` is false, nothing undoes it, whatever it says.
@@ -88,7 +88,7 @@ def undoing_of(compiler: Compiler, draft: Draft, step: dict[str, Any]) -> dict[s
     return found
 
 
-def _rollback(compiler: Compiler, undo: Draft, step: dict[str, Any]) -> Rollback:
+def _rollback(compiler: Compiler, undo: RawStep, step: dict[str, Any]) -> Rollback:
     keys = undo.keys
     fields: dict[str, Any] = {name: step[name] for name in _SURROUNDINGS if name in step}
     fields |= {"id": undo.id, "section": "rollback", "line": undo.at.line, "col": undo.at.col}

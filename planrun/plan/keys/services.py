@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from planrun.plan.compile.compile import Compiler
     from planrun.plan.keys.instances import Instances
-    from planrun.plan.keys.outline import Draft, Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 MAX_SERVICES = 100
 """Services of a plan: for each of them it is worked out who needs it."""
@@ -36,7 +36,7 @@ def services_of(outline: Outline) -> frozenset[str]:
     return frozenset([draft.id for draft in outline.drafts if is_service(draft)])
 
 
-def is_service(draft: Draft) -> bool:
+def is_service(draft: RawStep) -> bool:
     """Say whether a step goes on while others need it."""
     word = scalar(draft.keys.get("service"))
     return word is not None and word.value.lower() == "true"
@@ -58,7 +58,7 @@ def check_services(outline: Outline, groups: Mapping[str, Instances]) -> None:
     _check_dependents(outline, {draft.id: draft for draft in found})
 
 
-def _check_keys(outline: Outline, draft: Draft, groups: Mapping[str, Instances]) -> None:
+def _check_keys(outline: Outline, draft: RawStep, groups: Mapping[str, Instances]) -> None:
     at = draft.node.key("service")
     if not any(action in draft.keys for action in _ACTS):
         hint = f"it goes with {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
@@ -77,7 +77,7 @@ def _check_keys(outline: Outline, draft: Draft, groups: Mapping[str, Instances])
         outline.report("E295", message, group.node, "write them into the plan")
 
 
-def _check_dependents(outline: Outline, services: Mapping[str, Draft]) -> None:
+def _check_dependents(outline: Outline, services: Mapping[str, RawStep]) -> None:
     ends = False
     needed: set[str] = set()
     for draft in outline.unique:
@@ -103,7 +103,7 @@ def _check_dependents(outline: Outline, services: Mapping[str, Draft]) -> None:
         _check_ends(outline, services)
 
 
-def _check_locks(outline: Outline, draft: Draft, service: Draft) -> None:
+def _check_locks(outline: Outline, draft: RawStep, service: RawStep) -> None:
     held = _words(service.keys.get("lock"))
     common = [name for name in _words(draft.keys.get("lock")) if name in held]
     if common:
@@ -120,7 +120,7 @@ def _words(node: Node | None) -> list[str]:
     return [word.value for word in each if scalar(word) is not None]
 
 
-def _check_ends(outline: Outline, services: Mapping[str, Draft]) -> None:
+def _check_ends(outline: Outline, services: Mapping[str, RawStep]) -> None:
     """Report steps that wait for the end of a service which goes on because of them."""
     waits: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
@@ -162,7 +162,7 @@ def service_fields(compiler: Compiler, keys: Mapping[str, Node]) -> dict[str, An
     return {**found, "service": Serving(**fields)}
 
 
-def edges_of(compiler: Compiler, draft: Draft) -> list[tuple[str, str]]:
+def edges_of(compiler: Compiler, draft: RawStep) -> list[tuple[str, str]]:
     """Return the edges of a step: instead of the end of a service it waits until that is ready, all its instances."""
     found: dict[tuple[str, str], None] = {}
     for link in draft.links:

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 from planrun.model import graph
 from planrun.plan.compile.canonical import plain
-from planrun.plan.edit.editing import EditError, Page, with_comments
+from planrun.plan.edit.page import EditError, Page, with_comments
 from planrun.plan.load import load_bytes
 from planrun.plan.yaml.document import parse
 

@@ -1,16 +1,62 @@
-"""What a plan says about secrets: what it declares, which steps list it, and where the name means something else."""
+"""What a plan says of runs as a whole: what they are given, and what they may use up.
+
+What a plan says about secrets: what it declares, which steps list it, and where the name means something else.
+
+The language model of a plan, from the checked node tree.
+"""
 
 from __future__ import annotations
 
-from planrun.plan.keys.outline import entries, members
+from planrun.model.plan import Limits, Param
+from planrun.model.planning import Llm
+from planrun.plan.keys.outline import entries, members, scalar
 from planrun.plan.problems import did_you_mean
-from planrun.plan.schema.forms import as_bool
+from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number, to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from planrun.plan.keys.outline import Outline
     from planrun.plan.yaml.node import Node
+
+
+def params_of(fragments: Mapping[str, Mapping[str, Any]]) -> tuple[Param, ...]:
+    """Return the parameters of a plan in file order; `fragments`: as they were written, by name."""
+    found = []
+    for name, fragment in fragments.items():
+        schema = {key: value for key, value in fragment.items() if key != "required"}
+        required = {"required": True} if fragment.get("required") is True else {}
+        found.append(Param(name=name, schema=schema, **required))
+    return tuple(found)
+
+
+def limit_of(root: Node, key: str) -> int:
+    """Return a number under `limits`, of a file that may be misshapen; the default where it is none."""
+    limits = root.get("limits")
+    given = scalar(limits.get(key)) if limits is not None else None
+    try:
+        return as_int(given) if given is not None else int(getattr(Limits, key))
+    except ValueError:  # reported by the check of the shape
+        return int(getattr(Limits, key))
+
+
+def limits_of(node: Node | None) -> Limits:
+    """Return the limits of a run."""
+    fields: dict[str, Any] = {}
+    for key, value in members(node):
+        if key in ("deadline", "cleanup"):
+            fields[key] = as_duration(value.value)
+        elif key == "max_usd":
+            fields[key] = float(as_number(value))
+        elif key == "locks":
+            fields[key] = {name: as_int(slots) for name, slots in members(value)}
+        else:
+            fields[key] = as_int(value)
+    return Limits(**fields)
+
 
 RESERVED = "PLANRUN_"
 
@@ -91,3 +137,26 @@ def _check_env(outline: Outline, owner: Node, secrets: dict[str, Node]) -> None:
 def _declare(name: str, declared: dict[str, Node]) -> str:
     names = ", ".join([*declared, name])
     return f"declare it at the top level: `secrets: [{names}]`"
+
+
+def _seconds(node: Node) -> float:
+    return as_duration(node.value)
+
+
+_READ: dict[str, Callable[[Node], Any]] = {
+    "plan_max_tokens": as_int,
+    "max_generated_steps": as_int,
+    "retries": as_int,
+    "extra_body": to_data,
+    "enabled": as_bool,
+    "planning_timeout": _seconds,
+    "timeout": _seconds,
+}
+
+
+def llm_of(node: Node) -> Llm:
+    """Return what a plan says about its model."""
+    fields: dict[str, Any] = {
+        name: _READ[name](value) if name in _READ else value.value for name, value in members(node)
+    }
+    return Llm(**fields)
