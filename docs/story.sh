@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Play how a goal becomes a plan, the plan is reviewed, a step of it fails, and a model repairs the run within what was
-# reviewed; then the same with a model that means harm. On a repository of its own in a temporary folder. What the model
-# says is replayed from docs/story: no network, no key.
+# An example: a model writes a plan, people review it, a step fails, and a model repairs the run within the reviewed limits;
+# then the same with a malicious model. It runs in a temporary repository, with answers recorded in docs/story: no
+# network, no key.
 #
-#     bash docs/story.sh       play it; needs git, and planrun on the PATH or in .venv of this checkout
+#     bash docs/story.sh       run it; needs git, and planrun on the PATH or in .venv of this checkout
 #
-# docs/story.md shows what it prints, with what is said about it. Each part begins with a line `=== name`.
-# STORY_RECORD=FOLDER: ask whatever ANTHROPIC_BASE_URL names, and keep its answers there; see docs/story.md.
+# docs/story.md shows and explains the output. Each part begins with a line `=== name`.
+# STORY_RECORD=FOLDER: ask the service at ANTHROPIC_BASE_URL, and record its answers there; see docs/story.md.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
