@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planrun.app.history import weights
-from planrun.engine.scheduler import Dependencies, Options, Scheduler
+from planrun.engine.context import Dependencies, Options
+from planrun.engine.scheduler import Scheduler
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev
 from planrun.model import graph

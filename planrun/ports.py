@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         """Locks that count on this host, for all runs of this user; they are given back when the process dies."""
 
         @property
-        def patience(self) -> float:
+        def retry_after(self) -> float:
             """Seconds until it is worth asking again for what could not be had."""
 
         def claim(self, step: str, names: tuple[str, ...]) -> str:

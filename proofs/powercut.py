@@ -46,7 +46,7 @@ FAULTS = {
     "plan-not-synced": _ASLEEP % 'path.endswith("plan.yml")',
     "names-not-synced": _ASLEEP % "os.path.isdir(path)",
     "reserve-too-early": "from planrun.records import rundir\nrundir.NEW = ''\n",
-    "start-not-synced": "from planrun.engine.scheduler import Scheduler\nScheduler._sync = lambda self: None\n",
+    "start-not-synced": "from planrun.engine.scheduler import Scheduler\nScheduler.sync = lambda self: None\n",
     "torn-end-kept": """\
 from planrun.app import resuming
 from planrun.records import reading

@@ -46,12 +46,12 @@ FAULTS = {
     "u._is_undoable = lambda found: found.step.rollback is not None and found.step.section == 'steps'\n",
     # Nobody cleans up after a kill.
     "no-cleanup": "import planrun.model.rollback as u\nu.owed_cleanup = lambda state: []\n"
-    "from planrun.engine.scheduler import Scheduler as S\nold = S._drive\n"
-    "S._drive = lambda self, section: None if self.options.catches_up and section == 'finally' "
+    "from planrun.engine.scheduler import Scheduler as S\nold = S.drive\n"
+    "S.drive = lambda self, section: None if self.options.cleanup_only and section == 'finally' "
     "else old(self, section)\n",
     # Who catches up goes on with the steps.
-    "goes-on": "from planrun.engine.scheduler import Scheduler as S\nold = S._pass\n"
-    "S._pass = lambda self, section: self._drive(section) if section == 'steps' else old(self, section)\n",
+    "goes-on": "from planrun.engine.scheduler import Scheduler as S\nold = S._run_section\n"
+    "S._run_section = lambda self, section: self.drive(section) if section == 'steps' else old(self, section)\n",
     # An attempt that was lost is made again, whatever the plan says.
     "repeats": "import planrun.app.finalize as f\nf._must_not_repeat = lambda state, name: False\n",
 }

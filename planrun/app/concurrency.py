@@ -54,7 +54,9 @@ def _wait_for_group(lock: HostLocks, plan: Plan, wait_lock: str, inbox: SignalIn
         if reason != shown:
             screen.write(f"planrun: {reason}\n")
             shown = reason
-        left = lock.patience if until is None else min(lock.patience, max(0.0, until - time.monotonic()))
+        left = (
+            lock.retry_after if until is None else min(lock.retry_after, max(0.0, until - time.monotonic()))
+        )
         select.select([inbox.fd], [], [], left)
         for signum in inbox.take():
             if signum != PAUSING:  # there is no run yet that could be paused

@@ -66,7 +66,7 @@ def finalize(run: str, settings: Settings) -> Result | None:
         steps = session.steps(state, rundir, opening)
         gates = session.admit(state, ledger, steps, opening, selected)
         ledger.sync()
-        options = scheduler_options(session, state.plan, selected).but(catches_up=True, asks=False)
+        options = scheduler_options(session, state.plan, selected).but(cleanup_only=True, asks=False)
         return session.drive(state, ledger, steps, options, gates)
 
 

@@ -203,7 +203,7 @@ class Resumption:
             self.opening["options"]["secrets"] = {**told, "missing": {}}  # what runs has them all
         session.recall(self.plan, self.opening)
         options = scheduler_options(session, self.plan, self.selected)
-        self.options = options.but(replan=self.failed, catches_up=self.finishes)
+        self.options = options.but(replan=self.failed, cleanup_only=self.finishes)
         self.steps = session.steps(self._after, rundir, self.opening)
         self._again = self._repetition()
 

@@ -1,1 +1,1 @@
-"""The one loop that runs a plan."""
+"""The scheduler: the event loop that runs a plan."""

@@ -1,4 +1,4 @@
-"""How long a run still takes: what is left of it, started in the order and with the places that it will have."""
+"""The ETA of a run: a simulation of the remaining steps in their order, with the run's job slots."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 def remaining(
     state: RunState, jobs: int, schedule: Schedule, left: Mapping[str, float], usual: float
 ) -> float:
-    """Return the seconds until a run ends if all that has not ended runs, once, and nobody is waited for.
+    """Return the seconds until a run ends if every remaining step runs once and no approval is awaited.
 
-    `left`: seconds that steps still take, of those that run what is left of them; `usual`: what others take.
+    `left`: the remaining seconds of steps; `usual`: the seconds of steps without an entry there.
     """
     now = 0.0
     for section in ("steps", "finally"):
         steps = [step for step in state.plan.steps if step.section == section]
         if any(not state.steps[step.id].ended for step in steps):
-            now = _Course(state, steps, {**left, **_timeless(steps)}, usual).end(now, jobs, schedule)
+            now = _Simulation(state, steps, {**left, **_timeless(steps)}, usual).end(now, jobs, schedule)
     return now
 
 
 def _timeless(steps: Sequence[Step]) -> dict[str, float]:
-    """Groups and services take no time of their own: they go on as long as others do."""
+    """Groups and services take no time of their own: they last as long as other steps."""
     return {step.id: 0.0 for step in steps if step.kind == "group" or step.service is not None}
 
 
-class _Course:
-    """What is left of one section."""
+class _Simulation:
+    """The remaining steps of one section."""
 
     def __init__(
         self, state: RunState, steps: Sequence[Step], left: Mapping[str, float], usual: float
@@ -54,14 +54,14 @@ class _Course:
         self._ends: list[tuple[float, str]] = []
 
     def end(self, now: float, jobs: int, schedule: Schedule) -> float:
-        """Return when the last of it ends; it goes on at `now`."""
+        """Return when the last step ends; the section starts or continues at `now`."""
         seconds = {name: self._takes(name) for name in self._waits}
         queue = Queue(self._steps, schedule, jobs, seconds)
         for name in self._waits:
-            found = self._states[name]
-            if found.ended:
+            step_state = self._states[name]
+            if step_state.ended:
                 queue.settle(name)
-            elif found.status == "running" and found.step.kind != "group":
+            elif step_state.status == "running" and step_state.step.kind != "group":
                 self._ends.append((now + self._takes(name), name))
             elif not self._open[name]:
                 self._ready(queue, name, now)
@@ -72,7 +72,7 @@ class _Course:
         return max(0.0, self._left.get(name, self._usual))
 
     def _ready(self, queue: Queue, name: str, now: float) -> None:
-        if self._states[name].step.kind == "group":  # it takes no place
+        if self._states[name].step.kind == "group":  # it takes no job slot
             self._ends.append((now, name))
         else:
             queue.add(name)

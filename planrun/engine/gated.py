@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planrun.engine.scheduler import Dependencies, Options
+    from planrun.engine.context import Dependencies, Options
     from planrun.model.job import Outcome, Passage, Prepared
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
@@ -21,67 +21,67 @@ if TYPE_CHECKING:
     from planrun.ports import Gates, Replanner
 
 POLL_INTERVAL = 0.25
-"""Seconds between two looks for answers, while something else keeps the run going."""
+"""Seconds between two polls for replies while the run continues."""
 
 
 class GatedScheduler(Scheduler):
-    """A run whose steps are let in by `gates`.
+    """A run in which `gates` decide whether a step may start.
 
-    A step whose gate nobody opened gives its place to others. When nothing but such steps is left, the run comes to
-    rest; a gate with a time of its own keeps it waiting so long.
+    A step that waits at its gate releases its job slot. When only such steps are left, the run pauses with exit code
+    5; before that it waits for gates that have a timeout.
     """
 
-    def __init__(self, state: RunState, rooms: Dependencies, options: Options, gates: Gates) -> None:
-        super().__init__(state, rooms, options)
+    def __init__(self, state: RunState, dependencies: Dependencies, options: Options, gates: Gates) -> None:
+        super().__init__(state, dependencies, options)
         self._gates = gates
-        self._held: dict[str, Passage] = {}  # steps at their gates, or beyond them in another way
+        self._held: dict[str, Passage] = {}  # steps that wait at their gates
 
     def _launch(self, step: Step) -> None:
-        """Start a step that may start; what starts a process is made ready first, so that this is what is judged."""
+        """Judge and start a step; its process is prepared first, so that the gate judges exactly what will run."""
         if self._has_failed(step):
             self._resolve(step)
             return
         attempt = len(self.state.steps[step.id].attempts) + 1
         prepared = None
         if step.kind in ("run", "exec", "tool"):
-            prepared = self.rooms.steps.prepare(step, attempt, self.state)
-            if prepared.job is None:  # it cannot run, whatever anybody says
-                self._begin(step, attempt, prepared)
+            prepared = self.dependencies.steps.prepare(step, attempt, self.state)
+            if prepared.job is None:  # it cannot run, with or without approval
+                self._start_attempt(step, attempt, prepared)
                 return
         passage = self._gates.judge(step, self.state, prepared.job if prepared else None)
-        if passage.answer == "ask" and (step.undoes or not self.options.asks):  # nobody is there to be asked
-            why = f"nobody approved it beforehand: {passage.reason}"
+        if passage.answer == "ask" and (step.undoes or not self.options.asks):  # no one can answer
+            why = f"no approval was given beforehand: {passage.reason}"
             passage = passage.but(answer="deny", opened=None, reason=why)
         for event in (passage.opened, passage.answered):
             if event is not None:
-                self._emit(event)
+                self.emit(event)
         if passage.answer == "ask":
             self._hold(step, passage)
         elif passage.answer == "deny":
             self._refuse(step, passage)
         elif passage.answer == "skip":
-            self._queue.release(step.id)
-            self._move(step.id, "skipped", "approval", passage.reason)
+            self.queue.release(step.id)
+            self.move(step.id, "skipped", "approval", passage.reason)
         else:
             self._admit(step, attempt, prepared, passage)
 
     def _admit(self, step: Step, attempt: int, prepared: Prepared | None, passage: Passage) -> None:
-        prepared = prepared or self.rooms.steps.prepare(step, attempt, self.state)
+        prepared = prepared or self.dependencies.steps.prepare(step, attempt, self.state)
         if passage.job is not None:
             prepared = prepared.but(job=passage.job)
-        self._begin(step, attempt, prepared, risk=passage.risk, rule=passage.rule)
+        self._start_attempt(step, attempt, prepared, risk=passage.risk, rule=passage.rule)
 
     def _hold(self, step: Step, passage: Passage) -> None:
-        self._queue.release(step.id)
+        self.queue.release(step.id)
         self._held[step.id] = passage
-        if passage.seconds is not None:  # it is judged again then
-            push(self._waiting, (self._clock.monotonic() + max(0.0, passage.seconds), step.id))
+        if passage.seconds is not None:  # then it is judged again
+            push(self.timers, (self.clock.monotonic() + max(0.0, passage.seconds), step.id))
 
     def _refuse(self, step: Step, passage: Passage) -> None:
-        self._queue.release(step.id)
-        self._emit(
+        self.queue.release(step.id)
+        self.emit(
             ev.StepMoved(
-                at=self._clock.stamp(),
+                at=self.clock.stamp(),
                 step=step.id,
                 status="failed",
                 reason="timeout" if passage.is_late else "denied",
@@ -89,270 +89,277 @@ class GatedScheduler(Scheduler):
                 rule=passage.rule,
             )
         )
-        self._settle(step.id)
-        self._abort(step)
+        self.settle(step.id)
+        self.abort(step)
 
-    # What is to become of a failure.
+    # Failures with `on_failure: ask`.
 
-    def _conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
-        """Record the end of an attempt; when it is the last one that failed, somebody may be asked what to do."""
+    def conclude(self, step: Step, attempt: int, outcome: Outcome) -> None:
+        """Record the end of an attempt; if the last one failed, `on_failure: ask` requests a decision."""
         failed = outcome.status == "failed" and outcome.reason != "denied"
-        # The end of a service that others relied on is what it is.
+        # A service that was ready is not asked about: its users have been affected already.
         asks = step.on_failure == "ask" and self.state.steps[step.id].opened is None
         if failed and asks and self.state.ending is None:
             tries = len(self.state.steps[step.id].tries)
             if react(step, tries, outcome, repeat=True)[1] is None:
-                self._queue.release(step.id)
+                self.queue.release(step.id)
                 fields = as_fields(outcome, classify(outcome)) | {"step_status": "waiting"}
-                self._emit(ev.AttemptEnded(at=self._clock.stamp(), step=step.id, n=attempt, **fields))
+                self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
                 self._resolve(step)
                 return
-        super()._conclude(step, attempt, outcome)
+        super().conclude(step, attempt, outcome)
 
     def _has_failed(self, step: Step) -> bool:
-        """Whether a step waits for somebody to say what its failure means."""
-        found = self.state.steps[step.id]
-        return found.status == "waiting" and found.after is not None and found.on_failure != "retry"
+        """Whether a step waits for a decision about its failure."""
+        step_state = self.state.steps[step.id]
+        return (
+            step_state.status == "waiting"
+            and step_state.after is not None
+            and step_state.on_failure != "retry"
+        )
 
     def _resolve(self, step: Step) -> None:
-        """Do with a failed step what somebody says, or have it wait for that."""
+        """Apply the decision about a failed step, or let the step wait for one."""
         passage = self._gates.failed(step, self.state)
         for event in (passage.opened, passage.answered):
             if event is not None:
-                self._emit(event)
-        found = self.state.steps[step.id]
+                self.emit(event)
+        step_state = self.state.steps[step.id]
         if passage.answer == "ask":
             self._hold(step, passage)
-        elif found.on_failure == "retry":
-            self._queue.put_back(step.id)
+        elif step_state.on_failure == "retry":
+            self.queue.put_back(step.id)
         else:
-            ended = found.attempts[-1].ended
+            ended = step_state.attempts[-1].ended
             reason = ended.reason if ended else "lost"
-            self._move(step.id, "failed", reason)
-            self._abort(step)
+            self.move(step.id, "failed", reason)
+            self.abort(step)
 
-    # Those who wait.
+    # Steps that wait at their gates.
 
-    def _goes_on(self, found: StepState) -> bool:
-        return super()._goes_on(found) and found.step.id not in self._held
+    def _is_in_progress(self, step_state: StepState) -> bool:
+        return super()._is_in_progress(step_state) and step_state.step.id not in self._held
 
-    def _heed(self) -> None:
-        if self._at_gates():  # before the time of one is over: who answers in the last moment is heard
+    def _handle_signals(self) -> None:
+        if self._at_gates():  # before timeouts: a reply in the last moment counts
             for event in self._gates.heard(self.state):
-                self._emit(event)
-                self._call([event.step] if event.step else self._at_gates("approval"))
-        super()._heed()
-        timed = {name for _, name in self._waiting}
+                self.emit(event)
+                self._judge_again([event.step] if event.step else self._at_gates("approval"))
+        super()._handle_signals()
+        timed = {name for _, name in self.timers}
         for name, passage in list(self._held.items()):
             if passage.seconds is not None and name not in timed:  # it is about to be judged
                 del self._held[name]
 
     def _at_gates(self, reason: str = "") -> list[str]:
-        """The steps that wait for somebody, or for one thing of him."""
+        """The steps that wait at their gates, or those that wait for one kind of reply."""
         states = self.state.steps
-        found = [name for name in self._held if states[name].at_gate]
-        return [name for name in found if states[name].reason == reason] if reason else found
+        waiting = [name for name in self._held if states[name].at_gate]
+        return [name for name in waiting if states[name].reason == reason] if reason else waiting
 
-    def _call(self, names: list[str]) -> None:
-        """Have steps judged again that wait at their gates."""
+    def _judge_again(self, names: list[str]) -> None:
+        """Judge steps again that wait at their gates."""
         for name in names:
-            if name in self._held and self.state.steps[name].at_gate:  # once, however many answers it got
+            if name in self._held and self.state.steps[name].at_gate:  # once, however many replies it got
                 del self._held[name]
-                self._waiting[:] = sorted(entry for entry in self._waiting if entry[1] != name)
-                self._queue.put_back(name)
+                self.timers[:] = sorted(entry for entry in self.timers if entry[1] != name)
+                self.queue.put_back(name)
 
-    def _patience(self) -> float | None:
-        patience = super()._patience()
+    def _wait_limit(self) -> float | None:
+        patience = super()._wait_limit()
         if not self._at_gates():
             return patience
         return POLL_INTERVAL if patience is None else min(POLL_INTERVAL, patience)
 
-    def _over(self) -> bool:
-        while self._waits_for_people:
-            ended = self.rooms.executor.wait(0)  # what could not be started
+    def _is_section_done(self) -> bool:
+        while self._needs_reply:
+            ended = self.dependencies.executor.wait(0)  # attempts that could not be started
             if not ended:
-                self._emit(ev.RunEnding(at=self._clock.stamp(), why="gates"))
+                self.emit(ev.RunEnding(at=self.clock.stamp(), why="gates"))
                 if self.services:
-                    self.services.look()  # it stops those that are ready: they do not run while the run waits
+                    self.services.update()  # it stops those that are ready: they do not run while the run is paused
                 break
             for job, outcome in ended:
-                self._finish(job, outcome)
-            self._look()
-            self._start()
-        return super()._over()
+                self._handle_end(job, outcome)
+            self.evaluate_ready()
+            self._start_ready()
+        return super()._is_section_done()
 
     @property
-    def _waits_for_people(self) -> bool:
-        """Whether nothing goes on without an answer."""
+    def _needs_reply(self) -> bool:
+        """Whether the run cannot continue without a reply."""
         if self.state.pausing or self.lost is not None or not self._is_idle:
             return False
         return bool(self._at_gates())
 
 
 STOP_TIMEOUT = 3.0
-"""Seconds that a model has to end after it was stopped; then nobody waits for what it says."""
+"""Seconds that a stopped model call has to end; then its result is not awaited any more."""
 
 
 class ReplanningScheduler(GatedScheduler):
-    """A run whose failures `planner` may have planned anew.
+    """A run whose failures `planner` may replan.
 
-    Such a failure ends its step, and nobody looks at those that depend on it. What runs, and what is between two
-    attempts, goes on to its end; nothing else starts. Then there is one planning for all such failures, and after it
-    frontier and queue are made anew from the state, under whatever plan that has.
+    Such a failure ends its step; its dependents are not evaluated. Running attempts and steps between two attempts
+    continue to their end; nothing else starts. Then one replan handles all such failures, and after it frontier and
+    queue are made again from the state, under the plan that is then in force.
     """
 
     def __init__(
-        self, state: RunState, rooms: Dependencies, options: Options, gates: Gates, planner: Replanner
+        self, state: RunState, dependencies: Dependencies, options: Options, gates: Gates, planner: Replanner
     ) -> None:
-        super().__init__(state, rooms, options, gates)
+        super().__init__(state, dependencies, options, gates)
         self._planner = planner
-        self._wanted = list(options.replan)  # failed steps whose planning is to come, or is going on
-        self._plans = False  # a planning is going on
-        self._listen = POLL_INTERVAL  # seconds until the next look at it
-        self._stop_by: float | None = None  # when a planning that was stopped has to have ended
+        self._wanted = list(options.replan)  # failed steps to replan
+        self._is_planning = False
+        self._poll_after = POLL_INTERVAL  # seconds until the next poll of the planner
+        self._stop_by: float | None = None  # when a stopped replan must have ended
 
-    # Failures that want it.
+    # Failures to replan.
 
     @property
-    def _unjudged(self) -> Sequence[str]:
+    def _unevaluated(self) -> Sequence[str]:
         return self._wanted
 
-    def _settle(self, name: str) -> None:
-        if self._wants(name):
-            self._queue.settle(name)
+    def settle(self, name: str) -> None:
+        """Release what waits for the end of a step, unless the planner replans its failure."""
+        if self._wants_replan(name):
+            self.queue.settle(name)
             self._wanted.append(name)
         else:
-            super()._settle(name)
+            super().settle(name)
 
-    def _wants(self, name: str) -> bool:
-        found = self.state.steps[name]
-        if found.status != "failed" or self._section != "steps" or self._plans:
+    def _wants_replan(self, name: str) -> bool:
+        step_state = self.state.steps[name]
+        if step_state.status != "failed" or self.section != "steps" or self._is_planning:
             return False
-        return self.state.ending is None and self.lost is None and self._planner.wants(found.step, self.state)
+        return (
+            self.state.ending is None
+            and self.lost is None
+            and self._planner.wants(step_state.step, self.state)
+        )
 
     @property
     def _is_unfinished(self) -> bool:
         return bool(self._wanted) or super()._is_unfinished
 
-    def _start(self) -> None:
+    def _start_ready(self) -> None:
         if not self._wanted:
-            super()._start()
+            super()._start_ready()
             return
         while self.lost is None and not self.state.pausing:
-            name = self._queue.take(self._working, len(self._waiting))
+            name = self.queue.take(self._occupied_jobs, len(self.timers))
             if name is None:
                 return
             if self._is_between_attempts(name):
                 self._launch(self.state.steps[name].step)
-            else:  # the queue is made anew after the planning
-                self._queue.release(name)
+            else:  # the queue is made again after the replan
+                self.queue.release(name)
 
     def _is_between_attempts(self, name: str) -> bool:
-        found = self.state.steps[name]
-        return found.status == "waiting" and not found.at_gate
+        step_state = self.state.steps[name]
+        return step_state.status == "waiting" and not step_state.at_gate
 
     @property
     def _is_draining(self) -> bool:
-        """Whether something has to end before there is a planning."""
-        while not self._working and not any(map(self._is_between_attempts, self.state.steps)):
-            ended = self.rooms.executor.wait(0)  # what could not be started
+        """Whether an attempt must end before the replan starts."""
+        while not self._occupied_jobs and not any(map(self._is_between_attempts, self.state.steps)):
+            ended = self.dependencies.executor.wait(0)  # attempts that could not be started
             if not ended:
                 return False
             for job, outcome in ended:
-                self._finish(job, outcome)
+                self._handle_end(job, outcome)
         return True
 
-    # The planning.
+    # The replan.
 
-    def _over(self) -> bool:
-        if self._plans:
+    def _is_section_done(self) -> bool:
+        if self._is_planning:
             if self.lost is not None:
-                self._give_up(self.lost)
+                self.give_up(self.lost)
             return False
         if not self._wanted or self.lost is not None or self.state.pausing:
-            return super()._over()
-        if self.state.ending is not None:  # nothing is planned for a run that is being ended
-            self._let_go()
-            return super()._over()
+            return super()._is_section_done()
+        if self.state.ending is not None:  # a run that is ending is not replanned
+            self._accept_failures()
+            return super()._is_section_done()
         if not self._is_draining:
-            self._plans, self._listen = True, 0.0
-            # In file order: which of two ended first is chance, and a recording has to know the question again.
+            self._is_planning, self._poll_after = True, 0.0
+            # In file order: the order of ends varies, and a recording must match the same request.
             self._wanted = [name for name in self.state.steps if name in self._wanted]
             self._planner.begin(tuple(self._wanted), self.state)
         return False
 
-    def _let_go(self) -> None:
-        """Have failures be failures, and dependents be looked at."""
+    def _accept_failures(self) -> None:
+        """Let the failures stand, and evaluate the dependents."""
         wanted, self._wanted = self._wanted, []
         for name in wanted:
-            self._frontier.settle(name)
+            self.frontier.settle(name)
 
-    def _heed(self) -> None:
-        super()._heed()
-        if self._plans:
-            self._hear()
+    def _handle_signals(self) -> None:
+        super()._handle_signals()
+        if self._is_planning:
+            self._poll_planner()
 
-    def _hear(self) -> None:
-        """Record what happened in the planning since the last look; stop it when the run is being ended."""
-        self._listen = POLL_INTERVAL
+    def _poll_planner(self) -> None:
+        """Record the planner's new events; stop it when the run is ending."""
+        self._poll_after = POLL_INTERVAL
         if self._stop_by is None and (self.state.ending is not None or self.lost is not None):
-            self._stop_by = self._clock.monotonic() + STOP_TIMEOUT
+            self._stop_by = self.clock.monotonic() + STOP_TIMEOUT
             self._planner.stop()
-        while self._plans and (events := self._planner.events(self.state)):
+        while self._is_planning and (events := self._planner.events(self.state)):
             for event in events:
                 known = frozenset(self.state.steps)
-                self._emit(event)
+                self.emit(event)
                 if isinstance(event, ev.PlanningEnded):
-                    self._go_on(event, known)
-        if self._plans and self._is_too_late:
+                    self._continue_after(event, known)
+        if self._is_planning and self._is_too_late:
             left = tuple(self._wanted)
             event = ev.PlanningEnded(
-                at=self._clock.stamp(),
+                at=self.clock.stamp(),
                 purpose="replan",
                 steps=left,
                 outcome="stopped",
                 message="no end in time",
             )
-            self._emit(event)
-            self._go_on(event, frozenset(self.state.steps))
+            self.emit(event)
+            self._continue_after(event, frozenset(self.state.steps))
 
     @property
     def _is_too_late(self) -> bool:
-        now = self._clock.monotonic()
-        ends = [end for end in (self._stop_by, self._cleanup_until) if end is not None]
+        now = self.clock.monotonic()
+        ends = [end for end in (self._stop_by, self.cleanup_until) if end is not None]
         return self._stop_by is not None and now >= min(ends)
 
-    def _go_on(self, ended: ev.PlanningEnded, known: frozenset[str]) -> None:
-        """Go on with whatever plan there is after a planning; `known` are the steps that there were before."""
-        self._plans, self._stop_by = False, None
+    def _continue_after(self, ended: ev.PlanningEnded, known: frozenset[str]) -> None:
+        """Continue with the plan that is in force after a replan; `known`: the steps that existed before."""
+        self._is_planning, self._stop_by = False, None
         if self.lost is not None:
             return
         if ended.outcome == "budget" and self.state.ending is None:
-            # A resume with more of it runs the failed steps again, and so comes back to the planning.
-            self._emit(ev.RunEnding(at=self._clock.stamp(), why="budget", message=ended.message))
+            # A resume with a larger budget reruns the failed steps, and so returns to the replan.
+            self.emit(ev.RunEnding(at=self.clock.stamp(), why="budget", message=ended.message))
             return
         self._wanted.clear()
         if ended.outcome == "revised":
             self._held.clear()
-            self._waiting.clear()
-            if (
-                self.options.selected is not None
-            ):  # what takes the place of a step was not there to be selected
+            self.timers.clear()
+            if self.options.selected is not None:  # new steps could not be selected before
                 chosen = self.options.selected | (self.state.steps.keys() - known)
                 self.options = self.options.but(selected=chosen)
-        self._enter([step for step in self.state.plan.steps if step.section == self._section])
+        self.enter([step for step in self.state.plan.steps if step.section == self.section])
         ending = self.state.ending
         if ending is not None:
             cancel_pending(self, "cancelled" if ending.why == "cancel" else ending.why)
 
-    # Waiting for it.
+    # Waiting for the replan.
 
     @property
     def _is_idle(self) -> bool:
-        return super()._is_idle and not self._plans
+        return super()._is_idle and not self._is_planning
 
-    def _patience(self) -> float | None:
-        patience = super()._patience()
-        if not self._plans:
+    def _wait_limit(self) -> float | None:
+        patience = super()._wait_limit()
+        if not self._is_planning:
             return patience
-        return self._listen if patience is None else min(self._listen, patience)
+        return self._poll_after if patience is None else min(self._poll_after, patience)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.model.lifecycle import judge, weigh
-from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,16 +14,15 @@ if TYPE_CHECKING:
 
 
 class Frontier:
-    """The waiting relation of one section while it runs.
+    """The steps of one section whose edges are settled, by counters: no step is scanned twice.
 
-    A `failed` or `done` edge waits for the end of a step. An `ok` or `completed` edge waits until the step is
+    A `failed` or `done` edge is settled by the end of a step. An `ok` or `completed` edge is settled when the step is
     resolved: it ended and, if it failed and nothing else tolerates that, every step that recovers it ended too.
-    An `open` edge waits until the step was opened, or
-    resolved. A group that is open becomes loose once more when all its
-    members have ended. `held` are steps that ended, and whose end nobody is to look at yet.
+    An `open` edge is settled when the step opened or is resolved. A group that is open becomes ready again when all
+    its members have ended. `unevaluated`: steps that ended and whose dependents must not be evaluated yet.
     """
 
-    def __init__(self, steps: Iterable[Step], state: RunState, held: Collection[str] = ()) -> None:
+    def __init__(self, steps: Iterable[Step], state: RunState, unevaluated: Collection[str] = ()) -> None:
         self._state = state
         self._waits: dict[str, int] = {}
         self._on_end: dict[str, list[str]] = {}
@@ -33,16 +31,16 @@ class Frontier:
         self._handlers: dict[str, int] = {}
         self._members: dict[str, int] = {}  # of each group, how many have not ended
         inside = {step.id: step for step in steps}
-        self.open = len(inside)
-        self.loose: list[str] = []  # settled edges, not looked at yet; file order
+        self.open = len(inside)  # steps that have not ended
+        self.ready: list[str] = []  # all edges settled, not evaluated yet; file order
         for step in inside.values():
             self._enter(step, [edge for edge in step.edges if edge.on in inside])
         for name in inside:
-            if state.steps[name].ended and name not in held:
+            if state.steps[name].ended and name not in unevaluated:
                 self.settle(name)
         for name in inside:
             if state.steps[name].opened and not state.steps[name].ended:
-                self.release(name)
+                self.mark_open(name)
 
     def _enter(self, step: Step, edges: Sequence[Edge]) -> None:
         self._waits[step.id] = len(edges)
@@ -56,24 +54,24 @@ class Frontier:
         if step.group:
             self._members[step.group] = self._members.get(step.group, 0) + 1
         if not edges:
-            self.loose.append(step.id)
+            self.ready.append(step.id)
 
     def join(self, group: str, members: Iterable[Step]) -> None:
-        """Take up the members of a group that were not known before; it is not open yet."""
+        """Add members of a group that is not open yet."""
         self._members.setdefault(group, 0)
         for step in members:
             self.open += 1
-            self._enter(step, [edge for edge in step.edges if edge.on == group or not self._is_past(edge)])
+            self._enter(step, [edge for edge in step.edges if edge.on == group or not self._is_settled(edge)])
 
-    def _is_past(self, edge: Edge) -> bool:
-        """Whether nothing more is to come that an edge waits for."""
-        found = self._state.steps[edge.on]
-        if edge.kind in ("open", "same") and found.opened:
+    def _is_settled(self, edge: Edge) -> bool:
+        """Whether an edge is settled already."""
+        other = self._state.steps[edge.on]
+        if edge.kind in ("open", "same") and other.opened:
             return True
-        return found.ended and (edge.kind in ("failed", "done") or not self._held(edge.on))
+        return other.ended and (edge.kind in ("failed", "done") or not self._is_recoverable(edge.on))
 
-    def leave(self, member: Step) -> None:
-        """Forget a member that its group, which is not open yet, does not have any more; the state has forgotten it."""
+    def remove(self, member: Step) -> None:
+        """Remove a member that its group, which is not open yet, no longer has; the state does not have it any more."""
         self.open -= 1
         self._members[member.group] -= 1
         for waiting in (self._on_open, self._on_end, self._on_resolved):
@@ -81,63 +79,63 @@ class Frontier:
                 if member.id in waiting.get(edge.on, ()):
                     waiting[edge.on].remove(member.id)
 
-    def release(self, name: str) -> None:
-        """Take note that a step was opened; a group all of whose members have ended already is loose again."""
+    def mark_open(self, name: str) -> None:
+        """Record that a step opened; a group whose members have all ended already is ready again."""
         self._release(self._on_open.pop(name, ()))
         if self._state.steps[name].step.kind == "group" and not self._members.get(name, 0):
-            self.loose.append(name)
+            self.ready.append(name)
 
     def settle(self, name: str) -> None:
-        """Take note that a step ended; what waited for nothing else becomes loose."""
+        """Record that a step ended; what waited for nothing else becomes ready."""
         self.open -= 1
         group = self._state.steps[name].step.group
         if group and group in self._members:
             self._members[group] -= 1
             if not self._members[group] and self._state.steps[group].opened:
-                self.loose.append(group)
+                self.ready.append(group)
         self._release(self._on_end.pop(name, ()))
-        if not self._held(name):
+        if not self._is_recoverable(name):
             self._release(self._on_open.pop(name, ()))
             self._release(self._on_resolved.pop(name, ()))
         for failed in self._state.steps[name].step.recovers:
             self._handlers[failed] -= 1
-            if self._state.steps[failed].ended and not self._held(failed):
+            if self._state.steps[failed].ended and not self._is_recoverable(failed):
                 self._release(self._on_open.pop(failed, ()))
                 self._release(self._on_resolved.pop(failed, ()))
 
     def judge(self, step: Step) -> Judgement:
-        """Say what the edges of a step, all of them settled, make of it."""
+        """Return what the edges of a step, all of them settled, decide."""
         return weigh([self._judgement(edge) for edge in step.edges])
 
     def waits_for(self, name: str, count: int) -> bool:
-        """Say whether so many edges of a step are not settled yet."""
+        """Return whether exactly `count` edges of a step are not settled yet."""
         return self._waits[name] == count
 
-    def culprits(self, step: Step) -> str:
-        """Name what an unsatisfied step was waiting for, and how that ended."""
+    def unsatisfied(self, step: Step) -> str:
+        """Name the steps whose edges are not satisfied, and how they ended."""
         named = []
         for edge in step.edges:
             if self._judgement(edge) != "satisfied":
-                found = self._state.steps[edge.on]
-                named.append(f"{edge.on} {found.status}" + (f" ({found.reason})" if found.reason else ""))
+                other = self._state.steps[edge.on]
+                named.append(f"{edge.on} {other.status}" + (f" ({other.reason})" if other.reason else ""))
         return ", ".join(named)
 
     def _judgement(self, edge: Edge) -> Judgement:
-        found = self._state.steps[edge.on]
-        return judge(edge.kind, found.status, found.reason, self._state.tolerance(edge.on))
+        other = self._state.steps[edge.on]
+        return judge(edge.kind, other.status, other.reason, self._state.tolerance(edge.on))
 
-    def _held(self, name: str) -> bool:
-        """Whether a failure still has a handler that may recover it."""
+    def _is_recoverable(self, name: str) -> bool:
+        """Whether a step failed and a handler may still recover it."""
         if not self._handlers.get(name, 0):
             return False
-        found = self._state.steps[name]
-        return found.status == "failed" and found.on_failure != "continue"
+        step = self._state.steps[name]
+        return step.status == "failed" and step.on_failure != "continue"
 
     def _release(self, names: Iterable[str]) -> None:
         for name in names:
             self._waits[name] -= 1
             if self._waits[name] == 0:
-                self.loose.append(name)
+                self.ready.append(name)
 
 
 if TYPE_CHECKING:
@@ -151,28 +149,13 @@ if TYPE_CHECKING:
     Entry = TypeVar("Entry", bound=tuple[float, *tuple[object, ...]])
 
 
-class Options(Record):
-    """What the command line decides about a run."""
-
-    jobs: int
-    schedule: Schedule
-    selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
-    strict: bool = False
-    fail_on_flaky: bool = False
-    replan: tuple[str, ...] = ()  # steps that failed before, and are planned anew before anything starts
-    seconds: Mapping[str, float] = {}
-    rollback: bool = True  # what a run did is undone when it fails
-    catches_up: bool = False  # with what a run that was cut short still owes, and nothing else
-    asks: bool = True  # what needs an approval waits for one; otherwise it is denied
-
-
 class Queue:
     """The ready steps of a section; `take` hands out the next one that may start now.
 
     dag: longest remaining path first, then file order. levels: file order within a level, and the next level
     when everything above has ended. batches: file order, consecutive `parallel: true` steps together, any
     other alone. sequential: one after the other in file order. A `parallel: false` step runs alone anywhere.
-    With `claims` a step whose claims cannot be had lets others pass, as far as its schedule does.
+    With `claims`, steps behind a step that cannot get its claims may start first, as far as the schedule allows.
     """
 
     claims: Claims | None = None
@@ -201,7 +184,7 @@ class Queue:
             self._rank = {name: -level for name, level in self._level.items()}
 
     def bind(self, steps: Sequence[Step], slots: Mapping[str, int], locks: Locks | None) -> None:
-        """Heed what only so many of the steps may have at a time; `slots`: how many may have a lock, where not one."""
+        """Enforce locks, conflicts and `max_parallel`; `slots`: capacities of locks, where not 1."""
         if any([step.kind == "group" or step.lock or step.conflicts for step in steps]):  # noqa: C419 - half the time
             from planrun.engine.claims import claims_of  # few plans have any
 
@@ -209,20 +192,20 @@ class Queue:
 
     @property
     def held(self) -> bool:
-        """Whether a step waits for somebody else on this host."""
+        """Whether a step waits for a lock that another run on this host holds."""
         return self.claims is not None and bool(self.claims.held)
 
     @property
-    def patience(self) -> float:
-        """Seconds after which to try again for a step that is held."""
-        return self.claims.patience if self.claims is not None else 0.0
+    def retry_after(self) -> float:
+        """Seconds after which to try again to get such a lock."""
+        return self.claims.retry_after if self.claims is not None else 0.0
 
     def postponed(self) -> Sequence[str]:
-        """Return the groups that could not be opened yet, to be looked at again."""
+        """Return the groups that could not open so far, to be evaluated again."""
         return self.claims.recall() if self.claims is not None else ()
 
     def notices(self) -> Sequence[tuple[str, str, str]]:
-        """Return which steps are held since the last call, or by somebody else: step, locks, and who has them."""
+        """Return steps that wait for locks, new or with another holder since the last call: step, locks, message."""
         return self.claims.notices() if self.claims is not None else ()
 
     def _measure(self, levels: list[list[str]]) -> None:
@@ -232,7 +215,7 @@ class Queue:
                 self._level[name] = number
 
     def join(self, group: str, members: Sequence[Step]) -> None:
-        """Take up members of a group that were not known before: their place is behind it, their level is its own."""
+        """Add members of a group: their place is behind it, their level is its own."""
         place, rank = self._place[group], self._rank.get(group, 0.0)
         for number, step in enumerate(members, 1):
             self._place[step.id] = place + number / (len(members) + 1)
@@ -255,25 +238,25 @@ class Queue:
         push(self._returning, (0.0, self._place[name], name))
 
     def settle(self, name: str) -> None:
-        """Take note that a step ended, or that a service is ready; only the first time counts."""
+        """Record that a step ended or that a service is ready; only the first call counts."""
         if name in self._level:
             self._unsettled[self._level.pop(name)] -= 1
 
     def release(self, name: str) -> None:
-        """Take note that an attempt of a step ended."""
+        """Record that an attempt of a step ended."""
         if self._exclusive == name:
             self._exclusive = ""
         if self.claims is not None:
             self.claims.give(name)
 
     def drop(self, name: str) -> None:
-        """Forget a step that is not to start any more; few ever are, so the queue is sorted anew."""
+        """Remove a step that must not start any more; that is rare, so the queue is sorted again."""
         self._ready[:] = sorted([entry for entry in self._ready if entry[2] != name])
         self._returning[:] = sorted([entry for entry in self._returning if entry[2] != name])
         self.release(name)
 
     def clear(self) -> None:
-        """Forget everything that has not started."""
+        """Remove every step that has not started."""
         self._ready.clear()
         self._returning.clear()
         if self.claims is not None:
@@ -294,7 +277,7 @@ class Queue:
         name = queue[0][2]
         if name in self._alone:
             if running:
-                return None  # nothing overtakes it, or it would wait for ever
+                return None  # others must not start before it, or it would never start
             self._exclusive = name
         if queue is self._ready and self.schedule == "batches":
             self._batch -= 1
@@ -313,7 +296,7 @@ class Queue:
             for entry in entries:
                 name = entry[2]
                 if name in self._alone and running:
-                    return None  # nothing overtakes it, or it would wait for ever
+                    return None  # others must not start before it, or it would never start
                 if not claims.take(name):
                     continue
                 if name in self._alone:
@@ -336,7 +319,7 @@ class Queue:
         return self._batch > 0
 
     def _reach_level(self) -> bool:
-        """Whether a step of the first level with unsettled steps is ready; the ready ones all are of it."""
+        """Whether a step of the first unfinished level is ready; ready steps are all of one level."""
         current = next((level for level, count in enumerate(self._unsettled) if count), 0)
         return self._level[self._ready[0][2]] == current
 
@@ -350,24 +333,24 @@ class Queue:
 
 
 def _weights(steps: Sequence[Step], seconds: Mapping[str, float]) -> Mapping[str, float]:
-    """Return the longest remaining path of each step; empty where all are alike.
+    """Return the longest remaining path of each step; empty when all are equal.
 
-    A step that nothing is known of weighs as much as the middle one of the others.
+    A step without history counts as the median of the others.
     """
     if not seconds and not any(step.edges for step in steps):
         return {}
-    from planrun.model import graph  # only plans in which something waits pay for it
+    from planrun.model import graph  # only plans with edges need it
 
     known = sorted(seconds.values())
     default = known[(len(known) - 1) // 2] if known else 1.0
     if known and any([step.kind == "group" for step in steps]):  # noqa: C419 - half the time
-        # A group takes no time of its own; what its members take that nobody knows yet is what others took before.
+        # A group takes no time of its own; members without history count as the median.
         seconds = {**dict.fromkeys([step.id for step in steps if step.kind == "group"], 0.0), **seconds}
     return graph.weights(graph.waits(steps), seconds, default)
 
 
 def push(heap: list[Entry], entry: Entry) -> None:
-    """Put an entry into a heap; where there is none yet, without `heapq`, which takes 0.4 ms to import."""
+    """Push an entry onto a heap; an empty one needs no `heapq`, which takes 0.4 ms to import."""
     if heap:
         from heapq import heappush
 
@@ -377,7 +360,7 @@ def push(heap: list[Entry], entry: Entry) -> None:
 
 
 def pop(heap: list[Entry]) -> Entry:
-    """Take the smallest entry off a heap that has one."""
+    """Pop the smallest entry of a heap that is not empty."""
     if len(heap) == 1:
         return heap.pop()
     from heapq import heappop

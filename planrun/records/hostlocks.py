@@ -95,7 +95,7 @@ class HostLocks:
         os.close(ticket.fd)
 
     @property
-    def patience(self) -> float:
+    def retry_after(self) -> float:
         """Seconds until it is worth asking again."""
         now = time.monotonic()
         waits = [ticket.looked + ticket.pause - now for ticket in self._tickets.values() if not ticket.served]

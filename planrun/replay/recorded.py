@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Holding:
     """The port `Locks` by a score."""
 
-    patience = 0.0
+    retry_after = 0.0
 
     def __init__(self, score: Score) -> None:
         self._score = score

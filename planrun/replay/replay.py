@@ -5,8 +5,9 @@ from __future__ import annotations
 from planrun.app.copies import added_by_models
 from planrun.app.history import kept, weights
 from planrun.app.selection import select, with_pieces
+from planrun.engine.context import Dependencies, Options
 from planrun.engine.gated import GatedScheduler, ReplanningScheduler
-from planrun.engine.scheduler import Dependencies, Options, Scheduler
+from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
@@ -106,7 +107,7 @@ def _options(state: RunState, process: Process, seconds: Mapping[str, float]) ->
         strict=bool(known["strict"]),
         fail_on_flaky=bool(known["fail_on_flaky"]),
         rollback=not known.get("no_rollback"),
-        catches_up=bool(state.resumed) and state.resumed[-1].finishes,
+        cleanup_only=bool(state.resumed) and state.resumed[-1].finishes,
         replan=_to_plan(process),
         seconds=weights(seconds),
     )

@@ -10,8 +10,9 @@ from planrun.app.history import kept, weights
 from planrun.app.selection import select
 from planrun.approval.digest import review
 from planrun.approval.policies import Ceilings, ceilings_of, layers_of, recall
+from planrun.engine.context import Dependencies, Options
 from planrun.engine.gated import GatedScheduler
-from planrun.engine.scheduler import Dependencies, Options, Scheduler
+from planrun.engine.scheduler import Scheduler
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev
 from planrun.model import graph

@@ -24,7 +24,7 @@ class Host:
         self.busy = busy
         self.mine: dict[str, tuple[str, ...]] = {}
         self.calls: list[str] = []
-        self.patience = 0.25
+        self.retry_after = 0.25
 
     def claim(self, step: str, names: tuple[str, ...]) -> str:
         self.calls.append(step)

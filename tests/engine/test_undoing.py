@@ -157,7 +157,7 @@ def test_catching_up_starts_no_step_and_undoes_what_is_left() -> None:
     state = RunState(plan(whole)).replay(first.events[:-1])  # killed before its last step started
     state.apply(_catch_up())
     world = World()
-    world.go_on(state, catches_up=True)
+    world.go_on(state, cleanup_only=True)
     assert world.started == ["undo:c", "undo:b", "undo:a", "end"]
     assert state.steps["bad"].status == "cancelled"
     assert (state.verdict(), status(state), owed_cleanup(state)) == ("cancelled", "completed", [])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planrun.engine.context import Dependencies, Options
 from planrun.engine.gated import GatedScheduler, ReplanningScheduler
-from planrun.engine.scheduler import Dependencies, Options, Scheduler
+from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Prepared
 from planrun.model.plan import Edge, Plan, Run, Step

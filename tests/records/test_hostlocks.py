@@ -30,7 +30,7 @@ told = locks.claim("s", ("db",))
 number = locks._tickets["s"].number
 os.write(fd, f"wait {number} {os.getpid()}\\n".encode())
 while told:
-    time.sleep(locks.patience)
+    time.sleep(locks.retry_after)
     told = locks.claim("s", ("db",))
 os.write(fd, f"have {number} {os.getpid()}\\n".encode())
 time.sleep(float(holds))
@@ -44,7 +44,7 @@ def claim_within(locks: HostLocks, step: str, names: tuple[str, ...]) -> None:
     limit = time.monotonic() + LIMIT
     while locks.claim(step, names):
         assert time.monotonic() < limit
-        time.sleep(locks.patience)
+        time.sleep(locks.retry_after)
 
 
 def start(folder: Path, name: str, slots: int, holds: float) -> subprocess.Popen[bytes]:
