@@ -28,13 +28,13 @@ Ledger.append = append
 """,
     "repeats-all": "from planrun.app.rerun import Repetition\nRepetition._unfinished = lambda *_: 'again'\n",
     "forgets-lost": """\
-from planrun.app import repeating, resuming
-resuming.lost_attempts = repeating.lost_attempts = lambda state: []
+from planrun.app import rerun, resume
+resume.lost_attempts = rerun.lost_attempts = lambda state: []
 """,
     "slots-left": """\
-from planrun.app import resuming
+from planrun.app import resume
 from planrun.executors import logs
-logs.recover = resuming.recover = lambda folder: ()
+logs.recover = resume.recover = lambda folder: ()
 """,
     "no-clearing": "from planrun.executors.local import LocalExecutor\nLocalExecutor.clear = lambda self: None\n",
     "half-reports": """\

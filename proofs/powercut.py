@@ -48,9 +48,9 @@ FAULTS = {
     "reserve-too-early": "from planrun.records import rundir\nrundir.NEW = ''\n",
     "start-not-synced": "from planrun.engine.scheduler import Scheduler\nScheduler.sync = lambda self: None\n",
     "torn-end-kept": """\
-from planrun.app import resuming
+from planrun.app import resume
 from planrun.records import reading
-resuming.repair = lambda path, discard=False: reading.read_ledger(path)
+resume.repair = lambda path, discard=False: reading.read_ledger(path)
 """,
     "zeros-altered": """\
 from planrun.records import reading

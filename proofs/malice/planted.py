@@ -5,34 +5,34 @@ from __future__ import annotations
 FAULTS = {
     "": "",
     "no-inspection": """\
-from planrun.planner import replanning
-patch(replanning, "inspect", lambda *_: None)
+from planrun.planner import replan
+patch(replan, "inspect", lambda *_: None)
 """,
     "no-inspection-of-pieces": """\
-from planrun.planner import expanding
-patch(expanding, "inspect", lambda *_: None)
+from planrun.planner import expand
+patch(expand, "inspect", lambda *_: None)
 """,
     "no-guards": """\
-from planrun.planner import inspecting
-patch(inspecting, "_unguarded", lambda *_: ())
-patch(inspecting, "_replaced", lambda *_: ())
+from planrun.planner import inspect
+patch(inspect, "_unguarded", lambda *_: ())
+patch(inspect, "_replaced", lambda *_: ())
 """,
     "kept-as-reviewed": """\
-from planrun.planner import inspecting, revising
-patch(inspecting, "_arranged", lambda plan, new, bounds: set(new))
-patch(revising.Revision, "_later", lambda self, plan, new: set(new))
+from planrun.planner import inspect, replan
+patch(inspect, "_arranged", lambda plan, new, bounds: set(new))
+patch(replan.Revision, "_later", lambda self, plan, new: set(new))
 """,
     "origin-lost": """\
 from planrun.app import copies
 patch(copies, "_of_origin", lambda step, origin: step)
 """,
     "hidden-text": """\
-from planrun.llm.prompts import replan
-patch(replan, "data_block", lambda name, text, limit: text[-limit:])
+from planrun.llm import prompts
+patch(prompts, "data_block", lambda name, text, limit: text[-limit:])
 """,
     "endless-repairs": """\
-from planrun.planner import conversing
-patch(conversing, "MAX_REPAIRS", 3)
+from planrun.planner import conversation
+patch(conversation, "MAX_REPAIRS", 3)
 """,
 }
 """Faults as what is run before planrun starts; `patch` is setattr. The empty name is planrun as it is."""
