@@ -42,7 +42,7 @@ def execute(
     calls and not the run. `options` are fields of planrun.settings.Settings, as `jobs=2`. The state's
     `verdict()` is completed, partial, failed or cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
-    from planrun.app.run import RunRequest, vault_of
+    from planrun.app.run import RunRequest, secrets_of
     from planrun.app.run import execute as run
     from planrun.model.jsontext import dumps
     from planrun.plan.keys.params import resolve_params
@@ -53,11 +53,11 @@ def execute(
     }
     given = tuple(f"{name}={text}" for name, text in texts.items())
     settings = Settings(**{"quiet": True, **options, "params": given, "on_event": on_event})
-    vault = vault_of(plan)
-    if vault:
-        vault.refuse_given(given)
+    secrets = secrets_of(plan)
+    if secrets:
+        secrets.refuse_given(given)
     resolved = resolve_params(plan, texts)
-    request = RunRequest(planner=_planner, params=resolved, workspace=workspace, vault=vault)
+    request = RunRequest(planner=_planner, params=resolved, workspace=workspace, secrets=secrets)
     result = run(plan, settings, request)
     if result.lost:
         raise result.lost

@@ -98,7 +98,7 @@ if TYPE_CHECKING:
         def failed(self, step: Step, state: RunState) -> Passage:
             """Say what is to become of a failed step that asks for it; the answer stands in `answered` or on record."""
 
-        def heard(self, state: RunState) -> list[GateAnswered]:
+        def poll_replies(self, state: RunState) -> list[GateAnswered]:
             """Return what people answered since the last call, checked."""
 
     class Model(Protocol):

@@ -6,10 +6,9 @@ import os
 
 from planrun.approval.answers import answers_of
 from planrun.approval.approvals import Approvals, read_approvals, without_effect
-from planrun.approval.control import Door
-from planrun.approval.gates import Judges, PolicyGates
-from planrun.approval.policies import ceilings_of, layers_of, recall, recorded
-from planrun.approval.questions import Questions
+from planrun.approval.control import ControlSocket
+from planrun.approval.gates import GateContext, PolicyGates, Questions
+from planrun.approval.policies import ceilings_of, layers_of, recorded, restore
 from planrun.approval.rules import in_force
 from planrun.engine.gated import GatedScheduler, ReplanningScheduler
 from planrun.model import events as ev
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.actions.prepare import Steps
-    from planrun.app.secrets import Vault
+    from planrun.app.secrets import RunSecrets
     from planrun.clock import SystemClock
     from planrun.engine.context import Dependencies, Options
     from planrun.model.plan import Plan
@@ -44,7 +43,7 @@ class Admission:
     ) -> None:
         ceilings = ceilings_of(settings)
         for policy in before:
-            recall(ceilings, rundir, policy["ceilings"])
+            restore(ceilings, rundir, policy["ceilings"])
         option = settings.auto_approve or next((told["option"] for told in reversed(before)), "")
         self._ceilings = ceilings
         self.layers = layers_of(plan, settings.but(auto_approve=option), ceilings)
@@ -65,9 +64,9 @@ class Admission:
             found["answers"] = {name: {"value": said.value, "via": said.via} for name, said in given.items()}
         return found
 
-    def refuse(self, vault: Vault) -> None:
+    def refuse(self, secrets: RunSecrets) -> None:
         """Raise InvalidInput when an answer would have a secret recorded."""
-        vault.refuse_answers(self._answers.values())
+        secrets.refuse_answers(self._answers.values())
 
     def keep(self, rundir: str) -> None:
         """Keep the ceilings in a run's folder; raises RecordsLost."""
@@ -75,12 +74,12 @@ class Admission:
             add_policy(rundir, digest, data)
 
     def gates(
-        self, opening: Mapping[str, Any], steps: Steps, clock: SystemClock, vault: Vault | None
+        self, opening: Mapping[str, Any], steps: Steps, clock: SystemClock, secrets: RunSecrets | None
     ) -> PolicyGates:
         """Return the gates for a run that starts, or goes on, with the event whose fields `opening` has."""
         place = steps.place
-        judges = Judges(self.layers, opening["context"], opening["plan"]["digest"])
-        judges.approvals = approvals = Approvals(
+        context = GateContext(self.layers, opening["context"], opening["plan"]["digest"])
+        context.approvals = approvals = Approvals(
             self._approvals,
             os.path.join(place.workspace, HOME),
             place.run,
@@ -88,12 +87,14 @@ class Admission:
         )
 
         def granted(step: str) -> tuple[str, str] | None:
-            found = approvals.cover(step, judges.digest)
+            found = approvals.cover(step, context.digest)
             return (found, approvals.approver(found)) if found else None
 
-        judges.questions = Questions(self._answers, steps, clock, granted)
-        judges.door = Door(place.rundir, clock, vault.refuse_answers if vault else None)
-        return PolicyGates(judges, clock, place)
+        context.questions = Questions(self._answers, steps, clock, granted)
+        context.control_socket = ControlSocket(
+            place.rundir, clock, secrets.refuse_answers if secrets else None
+        )
+        return PolicyGates(context, clock, place)
 
 
 def scheduler(
@@ -105,7 +106,7 @@ def scheduler(
     return GatedScheduler(state, rooms, options, gates)
 
 
-def move_on(
+def approve_or_ask(
     state: RunState,
     gates: PolicyGates,
     selected: frozenset[str] | None,

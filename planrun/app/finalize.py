@@ -93,8 +93,8 @@ def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
     selection: Mapping[str, Any] = state.started.options["selection"]
     opening = session.opening(state.plan, state.params, selection, state.named)
     opening["context"] = state.started.context
-    if session.vault:
-        opening["options"]["secrets"] = session.vault.notice(state.plan, select(state.plan, selection))
+    if session.secrets:
+        opening["options"]["secrets"] = session.secrets.notice(state.plan, select(state.plan, selection))
     if admission:
         opening["options"] |= {"policy": admission.recorded()}
     return opening

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MESSAGE = 60  # characters of what a step says
 
 
-def foresight(
+def progress_forecast(
     state: RunState, rundir: str, expected: Mapping[str, float], mask: Callable[[str], str] | None = None
 ) -> Foresight:
     """Return what is known of a run's future; `expected` are seconds of its steps from earlier runs.
@@ -63,7 +63,7 @@ GRAIN = 0.1
 """Seconds, and the least that a step weighs: what differs by less is noise, and must not change the order of steps."""
 
 
-class Known(Record):
+class KnownDurations(Record):
     """Seconds by step; `data` is the same as a run keeps it, empty where the order of steps does not go by it."""
 
     seconds: Mapping[str, float] = {}
@@ -89,7 +89,7 @@ class Known(Record):
                 return
 
 
-def recall(home: str, plan: Plan, jobs: int, *, shown: bool) -> Known:
+def known_durations(home: str, plan: Plan, jobs: int, *, shown: bool) -> KnownDurations:
     """Return what is known of a plan's steps, as far as this run has a use for it.
 
     The order of steps can only matter where some have to wait, for others or for a free place, and several run at
@@ -98,15 +98,15 @@ def recall(home: str, plan: Plan, jobs: int, *, shown: bool) -> Known:
     matters = plan.schedule == "dag" and jobs > 1
     matters = matters and (len(plan.steps) > jobs or any([step.edges for step in plan.steps]))  # noqa: C419 - half the time
     if not matters and not shown:
-        return Known()
+        return KnownDurations()
     found = history.estimates(history.path_of(home, plan))
     if found:
         names = {step.id for step in plan.steps}
         found = {name: seconds for name, seconds in found.items() if name in names}
     if not matters or not found:
-        return Known(seconds=found)
+        return KnownDurations(seconds=found)
     rows = [f"{seconds:.3f}\t{name}\n" for name, seconds in found.items()]
-    return Known(seconds=found, data="".join(rows).encode())
+    return KnownDurations(seconds=found, data="".join(rows).encode())
 
 
 def file_of(digest: str) -> str:

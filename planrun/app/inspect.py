@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.app.copies import state_of
-from planrun.app.run import vault_of
+from planrun.app.run import secrets_of
 from planrun.errors import InternalError, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
@@ -159,13 +159,13 @@ def inspect(run: str) -> Inspected:
 
     What the last attempts of a killed run printed is put into its place.
     """
-    found = look(run, cache=True)
+    found = read_run(run, cache=True)
     if not found.going and found.reading.condition != "intact":
         _show_logs(found.rundir)
     return found
 
 
-def look(run: str, *, cache: bool = False) -> Inspected:
+def read_run(run: str, *, cache: bool = False) -> Inspected:
     """Return the same, and change nothing at all."""
     rundir = find(run)
     reading, going = _beside_its_writer(rundir)
@@ -178,8 +178,8 @@ def look(run: str, *, cache: bool = False) -> Inspected:
 
 def _shown(plan: Plan) -> Plan:
     """Return a plan as it may be shown, as far as the values of its secrets are known here."""
-    vault = vault_of(plan)
-    return vault.masked(plan) if vault else plan
+    secrets = secrets_of(plan)
+    return secrets.masked(plan) if secrets else plan
 
 
 def _show_logs(rundir: str) -> None:
@@ -199,7 +199,7 @@ def _row(name: str) -> Row:
     rundir = os.path.join(HOME, "runs", name)
     try:
         reading, going = _beside_its_writer(rundir)
-        condition = rest(reading) or reading.condition
+        condition = resting_status(reading) or reading.condition
         return _told(name, reading, "running" if going else condition)
     except InvalidInput as error:
         return Row(run=name, status="unreadable", detail=str(error))
@@ -251,7 +251,7 @@ def _going(run: str, reading: Reading) -> bool:
     return found is not None and found.run == run
 
 
-def rest(reading: Reading) -> str:
+def resting_status(reading: Reading) -> str:
     """Say how a run rests that nobody works on and that has no end: `waiting` for somebody, `paused`, or ""."""
     last = before_answers(reading.events)
     awaits = isinstance(last, ev.GateOpened) and not last.step

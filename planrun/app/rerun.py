@@ -75,7 +75,7 @@ def refusal(found: StepState) -> str:
     return ""
 
 
-class Repetition:
+class RerunPlan:
     """A run that goes on: `before` as it stopped, `after` the same under the plan that it goes on with.
 
     Both are the same state when that is the same plan. `selected` are the steps that may run, None: all.
@@ -127,7 +127,7 @@ class Repetition:
             )
         )
 
-    def of_wishes(self, wanted: Iterable[str]) -> dict[str, str]:
+    def of_request(self, wanted: Iterable[str]) -> dict[str, str]:
         """Return the `wanted` steps and all that depend on them, and what has no end; each with the reason."""
         asked = frozenset([each for name in wanted for each in (name, *self._members(name))])
         again = self._walk(

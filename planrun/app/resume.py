@@ -1,22 +1,25 @@
-"""Let a run go on: what finished and would be the same again is not run again, unless somebody asks for it."""
+"""`planrun resume RUN --discard`: drop the broken end of a ledger, and keep its bytes in a file beside it.
+
+Let a run go on: what finished and would be the same again is not run again, unless somebody asks for it.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 
 from planrun.actions.outputs import forget_all_outputs
 from planrun.app.admission import Admission
 from planrun.app.concurrency import claim_group
 from planrun.app.copies import added_by_models, read_last, state_of, state_under
-from planrun.app.discard import discarded
 from planrun.app.inspect import find
-from planrun.app.required import require_secrets
-from planrun.app.rerun import CLEANUP, Repetition, given_up, lost_attempts, refusal
-from planrun.app.run import admission_of, budget_option, replan_option, scheduler_options, vault_of
+from planrun.app.rerun import CLEANUP, RerunPlan, given_up, lost_attempts, refusal
+from planrun.app.run import admission_of, budget_option, replan_option, scheduler_options, secrets_of
+from planrun.app.secrets import require_secrets
 from planrun.app.selection import select, with_groups, with_pieces
 from planrun.app.session import Session
 from planrun.approval.digest import files_of, named_plan, review
-from planrun.errors import Denied, InvalidInput
+from planrun.errors import Denied, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
@@ -25,18 +28,151 @@ from planrun.plan.keys.params import keep_params
 from planrun.plan.problems import did_you_mean
 from planrun.records import inputs
 from planrun.records import rundir as records
-from planrun.records.reading import read_ledger, repair
+from planrun.records.ledger import sync_path
+from planrun.records.reading import cut, read_ledger, repair
+from planrun.records.rundir import LEDGER
 from planrun.settings import current_folder
 from planrun.sha256 import sha256
 from planrun.values import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.model.state import RunState
+    from planrun.records.reading import Reading
+
+FILE = "ledger.discarded.jsonl"
+# Records whose loss repeats work at worst. Others hold answers, policies, plans, spending or rollbacks.
+_DROPPABLE = frozenset(
+    (
+        "plan_moved",
+        "attempt_started",
+        "attempt_ended",
+        "step_held",
+        "step_moved",
+        "step_opened",
+        "step_restored",
+        "run_ending",
+        "run_ended",
+    )
+)
+
+
+class Discarded(Record):
+    """The broken end of a ledger: `records` are those of its whole lines, None for one that cannot be read."""
+
+    path: str  # of the ledger
+    reading: Reading  # of what is before it
+    data: bytes
+    records: tuple[dict[str, Any] | None, ...]
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps whose attempts are dropped."""
+        started = [
+            record["step"] for record in self.records if record and record["type"] == "attempt_started"
+        ]
+        return tuple(dict.fromkeys(started))
+
+    def event(self) -> dict[str, Any]:
+        """What `run_resumed` records."""
+        digest = str(sha256(self.data).hexdigest())
+        return {"line": self.reading.line, "bytes": len(self.data), "sha256": digest, "file": FILE}
+
+    def told(self) -> str:
+        """Report what is dropped."""
+        steps = f"; steps with dropped attempts: {', '.join(self.steps)}" if self.steps else ""
+        return f"discarding the ledger from line {self.reading.line} on ({len(self.data)} bytes, kept in {FILE}){steps}"
+
+    def require_harmless(self, state: RunState) -> None:
+        """Raise InvalidInput when records are dropped that a resumed run must obey."""
+        for number, record in enumerate(self.records, len(self.reading.events) + 1):
+            if record is None or record["seq"] != number:
+                what = _needs_records(state)
+                if what:
+                    self._refuse(number, f"cannot be read or is missing, and {what}")
+                break
+            if record["type"] not in _DROPPABLE:
+                self._refuse(number, f"is {record['type']}")
+            if record["type"] == "attempt_started" and not _is_repeatable(state, record["step"]):
+                self._refuse(number, f"is an attempt of {record['step']}, which has `idempotent: false`")
+
+    def _refuse(self, number: int, why: str) -> None:
+        raise InvalidInput(
+            f"--discard cannot drop the end of the ledger: {self.path}:{number}: record {number} {why}; start a new run"
+        )
+
+    def drop(self) -> None:
+        """Append the bytes to the file beside the ledger and cut them off; raises RecordsLost."""
+        path = os.path.join(os.path.dirname(self.path), FILE)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(path, flags, 0o600), "ab") as file:
+                file.write(self.data)
+                file.flush()
+                os.fsync(file.fileno())
+            sync_path(os.path.dirname(path))
+        except OSError as error:
+            raise RecordsLost(f"the records cannot be written: {path}: {error.strerror}") from None
+        cut(self.path, self.reading.size)
+
+
+def discarded(rundir: str) -> Discarded | None:
+    """Return the broken end of a run's ledger, None when nothing is broken; raises InvalidInput."""
+    path = os.path.join(rundir, LEDGER)
+    reading = read_ledger(path)
+    if reading.condition not in ("altered", "torn"):
+        return None
+    with open(path, "rb") as file:
+        file.seek(reading.size)
+        data = file.read()
+    # A torn end never reached the disk: no step had started by it, and its bytes may be any.
+    lines = data.split(b"\n")[:-1] if reading.condition == "altered" else []
+    records = tuple([_record(line) for line in lines])
+    return Discarded(path=path, reading=reading, data=data, records=records)
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+        return None
+    has_step = isinstance(record.get("step"), str) or record["type"] != "attempt_started"
+    return record if has_step and "seq" in record else None
+
+
+def _is_repeatable(state: RunState, name: str) -> bool:
+    found = state.steps.get(name)  # None: a member of a group that the ledger's intact part does not have
+    return found.step.idempotent if found else all(step.idempotent for step in state.plan.everything())
+
+
+def _needs_records(state: RunState) -> str:
+    """Report why no record of a run may be dropped unread; "" when each of them may."""
+    assert state.started is not None
+    plan = state.plan
+    options = [state.started.options, *[event.options for event in state.resumed]]
+    if plan.policy or any(each.get("policy") for each in options):
+        return "a policy may have asked for approvals"
+    if plan.llm:
+        return "a model may have written steps"
+    for step in plan.everything():
+        if step.kind in ("ask", "decide", "abstract") or step.on_failure == "ask":
+            return f"step {step.id} may have been answered"
+        if not step.idempotent:
+            return f"step {step.id}, which has `idempotent: false`, may have started"
+        if step.rollback:
+            return f"step {step.id} may have been rolled back"
+    return ""
+
+
+if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from planrun.app.admission import Admission
-    from planrun.app.discard import Discarded
     from planrun.app.session import Planner, Result
     from planrun.approval.digest import Reviewed
     from planrun.model.plan import Plan
@@ -137,9 +273,9 @@ def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, R
     recover(os.path.join(rundir, "logs"))
     reading = repair(os.path.join(rundir, records.LEDGER), discard=session.settings.discard)
     state = state_of(rundir, reading)
-    if vault := vault_of(plan or state.plan, session.settings.llm_model):
-        session.vault = vault
-        state = state_of(rundir, reading, vault.masked)
+    if secrets := secrets_of(plan or state.plan, session.settings.llm_model):
+        session.secrets = secrets
+        state = state_of(rundir, reading, secrets.masked)
         forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
     return rundir, reading, state
 
@@ -179,8 +315,8 @@ class Resumption:
         self._refuse_drift()
         if admission:
             self.opening["options"] |= admission.options()
-            if session.vault:
-                admission.refuse(session.vault)
+            if session.secrets:
+                admission.refuse(session.secrets)
         options, planner = self.opening["options"], request.planner
         options |= replan_option(planner, admission, self.plan, session.settings, self.failed)
         if self.plan.llm or session.settings.llm_model:
@@ -198,8 +334,8 @@ class Resumption:
         self.is_abstract = bool(unfinished)
         if unfinished:
             request.planner().require_actions(self.plan, session.settings, unfinished)
-        if session.vault:
-            told = session.vault.notice(self.plan, self.selected)
+        if session.secrets:
+            told = session.secrets.notice(self.plan, self.selected)
             self.opening["options"]["secrets"] = {**told, "missing": {}}  # what runs has them all
         session.recall(self.plan, self.opening)
         options = scheduler_options(session, self.plan, self.selected)
@@ -230,15 +366,15 @@ class Resumption:
 
     def require_secrets(self) -> None:
         """Raise InvalidPlan when a step that is about to run lists a secret without a value."""
-        vault = self._session.vault
-        if not vault or not vault.absent:
+        secrets = self._session.secrets
+        if not secrets or not secrets.absent:
             return
         steps = self._after.steps.items()
         names = {name for name, found in steps if name in self._again or not found.ended}
         if self.finishes:
             names = {name for name in names if self._after.steps[name].step.section == "finally"}
         selected = names if self.selected is None else names & self.selected
-        require_secrets(self._after.plan, self._after.params, vault.absent, selected)
+        require_secrets(self._after.plan, self._after.params, secrets.absent, selected)
 
     def keep_plan(self) -> None:
         """Keep a copy of a plan that the run had not seen."""
@@ -248,7 +384,7 @@ class Resumption:
             inputs.add_plan(self._rundir, self.plan.version, self.plan.source)
 
     def given_up(self) -> list[str]:
-        """The steps whose lost attempt may have had its effect, and which say that they must not be repeated.
+        """The steps whose lost attempt may have had its effect, and which report that they must not be repeated.
 
         To be asked when the event is applied: what counts is what the plan says now. A resume that was killed may
         have told of the loss, and not have come to this.
@@ -274,7 +410,7 @@ class Resumption:
         return False
 
     def tell(self, event: ev.RunResumed) -> None:
-        """Say what is different and which steps run again, before any does."""
+        """Report what is different and which steps run again, before any does."""
         masks = self._session.masks
         lines = [*self._about_the_plan()]
         if not self._session.settings.quiet:
@@ -293,8 +429,8 @@ class Resumption:
             return (
                 self._before.plan
             )  # where a model wrote some of it, whoever names the file has reviewed that now
-        vault = self._session.vault
-        revised = (vault.masked(plan) if vault else plan).but(version=int(known["version"]) + 1)
+        secrets = self._session.secrets
+        revised = (secrets.masked(plan) if secrets else plan).but(version=int(known["version"]) + 1)
         self._before.versions = {**self._before.versions, revised.version: revised}
         return revised
 
@@ -303,11 +439,11 @@ class Resumption:
         given: set[str] = set((state.resumed[-1] if state.resumed else started).options.get("given", ()))
         params = state.params
         if self._request.plan:
-            if session.vault:
-                session.vault.refuse_given(session.settings.params)
+            if session.secrets:
+                session.secrets.refuse_given(session.settings.params)
             params = keep_params(self.plan, params, given, session.settings.params)
-            if session.vault:
-                session.vault.refuse(self._request.plan, params)
+            if session.secrets:
+                session.secrets.refuse(self._request.plan, params)
         session.take_over(started.options)
         named = self._anew(self._request.plan, params) if self._request.plan else self._named
         opening = session.opening(self.plan, params, started.options["selection"], named)
@@ -349,7 +485,7 @@ class Resumption:
     def _repetition(self) -> dict[str, str]:
         if self.finishes:
             return dict.fromkeys(unended(self._before), "lost")
-        found = Repetition(
+        found = RerunPlan(
             self._before,
             self._after,
             self.steps,
@@ -373,7 +509,7 @@ class Resumption:
                 raise InvalidInput(
                     f'the step "{name}" {why}; it is run again only in a plan in which it changed'
                 )
-        return found.of_wishes(self._request.steps)
+        return found.of_request(self._request.steps)
 
     # What is told.
 

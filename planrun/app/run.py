@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.admission import Admission
-    from planrun.app.secrets import Vault
+    from planrun.app.secrets import RunSecrets
     from planrun.app.session import Planner, Result
     from planrun.model.plan import Plan, Step
     from planrun.settings import Settings
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     Policies = Sequence[Mapping[str, Any]]
 
 
-def vault_of(plan: Plan, model: str = "") -> Vault | None:
+def secrets_of(plan: Plan, model: str = "") -> RunSecrets | None:
     """Return what has to be kept secret; None for most plans, which then pay nothing for it.
 
     `model`: the one that the caller names; whoever may ask one has credentials for it.
     """
     if not (plan.secrets or plan.llm or model) and plan.inherit_env != "all":
         return None
-    from planrun.app.secrets import open_vault
+    from planrun.app.secrets import read_secrets
 
-    return open_vault(plan)
+    return read_secrets(plan)
 
 
 def _model_asked(plan: Plan, settings: Settings) -> str:
@@ -44,47 +44,49 @@ def _model_asked(plan: Plan, settings: Settings) -> str:
     return settings.llm_model if asks else ""
 
 
-def _check_secrets(vault: Vault, plan: Plan, params: dict[str, Any], selected: frozenset[str] | None) -> None:
+def _check_secrets(
+    secrets: RunSecrets, plan: Plan, params: dict[str, Any], selected: frozenset[str] | None
+) -> None:
     """Raise InvalidInput for a secret that would be recorded, InvalidPlan for one that has no value and is needed."""
-    vault.refuse(plan, params)
-    if vault.absent:
-        from planrun.app.required import require_secrets  # only where one has no value
+    secrets.refuse(plan, params)
+    if secrets.absent:
+        from planrun.app.secrets import require_secrets  # only where one has no value
 
-        require_secrets(plan, params, vault.absent, selected)
+        require_secrets(plan, params, secrets.absent, selected)
 
 
 class RunRequest(Record):
     """What a caller hands to a new run besides its plan and settings.
 
-    `planner` loads what asks a model; a run that needs none never calls it. `vault`: the plan's secrets, when the
+    `planner` loads what asks a model; a run that needs none never calls it. `secrets`: the plan's secrets, when the
     caller has opened it. `workspace`: empty: the current folder.
     """
 
     planner: Callable[[], Planner]
     params: Mapping[str, Any] = {}
     workspace: str = ""
-    vault: Vault | None = None
+    secrets: RunSecrets | None = None
 
 
 def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
-    planner, params, vault = request.planner, dict(request.params), request.vault
+    planner, params, secrets = request.planner, dict(request.params), request.secrets
     wanted, selected, abstract = _selection(plan, settings)
     if abstract:
         planner().require_actions(plan, settings, abstract)
     model = _model_asked(plan, settings)
-    vault = vault or vault_of(plan, model)
-    if vault:
-        _check_secrets(vault, plan, params, selected)
+    secrets = secrets or secrets_of(plan, model)
+    if secrets:
+        _check_secrets(secrets, plan, params, selected)
     admission = admission_of(plan, settings)
-    if admission and vault:
-        admission.refuse(vault)
+    if admission and secrets:
+        admission.refuse(secrets)
     options = admission.options() if admission else {}
     options |= replan_option(planner, admission, plan, settings)
     if plan.llm or model:
         options |= budget_option(planner, admission, plan, settings)
     with Session(settings, request.workspace or current_folder()) as session:
-        session.vault, session.admission = vault, admission
+        session.secrets, session.admission = secrets, admission
         run = settings.run or records.new_run_id()
         session.claim(run, plan)
         session.prepare_reports()
@@ -92,10 +94,10 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         session.refuse_drift(plan, params, reviewed)
         rundir = records.create(records.home(session.workspace), run, plan.source)
         ledger = records.open_ledger(rundir, beside=_keep(rundir, plan, reviewed.contents, admission))
-        state = RunState(vault.masked(plan) if vault else plan)
+        state = RunState(secrets.masked(plan) if secrets else plan)
         opening = session.opening(plan, params, wanted, named_plan(plan, reviewed))
-        if vault:
-            opening["options"]["secrets"] = {**vault.notice(plan, selected), "missing": {}}
+        if secrets:
+            opening["options"]["secrets"] = {**secrets.notice(plan, selected), "missing": {}}
         opening["options"] |= options
         session.recall(state.plan, opening)
         session.record(state, ledger, ev.RunStarted(run=run, status=state.status, **opening))

@@ -1,6 +1,8 @@
 """The secrets of a run: their values, the masks over them, and what has to be said before anything starts.
 
 Loaded only for a plan that declares secrets or hands the caller's whole environment on.
+
+The secrets that steps list must have values before anything starts; loaded where one has none.
 """
 
 from __future__ import annotations
@@ -8,45 +10,57 @@ from __future__ import annotations
 import os
 
 from planrun.actions.environment import holds_credential
-from planrun.errors import InvalidInput
+from planrun.actions.prepare import Place, Steps
+from planrun.errors import EvaluationError, InvalidInput, InvalidPlan
+from planrun.expressions.check import references
+from planrun.model.groups import chain
+from planrun.model.plan import Group
 from planrun.model.record import Record
+from planrun.model.state import RunState
+from planrun.plan.includes import outline_for
+from planrun.plan.keys.outline import entries
+from planrun.plan.problems import Problem, in_order
+from planrun.plan.readers import shown
 from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
 from planrun.secrets.redactor import Veil
+from planrun.settings import ci_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from planrun.model.plan import Plan
+    from planrun.model.plan import Plan, Step
+    from planrun.plan.keys.outline import Outline
+    from planrun.plan.yaml.node import Node
 
 
-class Vault(Record):
+class RunSecrets(Record):
     """What a run knows of secrets. Its values are read once and never written anywhere."""
 
     declared: Mapping[str, str]  # by name, those that are set
     absent: Mapping[str, str]  # the other required ones by name: "not set" or "empty"
     others: Mapping[str, str]  # masked besides: keys of providers, inherited credentials
     unmasked: tuple[str, ...]  # declared ones whose values cannot be masked
-    veil: Veil | None  # None: no value can be masked
+    redactor: Veil | None  # None: no value can be masked
 
     def __repr__(self) -> str:
-        return f"Vault({', '.join([*self.declared, *self.others])})"
+        return f"RunSecrets({', '.join([*self.declared, *self.others])})"
 
     def masked(self, plan: Plan) -> Plan:
         """Return the plan as it may be shown."""
-        return self.veil.mask_plan(plan) if self.veil else plan
+        return self.redactor.mask_plan(plan) if self.redactor else plan
 
     def refuse(self, plan: Plan, params: Mapping[str, Any]) -> None:
         """Raise InvalidInput when a secret would be recorded under a name or as the value of a parameter."""
-        if self.veil is None:
+        if self.redactor is None:
             return
         self._refuse_params(params)
         names = list(_names(plan))
-        if not self.veil.shows([word for _, word, _ in names]):
+        if not self.redactor.shows([word for _, word, _ in names]):
             return
         for what, word, line in names:
-            if self.veil.mask_text(word) != word and (secret := self._holder(word, self.declared)):
+            if self.redactor.mask_text(word) != word and (secret := self._holder(word, self.declared)):
                 where = f"{plan.file}:{line}" if line else plan.file
                 raise InvalidInput(
                     f"{where}: {what} holds the value of {secret}, and names are never masked: "
@@ -58,21 +72,21 @@ class Vault(Record):
 
         To be asked before the values are looked at: what is said of a wrong one quotes it, cut to size.
         """
-        if self.veil:
-            self._refuse_params({self.veil.mask_text(word.partition("=")[0]): word for word in given})
+        if self.redactor:
+            self._refuse_params({self.redactor.mask_text(word.partition("=")[0]): word for word in given})
 
     def refuse_answers(self, answers: Mapping[str, Any]) -> None:
         """Raise InvalidInput when an answer, by step, holds a secret: answers are recorded."""
-        for step, value in answers.items() if self.veil else ():
-            if self.veil and self.veil.mask_value(value) != value:
+        for step, value in answers.items() if self.redactor else ():
+            if self.redactor and self.redactor.mask_value(value) != value:
                 raise InvalidInput(
                     f'the answer of "{step}" holds the value of {self._holder(value)}, and answers are recorded'
                 )
 
     def _refuse_params(self, params: Mapping[str, Any]) -> None:
-        assert self.veil is not None
+        assert self.redactor is not None
         for name, value in params.items():
-            if self.veil.mask_value(value) != value:
+            if self.redactor.mask_value(value) != value:
                 secret = self._holder(value)
                 raise InvalidInput(
                     f'the parameter "{name}" holds the value of {secret}, and parameters are recorded: '
@@ -105,7 +119,7 @@ class Vault(Record):
 
     def _places(self, source: bytes) -> Iterator[tuple[int, int, str]]:
         """Yield where the text of a plan holds the values of declared secrets; lines and columns from 1."""
-        if self.veil is None or self.veil.mask_value(source) == source:
+        if self.redactor is None or self.redactor.mask_value(source) == source:
             return
         # Masks of a single secret each, to tell whose value it is: few plans come here.
         for name, value in self.declared.items():
@@ -122,7 +136,7 @@ class Vault(Record):
         return ""
 
 
-def open_vault(plan: Plan, environ: Mapping[str, str] = os.environ) -> Vault:
+def read_secrets(plan: Plan, environ: Mapping[str, str] = os.environ) -> RunSecrets:
     """Return what there is to know of a plan's secrets in an environment."""
     declared, missing = known_secrets(plan.secrets, environ)
     others = known_secrets(PROVIDER_KEYS, environ)[0]
@@ -130,7 +144,7 @@ def open_vault(plan: Plan, environ: Mapping[str, str] = os.environ) -> Vault:
         others |= {name: value for name, value in environ.items() if value and holds_credential(name, value)}
     others = {name: value for name, value in others.items() if name not in declared}
     masker = Masker({**declared, **others})
-    return Vault(
+    return RunSecrets(
         declared=declared,
         absent={
             name: "empty" if name in environ else "not set"
@@ -139,7 +153,7 @@ def open_vault(plan: Plan, environ: Mapping[str, str] = os.environ) -> Vault:
         },
         others=others,
         unmasked=tuple([name for name in masker.ignored if name in declared]),
-        veil=Veil(masker) if masker else None,
+        redactor=Veil(masker) if masker else None,
     )
 
 
@@ -153,3 +167,88 @@ def _names(plan: Plan) -> Iterator[tuple[str, str, int]]:
             yield "a tag", tag, step.line
         for output in step.outputs:
             yield "the name of an output", output, step.line
+
+
+def require_secrets(
+    plan: Plan, params: Mapping[str, Any], absent: Mapping[str, str], names: Iterable[str] | None
+) -> None:
+    """Raise InvalidPlan for each secret in `absent` that a step lists which is about to run, at its place in the file.
+
+    `names`: the steps that are about to run; None: all. A step does not need its secrets when its condition, or that
+    of a group around it, is false for parameters and environment alone.
+    """
+    wanted = None if names is None else frozenset(names)
+    state = RunState(plan)
+    state.params = dict(params)
+    steps = Steps(
+        Place(run="", workspace="", rundir="", env=dict(os.environ), shell=(), context=ci_context(os.environ))
+    )
+    listings = _Listings(plan)
+    problems: dict[tuple[str, int, int, str], Problem] = {}
+    sources = {plan.file: plan.source}
+    for step in plan.steps:
+        missing = [name for name in _listed(step) if name in absent]
+        if missing and (wanted is None or step.id in wanted) and not _is_left_out(step, state, steps):
+            sources |= {shown(plan.file, path): data for path, data in plan.files.items()}
+            for name in missing:  # instances of a step share a place
+                found = _problem(plan, step, name, absent[name], listings)
+                problems.setdefault((found.file, found.line, found.col, name), found)
+    if problems:
+        raise InvalidPlan(in_order(list(problems.values())), sources=sources)
+
+
+def _listed(step: Step) -> tuple[str, ...]:
+    action = step.action
+    return action.template.secrets if isinstance(action, Group) and action.template else step.secrets
+
+
+def _is_left_out(step: Step, state: RunState, steps: Steps) -> bool:
+    around = [state.steps[name].step for name in chain(state, step.id)]
+    return any(_is_false(each, state, steps) for each in (step, *around))
+
+
+def _is_false(step: Step, state: RunState, steps: Steps) -> bool:
+    """Whether a condition is false whatever other steps do."""
+    if step.condition is None or any(found.path[0] == "steps" for found in references(step.condition)):
+        return False
+    try:
+        return not steps.holds(step, state)
+    except EvaluationError:
+        return False
+
+
+def _problem(plan: Plan, step: Step, name: str, why: str, listings: _Listings) -> Problem:
+    node, file = listings.node(step, name)
+    return Problem(
+        code="E235",
+        message=f'step "{step.group or step.id}" needs the secret {name}, which is {why} in planrun\'s environment',
+        file=file or plan.file_of(step),
+        hint=f"set it, or declare `secrets: [{{name: {name}, required: false}}]`",
+        line=node.line if node else step.line,
+        col=node.col if node else step.col,
+        end_col=node.end_col if node else 0,
+    )
+
+
+class _Listings:
+    """Where steps list secrets in the files of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._outlines: dict[str, Outline | None] = {}
+
+    def node(self, step: Step, name: str) -> tuple[Node | None, str]:
+        """Return the place where a step lists a secret, and its file; None where its text is not at hand."""
+        file = step.file
+        if file not in self._outlines:
+            self._outlines[file] = outline_for(self._plan, step)
+        outline = self._outlines[file]
+        if outline is None:
+            return None, ""
+        for draft in outline.drafts:
+            place = (outline.path_of(draft.at) or step.file, draft.at.line, draft.at.col)
+            if place == (step.file, step.line, step.col):
+                listed = entries(draft.keys.get("secrets"))
+                found = next((node for node in listed if node.value == name), None)
+                return found, outline.file_of(found) if found else ""
+        return None, ""

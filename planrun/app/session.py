@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
-    from planrun.app.history import Known
-    from planrun.app.secrets import Vault
+    from planrun.app.history import KnownDurations
+    from planrun.app.secrets import RunSecrets
     from planrun.approval.digest import Reviewed
     from planrun.approval.gates import PolicyGates
     from planrun.approval.rules import Layers
@@ -125,7 +125,7 @@ class Session:
         self.clock = SystemClock()
         self.inbox = SignalInbox()
         self.lock = WorkspaceLock(records.home(workspace))
-        self.vault: Vault | None = None  # None: there is nothing to keep secret
+        self.secrets: RunSecrets | None = None  # None: there is nothing to keep secret
         self.admission: Admission | None = None  # None: every step may start
         self.replanner: RunReplanner | None = None  # None: no failure is replanned
         self.locks: HostLocks | None = None  # of steps; None: none has any
@@ -133,13 +133,13 @@ class Session:
         self._lines: Lines | None = None  # None: no events are written
         self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
-        self.known: Known | None = None  # how long steps took before; None: nobody asks
+        self.known: KnownDurations | None = None  # how long steps took before; None: nobody asks
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
     def masks(self) -> Masks | None:
         """What lies over everything that is written."""
-        return self.vault.veil if self.vault else None
+        return self.secrets.redactor if self.secrets else None
 
     def __enter__(self) -> Self:
         self.inbox.open()
@@ -152,8 +152,8 @@ class Session:
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
             held.close()
-        if error is not None and self.vault and self.vault.veil:
-            self.vault.veil.mask_error(error)
+        if error is not None and self.secrets and self.secrets.redactor:
+            self.secrets.redactor.mask_error(error)
 
     def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:
         """Apply and record an event that happens outside of the scheduler."""
@@ -269,10 +269,10 @@ class Session:
     def recall(self, plan: Plan, opening: dict[str, Any]) -> None:
         """Look up how long the steps of a plan took before, and have what is gone by stand in the first event."""
         if len(plan.steps) > 1:
-            from planrun.app.history import recall  # a plan of one step starts a little faster
+            from planrun.app.history import known_durations  # a plan of one step starts a little faster
 
             home = os.path.join(self.workspace, records.HOME)
-            self.known = recall(
+            self.known = known_durations(
                 home, plan, self.jobs(plan), shown=sys.stderr is not None and sys.stderr.isatty()
             )
             opening["options"] |= self.known.recorded()
@@ -306,9 +306,9 @@ class Session:
             scripts=opening["plan"].get("scripts", {}),
             hidden=self._hidden,
         )
-        if self.vault:
-            vault = self.vault
-            place = place.but(secrets=vault.declared, absent=vault.absent, masks=vault.veil)
+        if self.secrets:
+            secrets = self.secrets
+            place = place.but(secrets=secrets.declared, absent=secrets.absent, masks=secrets.redactor)
         return Steps(place)
 
     @property
@@ -365,7 +365,9 @@ class Session:
             code, lost = EXIT_WAITING, ledger.lost
         else:
             sinks = (screen, *self._streams(state))
-            scheduler = self._scheduler(state, self._rooms(ledger, steps, sinks, state.plan), options, gates)
+            scheduler = self._scheduler(
+                state, self._dependencies(ledger, steps, sinks, state.plan), options, gates
+            )
             code, lost = scheduler.run(), scheduler.lost
         if gates:
             gates.close()
@@ -381,8 +383,8 @@ class Session:
             screen.close(state, paths, ledger.head)
         except RecordsLost as error:
             lost = lost or error
-        if lost and self.vault and self.vault.veil:
-            self.vault.veil.mask_error(lost)
+        if lost and self.secrets and self.secrets.redactor:
+            self.secrets.redactor.mask_error(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
 
     def _streams(self, state: RunState) -> list[Sink]:
@@ -399,10 +401,10 @@ class Session:
         """What a status line tells of the end; None where nobody can look at one."""
         if sys.stderr is None or not sys.stderr.isatty():
             return None
-        from planrun.app.history import foresight
+        from planrun.app.history import progress_forecast
 
         mask = self.masks.mask_text if self.masks else None
-        return foresight(state, rundir, self.known.seconds if self.known else {}, mask)
+        return progress_forecast(state, rundir, self.known.seconds if self.known else {}, mask)
 
     def _remember(self, state: RunState, rundir: str) -> None:
         if self.known is not None:
@@ -419,7 +421,9 @@ class Session:
 
         return scheduler(state, rooms, options, gates, self.replanner)
 
-    def _rooms(self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan) -> Dependencies:
+    def _dependencies(
+        self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan
+    ) -> Dependencies:
         rundir = steps.place.rundir
         listing = os.path.join(self.workspace, records.HOME, records.PLACED)
         owner = Owner(
@@ -485,11 +489,11 @@ class Session:
             if state.status == "awaiting_approval":
                 record(ev.PlanMoved(at=self.clock.stamp(), status="approved"))
             return None
-        from planrun.app.admission import move_on
+        from planrun.app.admission import approve_or_ask
 
-        gates = self.admission.gates(opening, steps, self.clock, self.vault)
+        gates = self.admission.gates(opening, steps, self.clock, self.secrets)
         self.admission.keep(steps.place.rundir)
-        move_on(state, gates, selected, record, opening["at"])
+        approve_or_ask(state, gates, selected, record, opening["at"])
         return gates
 
 

@@ -1,10 +1,8 @@
-"""Steps have no say: what people and those who reviewed a plan decide is refused to whatever a step started.
+"""The control socket of an active run: other processes of the same user answer its gates through it.
 
-The door of a run that goes on: a socket in its folder through which other processes of the same user answer.
-
-It is there while somebody is asked. One JSON object a line each way, and one line a connection: verb, steps, skip, by,
-reason and digest as in Reply; back comes `answers`, the events to be recorded, or `error`. Loaded with the first
-gate. A step of the run is turned away, as is everybody whom the kernel names no process of.
+The socket exists in the run's folder while a gate is open. Each connection carries one JSON line each way: verb, steps,
+skip, by, reason and digest as in Reply; the response has `answers`, the events to be recorded, or `error`. The caller
+check refuses steps of any run, and connections whose process the kernel does not name.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def refuse_steps(what: str) -> None:
-    """Raise Denied, saying `what` a step cannot do, when this process belongs to a step of whatever run."""
+    """Raise Denied with `what` a step cannot do, when this process belongs to a step of any run."""
     inside = "PLANRUN_RUN" in os.environ or "PLANRUN_STEP" in os.environ
     if inside or (HAS_PROC and from_step(os.getpid())):
         raise Denied(f"a step of a run cannot {what}")
@@ -43,23 +41,23 @@ def refuse_steps(what: str) -> None:
 
 NAME = "door"
 MAX_LINE = 1 << 17  # bytes of one reply
-MAX_GUESTS = 16  # connections at once
+MAX_CONNECTIONS = 16  # connections at once
 PATIENCE = 5.0
-"""Seconds that a connection may take for its line: nobody who says nothing keeps others out."""
+"""Seconds within which a connection must send its line; a silent one blocks no other."""
 ANSWERED_BY = 10.0
-"""Seconds that who answers waits for the run to take it; it looks several times in a second."""
-_LONGEST = 100  # bytes of a socket's path that every system takes (Linux: 107, macOS: 103)
+"""Seconds that a client waits until the run records its answer; the run polls several times a second."""
+_LONGEST = 100  # bytes of a socket's path that every system supports (Linux: 107, macOS: 103)
 _PAUSE = 0.05
-_OPENED_BY = 1.0  # seconds from the first gate to a socket, and some more for a busy machine
+_OPENED_BY = 1.0  # seconds from the first gate to a socket, with a margin for a busy machine
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid, as SO_PEERCRED gives them
 
 
-class Deaf(Exception):
+class ControlSocketUnavailable(Exception):
     """The process that works on a run cannot be reached; the message says what to do."""
 
 
-class Door:
-    """Where answers come in while a run goes on; opened with the first gate, closed when it ends."""
+class ControlSocket:
+    """The server side: opened with the first gate, closed when the run ends."""
 
     def __init__(
         self, rundir: str, clock: Clock, refuse: Callable[[Mapping[str, str]], None] | None = None
@@ -69,60 +67,60 @@ class Door:
         self._refuse_secrets = refuse
         self._socket: socket.socket | None = None
         self._closed = not (HAS_PROC and hasattr(socket, "SO_PEERCRED"))
-        self._guests: list[_Guest] = []
+        self._connections: list[_Connection] = []
         remove(rundir)  # of a process that was killed
 
-    def heard(self, state: RunState) -> list[GateAnswered]:
-        """Return what was answered since the last call, checked; never waits for anybody."""
+    def poll_replies(self, state: RunState) -> list[GateAnswered]:
+        """Return the checked answers since the last call, without waiting."""
         if not open_gates(state):
             return []
         self._open()
-        self._admit()
+        self._accept()
         answers: list[GateAnswered] = []
-        for guest in list(self._guests):
+        for client in list(self._connections):
             try:
-                line = guest.line()
-                if line is None and not guest.is_late:
+                line = client.line()
+                if line is None and not client.is_late:
                     continue
                 if line:
-                    # One at a time: the second to answer the same gate hears that it was answered.
-                    answers += self._heed(guest, line, state)
+                    # One at a time: a second answer to the same gate is refused as answered.
+                    answers += self._handle(client, line, state)
             except OSError:
                 pass
-            guest.close()
-            self._guests.remove(guest)
+            client.close()
+            self._connections.remove(client)
             if answers:
                 break
         if {gate.step for gate in open_gates(state)} <= {event.step for event in answers}:
-            self._shut()  # nobody is asked any more, and nobody would listen
+            self._close()  # no gate is open any more
         return answers
 
     def close(self) -> None:
-        """Take the socket away for good; whoever waits at it hears nothing, and looks again."""
-        self._shut()
+        """Remove the socket for good; a waiting client gets no response and tries again."""
+        self._close()
         self._closed = True
 
-    def _shut(self) -> None:
-        for guest in self._guests:
-            guest.close()
-        self._guests = []
+    def _close(self) -> None:
+        for client in self._connections:
+            client.close()
+        self._connections = []
         if self._socket is not None:
             self._socket.close()
             self._socket = None
             remove(self._rundir)
 
     def _open(self) -> None:
-        """Listen; where that cannot be, the door stays closed and answers wait until the run rests."""
+        """Listen; where that fails, the socket stays closed and the run takes answers once it has stopped."""
         if self._closed or self._socket is not None:
             return
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.setblocking(False)
-            remove(self._rundir)  # what a step may have put in its place
+            remove(self._rundir)  # a step may have put something else there
             for path in _paths(self._rundir):
                 listening.bind(path)
                 os.chmod(os.path.join(self._rundir, NAME), 0o600)
-                listening.listen(MAX_GUESTS)
+                listening.listen(MAX_CONNECTIONS)
                 self._socket = listening
                 return
         except OSError:
@@ -130,37 +128,37 @@ class Door:
         self._closed = True
         listening.close()
 
-    def _admit(self) -> None:
-        while self._socket is not None and len(self._guests) < MAX_GUESTS:
+    def _accept(self) -> None:
+        while self._socket is not None and len(self._connections) < MAX_CONNECTIONS:
             try:
-                found, _ = self._socket.accept()
-            except OSError:  # nobody waits, or whoever did is gone
+                connection, _ = self._socket.accept()
+            except OSError:  # no client waits, or it is gone
                 return
-            found.setblocking(False)
-            self._guests.append(_Guest(found, self._clock))
+            connection.setblocking(False)
+            self._connections.append(_Connection(connection, self._clock))
 
-    def _heed(self, guest: _Guest, line: bytes, state: RunState) -> list[GateAnswered]:
+    def _handle(self, client: _Connection, line: bytes, state: RunState) -> list[GateAnswered]:
         try:
-            self._refuse(guest)
-            answers = events_of(_parsed(line), state, self._clock.stamp())
+            self._refuse(client)
+            answers = events_of(_parse(line), state, self._clock.stamp())
             if self._refuse_secrets:
                 self._refuse_secrets({event.step: event.answer for event in answers})
         except PlanrunError as error:
-            guest.say({"error": str(error), "exit_code": error.exit_code})
+            client.send({"error": str(error), "exit_code": error.exit_code})
             return []
-        guest.say({"answers": [vars(event) for event in answers]})
+        client.send({"answers": [vars(event) for event in answers]})
         return answers
 
-    def _refuse(self, guest: _Guest) -> None:
-        pid, user = guest.credentials()
+    def _refuse(self, client: _Connection) -> None:
+        pid, user = client.credentials()
         if user != os.geteuid():
-            raise Denied("this run belongs to somebody else")
+            raise Denied("this run belongs to another user")
         if from_step(pid):
             raise Denied("a step of a run cannot answer gates")
 
 
-class _Guest:
-    """One connection and what came through it so far."""
+class _Connection:
+    """One connection and the data received on it."""
 
     def __init__(self, connection: socket.socket, clock: Clock) -> None:
         self._connection = connection
@@ -173,7 +171,7 @@ class _Guest:
         return self._clock.monotonic() > self._until
 
     def line(self) -> bytes | None:
-        """Return the line when it is there, b"" when none will come; None: it may still come. Raises OSError."""
+        """Return the line, b"" when none will arrive, None when it may still arrive. Raises OSError."""
         while b"\n" not in self._data:
             try:
                 data = self._connection.recv(MAX_LINE)
@@ -185,40 +183,42 @@ class _Guest:
         return self._data.partition(b"\n")[0]
 
     def credentials(self) -> tuple[int, int]:
-        """Return process and user of who connected, as the kernel knows them."""
-        found = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid, user, _ = _CREDENTIALS.unpack(found)
+        """Return process and user of the client, from the kernel."""
+        packed = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, user, _ = _CREDENTIALS.unpack(packed)
         return pid, user
 
-    def say(self, told: dict[str, Any]) -> None:
-        """Answer; somebody who does not read has had his answer. Raises OSError."""
-        self._connection.send(f"{dumps(told)}\n".encode())
+    def send(self, response: dict[str, Any]) -> None:
+        """Send the response, without waiting until the client reads it. Raises OSError."""
+        self._connection.send(f"{dumps(response)}\n".encode())
 
     def close(self) -> None:
         self._connection.close()
 
 
-def knock(rundir: str, reply: Reply) -> tuple[GateAnswered, ...]:
-    """Bring a reply to the run in a folder; returns its answers when they are in the ledger.
+def notify(rundir: str, reply: Reply) -> tuple[GateAnswered, ...]:
+    """Send a reply to the run in a folder; returns its answers once they are in the ledger.
 
-    Raises Deaf when nobody listens, InvalidInput and Denied as the run says.
+    Raises ControlSocketUnavailable when no process listens, InvalidInput and Denied when the run refuses.
     """
     size = os.path.getsize(_ledger(rundir))
-    told = _exchange(rundir, reply)
-    if "error" in told:
-        kind = Denied if told.get("exit_code") == Denied.exit_code else InvalidInput
-        raise kind(str(told["error"]))
-    answers = tuple([ev.GateAnswered(**fields) for fields in told["answers"]])
+    response = _exchange(rundir, reply)
+    if "error" in response:
+        kind = Denied if response.get("exit_code") == Denied.exit_code else InvalidInput
+        raise kind(str(response["error"]))
+    answers = tuple([ev.GateAnswered(**fields) for fields in response["answers"]])
     limit = time.monotonic() + ANSWERED_BY
     while not all(_is_recorded(rundir, size, event) for event in answers):
         if time.monotonic() > limit:
-            raise Deaf("the run took the answer and did not record it; planrun status tells how it stands")
+            raise ControlSocketUnavailable(
+                "the run received the answer and did not record it; `planrun status` shows its state"
+            )
         time.sleep(_PAUSE)
     return answers
 
 
 def remove(rundir: str) -> None:
-    """Take away what a killed run left."""
+    """Remove the socket of a killed run."""
     try:
         os.unlink(os.path.join(rundir, NAME))
     except OSError:
@@ -226,24 +226,24 @@ def remove(rundir: str) -> None:
 
 
 def _exchange(rundir: str, reply: Reply) -> dict[str, Any]:
-    said = dumps(
+    request = dumps(
         {name: list(value) if isinstance(value, tuple) else value for name, value in vars(reply).items()}
     )
     with _connected(rundir) as connection:
         connection.settimeout(ANSWERED_BY)
         try:
-            connection.sendall(f"{said}\n".encode())
+            connection.sendall(f"{request}\n".encode())
             data = b""
             while not data.endswith(b"\n") and (more := connection.recv(MAX_LINE)):
                 data += more
-            told: dict[str, Any] = json.loads(data)
+            response: dict[str, Any] = json.loads(data)
         except (OSError, ValueError):
-            raise Deaf(_unheard(rundir)) from None
-    return told
+            raise ControlSocketUnavailable(_unavailable(rundir)) from None
+    return response
 
 
 def _connected(rundir: str) -> socket.socket:
-    """Connect; a door that is just being opened gets a moment."""
+    """Connect; tries for a moment, since the run may just be opening the socket."""
     limit = time.monotonic() + _OPENED_BY
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -255,12 +255,12 @@ def _connected(rundir: str) -> socket.socket:
             pass
         connection.close()
         if time.monotonic() > limit:
-            raise Deaf(_unheard(rundir))
+            raise ControlSocketUnavailable(_unavailable(rundir))
         time.sleep(_PAUSE)
 
 
 def _paths(rundir: str) -> Iterator[str]:
-    """Yield the one spelling of the socket's path that is short enough, if there is any."""
+    """Yield the one form of the socket's path that is short enough, if there is one."""
     path = os.path.join(rundir, NAME)
     spelled = [path, os.path.relpath(path)]
     short = [word for word in spelled if len(os.fsencode(word)) <= _LONGEST]
@@ -277,13 +277,13 @@ def _paths(rundir: str) -> Iterator[str]:
         os.close(folder)
 
 
-def _parsed(line: bytes) -> Reply:
+def _parse(line: bytes) -> Reply:
     """Return the reply on a line; raises InvalidInput for anything else."""
     try:
-        found = json.loads(line)
-        verb = found.pop("verb")
-        steps, skip = (tuple(map(_text, found.pop(name, ()))) for name in ("steps", "skip"))
-        rest = {name: _text(value) for name, value in found.items() if name in ("by", "reason", "digest")}
+        data = json.loads(line)
+        verb = data.pop("verb")
+        steps, skip = (tuple(map(_text, data.pop(name, ()))) for name in ("steps", "skip"))
+        rest = {name: _text(value) for name, value in data.items() if name in ("by", "reason", "digest")}
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise InvalidInput("not a reply") from None
     if verb not in ("approve", "reject", "decide"):
@@ -298,7 +298,7 @@ def _text(value: Any) -> str:
 
 
 def _is_recorded(rundir: str, size: int, event: GateAnswered) -> bool:
-    """Say whether an answer stands behind the first `size` bytes of a ledger."""
+    """Return whether an answer is recorded after the first `size` bytes of a ledger."""
     with open(_ledger(rundir), "rb") as file:
         file.seek(size)
         rows = file.read().splitlines(keepends=True)
@@ -310,9 +310,9 @@ def _ledger(rundir: str) -> str:
     return os.path.join(rundir, LEDGER)
 
 
-def _unheard(rundir: str) -> str:
+def _unavailable(rundir: str) -> str:
     run = os.path.basename(rundir)
     return (
-        f"the process that works on the run {run} takes no answers now: answer when the run has come to rest, "
-        f"then planrun resume {run} goes on"
+        f"the process of the run {run} takes no answers now: answer when the run has stopped, "
+        f"then continue it: planrun resume {run}"
     )

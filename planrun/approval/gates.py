@@ -1,25 +1,220 @@
-"""The gates of a run: each step that wants to start is judged by policies, approvals and answers."""
+"""Steps that ask: where an answer is looked for, and what is asked when none is there.
+
+In this order: what the caller gave, what somebody answered before, an approval file (for yes or no), the policies,
+the criteria of options and, when the time is over, the default.
+
+The gates of a run: each step that wants to start is judged by policies, approvals and answers.
+"""
 
 from __future__ import annotations
 
+from planrun.actions.ask import choice_of, question_of
 from planrun.actions.environment import credentials_in
+from planrun.approval.answers import CHOICES, RETRY, Answer, answer_of_value
 from planrun.approval.assess import as_started, as_surrounded, as_written
 from planrun.approval.policies import facts_of
 from planrun.approval.rules import decide
+from planrun.clock import between, later
+from planrun.errors import EvaluationError
 from planrun.model import events as ev
 from planrun.model.gates import LEFT_OUT
 from planrun.model.groups import chain
 from planrun.model.job import Passage
-from planrun.model.plan import Group
+from planrun.model.plan import Ask, Decide, Group
+from planrun.reports.escape import line
 
 TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from planrun.actions.prepare import Steps
+    from planrun.approval.answers import Answers
+    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.gates import Gate
+    from planrun.model.plan import Step
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+    from planrun.ports import Clock
+
+    Approved = Callable[[str], tuple[str, str] | None]
+
+MAX_QUESTION = 2000
+"""Characters of a question: its values may come from anywhere."""
+
+
+class Questions:
+    """What answers `ask` and `decide` steps of one run.
+
+    `approved` returns id and approver of an approval file that covers a step, and takes note of its use; None when none
+    does.
+    """
+
+    def __init__(
+        self, answers: Answers, steps: Steps, clock: Clock, approved: Approved = lambda _step: None
+    ) -> None:
+        self._answers = answers
+        self._steps = steps
+        self._clock = clock
+        self._approved = approved
+
+    def judge(self, step: Step, state: RunState) -> Passage:
+        """Say whether an answer is there; otherwise what is asked, and how long an answer is waited for.
+
+        A question or a criterion that has no value lets the step start, which then is refused with the reason.
+        """
+        scope = self._steps.scope(state, step, len(state.steps[step.id].attempts) + 1)
+        found = state.steps[step.id]
+        before = found.gate.opened if found.gate else None
+        try:
+            question = self._clean(question_of(step, scope))
+            asked = before is not None and (found.at_gate or before.question == question)
+            # The gate as it was opened first, its time included, as long as the same is asked.
+            opened = before if before is not None and asked else self._opened(step, question)
+            known = self._known(step, state, opened, scope)
+        except EvaluationError:
+            return Passage(answer="allow")
+        if known is None:
+            return self._waiting(step, opened, is_new=not found.at_gate)
+        recorded = found.gate.answered if found.gate else None
+        return Passage(
+            answer="allow",
+            rule="answer",
+            opened=None if asked else opened,
+            answered=None if known is recorded else known,
+        )
+
+    def failed(self, step: Step, state: RunState) -> Passage:
+        """Say what is to become of a failed step that asks for it: an answer that was given, or the question.
+
+        An answer that was given before holds for every failure; to try once more holds for the first.
+        """
+        found = state.steps[step.id]
+        if found.after and found.after.answered:
+            return Passage(answer="allow", rule="answer")
+        known = next(filter(None, [self._before(name, state) for name in (step.id, step.group)]), None)
+        if known and known.value == RETRY and len(found.tries) > 1:
+            known = None
+        opened = None if found.at_gate else self._failure(step, found)
+        if known is None:
+            return Passage(answer="ask", opened=opened)
+        answered = self._answered(step.id, known.value, known.via).but(by=known.rule)
+        return Passage(answer="allow", rule="answer", opened=opened, answered=answered)
+
+    def _before(self, name: str, state: RunState) -> Answer | None:
+        """Return what was answered about a step before the run; what is said of a group is said of its instances."""
+        return self._answers.given.get(name) or _recorded(state, name) or self._answers.of_policies.get(name)
+
+    def _failure(self, step: Step, found: StepState) -> GateOpened:
+        error = found.error or {}
+        why = self._clean(error.get("message") or found.reason)
+        question = f"{step.label} failed ({why}). What is to become of it?"
+        options = tuple(
+            [{"label": word, "value": word, "description": told} for word, told in CHOICES.items()]
+        )
+        return ev.GateOpened(
+            at=self._clock.stamp(),
+            step=step.id,
+            kind="failure",
+            question=line(question, MAX_QUESTION),
+            options=options,
+        )
+
+    def _known(
+        self, step: Step, state: RunState, opened: GateOpened, scope: dict[str, Any]
+    ) -> GateAnswered | None:
+        """Return the first answer in the order of sources; None: it has to be asked. A recorded no is final."""
+        gate = state.steps[step.id].gate
+        given = self._answers.given.get(step.id)
+        recorded = gate.answered if gate and gate.answered and _fits(step, gate, opened) else None
+        if recorded is not None and recorded.answer is False and opened.schema is None:
+            return recorded
+        if given is not None and (recorded is None or recorded.answer != given.value):
+            return self._answered(step.id, given.value, given.via)
+        if recorded is not None:
+            return recorded
+        if (early := _recorded(state, step.id)) and _is_answer(step, early.value):
+            return self._answered(step.id, early.value, early.via)
+        if isinstance(step.action, Ask) and step.action.schema is None:
+            approval = self._approved(step.id)
+            if approval:
+                return self._answered(step.id, True, "approval").but(approval=approval[0], by=approval[1])
+        policy = self._answers.of_policies.get(step.id)
+        if policy is not None:
+            return self._answered(step.id, policy.value, "policy").but(by=policy.rule)
+        chosen = choice_of(step, scope)
+        return self._answered(step.id, chosen[0], "criteria") if chosen else None
+
+    def _waiting(self, step: Step, opened: GateOpened, *, is_new: bool) -> Passage:
+        """Wait for an answer or, when the time is over, take the default or fail."""
+        seconds = between(self._clock.stamp(), opened.until) if opened.until else None
+        if seconds is None or seconds > 0:
+            return Passage(answer="ask", opened=opened if is_new else None, seconds=seconds)
+        if opened.default:
+            return Passage(
+                answer="allow",
+                rule="answer",
+                answered=self._answered(step.id, opened.default[0], "timeout"),
+            )
+        return Passage(answer="deny", reason=f"nobody answered until {opened.until}", is_late=True)
+
+    def _opened(self, step: Step, question: str) -> GateOpened:
+        action, at = step.action, self._clock.stamp()
+        assert isinstance(action, Ask | Decide)
+        opened = ev.GateOpened(at=at, step=step.id, kind=step.kind, question=question)
+        if action.header:
+            opened = opened.but(header=line(action.header, 200))
+        if action.default:
+            opened = opened.but(default=(answer_of_value(step, action.default[0]),))
+        if action.timeout is not None:
+            opened = opened.but(until=later(at, action.timeout))
+        if isinstance(action, Ask):
+            return opened.but(schema=action.schema) if action.schema is not None else opened
+        options = tuple(
+            [
+                {"label": option.label, "value": option.value, "description": option.description}
+                for option in action.options
+            ]
+        )
+        return opened.but(options=options, multi=action.multi_select)
+
+    def _clean(self, question: str) -> str:
+        """Return a question as one clean text that holds no secret; what it says is data."""
+        masks = self._steps.place.masks
+        return line(masks.mask_text(question) if masks else question, MAX_QUESTION)
+
+    def _answered(self, step: str, value: Any, via: str) -> GateAnswered:
+        return ev.GateAnswered(at=self._clock.stamp(), step=step, answer=value, via=via)
+
+
+def _fits(step: Step, gate: Gate, opened: GateOpened) -> bool:
+    """Whether a recorded answer answers what is asked now: the same question, and one of its answers."""
+    assert gate.answered is not None
+    if gate.opened is not None and gate.opened.question != opened.question:
+        return False
+    return _is_answer(step, gate.answered.answer)
+
+
+def _is_answer(step: Step, value: Any) -> bool:
+    try:
+        return bool(answer_of_value(step, value) == value)
+    except ValueError:
+        return False
+
+
+def _recorded(state: RunState, name: str) -> Answer | None:
+    """Return what the caller answered when the run began or went on, as it is on record."""
+    said = state.answers.get(name)
+    return Answer(value=said["value"], via=said["via"]) if said else None
+
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Protocol
 
     from planrun.actions.prepare import Place
-    from planrun.approval.control import Door
-    from planrun.approval.questions import Questions
+    from planrun.approval.control import ControlSocket
     from planrun.approval.rules import Decision, Layers
     from planrun.clock import SystemClock
     from planrun.model.gates import Gate
@@ -44,23 +239,23 @@ if TYPE_CHECKING:
             """Say in words why none of them covers a step; "" when there are none."""
 
 
-class Judges:
+class GateContext:
     """Who has a say about the steps of one run."""
 
-    def __init__(self, layers: Layers, context: Mapping[str, Any], digest: str) -> None:
+    def __init__(self, layers: Layers, run: Mapping[str, Any], digest: str) -> None:
         self.layers = layers
-        self.context = context
+        self.run = run
         self.digest = digest
         self.questions: Questions | None = None
         self.approvals: Approvals | None = None
-        self.door: Door | None = None
+        self.control_socket: ControlSocket | None = None
 
 
 class PolicyGates:
     """The port `Gates` of the engine."""
 
-    def __init__(self, judges: Judges, clock: SystemClock, place: Place) -> None:
-        self._judges = judges
+    def __init__(self, context: GateContext, clock: SystemClock, place: Place) -> None:
+        self._context = context
         self._clock = clock
         self._place = place
         self._known: dict[tuple[object, ...], Risk] = {}
@@ -68,7 +263,7 @@ class PolicyGates:
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Say whether a step may start as `job` says; None: it starts no process."""
-        judges = self._judges
+        context = self._context
         told = self._about_this(state.steps[step.id].gate)
         # The digest, which no answer to a question has, tells it from an option of the same name.
         if told is not None and told.answer == LEFT_OUT:
@@ -91,16 +286,16 @@ class PolicyGates:
             return Passage(answer="deny", risk=level, rule=decision.rule, reason=decision.reason)
         if decision.answer == "ask":
             return self._approval(step, state, decision, level)
-        if step.kind in ("ask", "decide") and judges.questions is not None:
-            return judges.questions.judge(step, state)
+        if step.kind in ("ask", "decide") and context.questions is not None:
+            return context.questions.judge(step, state)
         passage = Passage(answer="allow", risk=level, rule=decision.rule)
         return passage if job is None else passage.but(job=job)
 
     def _decide(self, step: Step, found: dict[str, Any]) -> Decision:
         if step.undoes:  # a rule about a step is about undoing it, too
             step = step.but(id=step.undoes)
-        facts = facts_of(step, self._judges.context, {**found, "inherited": self._inherited})
-        return decide(facts, self._judges.layers)
+        facts = facts_of(step, self._context.run, {**found, "inherited": self._inherited})
+        return decide(facts, self._context.layers)
 
     def _is_for_class(self, step: Step, found: dict[str, Any], decision: Decision) -> bool:
         """Whether a step may start, and might not if its class were the highest."""
@@ -123,16 +318,16 @@ class PolicyGates:
     def _about_this(self, gate: Gate | None) -> ev.GateAnswered | None:
         """Return what was said about exactly what would run; what was said about another plan says nothing."""
         answered = gate.answered if gate else None
-        return answered if answered is not None and answered.digest == self._judges.digest else None
+        return answered if answered is not None and answered.digest == self._context.digest else None
 
     def _new_approval(self, step: Step, decision: Decision, level: str, names: tuple[str, ...]) -> Passage:
         """Look for an approval of one of these, the step and the groups around it, or ask."""
-        at, judges = self._clock.stamp(), self._judges
-        approvals = judges.approvals
-        found = (approvals.cover(name, judges.digest) for name in names) if approvals else ()
+        at, context = self._clock.stamp(), self._context
+        approvals = context.approvals
+        found = (approvals.cover(name, context.digest) for name in names) if approvals else ()
         used = next(filter(None, found), "")
         reason = decision.reason
-        if approvals and not used and (why := approvals.why_not(names[0], judges.digest)):
+        if approvals and not used and (why := approvals.why_not(names[0], context.digest)):
             reason = f"{reason}; {why}"
         opened = ev.GateOpened(
             at=at, step=step.id, kind="approval", risk=level, rule=decision.rule, reason=reason
@@ -142,31 +337,31 @@ class PolicyGates:
         answered = self._granted(step.id, used, at)
         return Passage(answer="allow", risk=level, rule=f"approval:{used}", opened=opened, answered=answered)
 
-    def heard(self, state: RunState) -> list[ev.GateAnswered]:
+    def poll_replies(self, state: RunState) -> list[ev.GateAnswered]:
         """Return what people answered since the last call, checked."""
-        return self._judges.door.heard(state) if self._judges.door else []
+        return self._context.control_socket.poll_replies(state) if self._context.control_socket else []
 
-    def judge_for(self, digest: str) -> None:
+    def use_digest(self, digest: str) -> None:
         """Judge for another version of the plan from now on: what was approved of an earlier one says nothing."""
-        self._judges.digest = digest
+        self._context.digest = digest
 
     def failed(self, step: Step, state: RunState) -> Passage:
         """Say what is to become of a failed step that asks for it."""
-        assert self._judges.questions is not None
-        return self._judges.questions.failed(step, state)
+        assert self._context.questions is not None
+        return self._context.questions.failed(step, state)
 
     def close(self) -> None:
         """Let nobody answer any more."""
-        if self._judges.door:
-            self._judges.door.close()
+        if self._context.control_socket:
+            self._context.control_socket.close()
 
     def before_all(self, plan: Plan, selected: frozenset[str] | None) -> tuple[ev.Event, ...]:
         """Return the gate of the whole plan, and its answer where an approval file has it; nothing without a gate.
 
         A policy with `ask_for: plan` asks for the plan whatever its steps are; no other policy does.
         """
-        judges = self._judges
-        if (asks := _asks_for_plan(judges.layers)) is None:
+        context = self._context
+        if (asks := _asks_for_plan(context.layers)) is None:
             return ()
         steps = [step for step in plan.main() if selected is None or step.id in selected]
         groups = {step.id: step.group for step in plan.steps if step.group}
@@ -176,16 +371,16 @@ class PolicyGates:
             named = ", ".join(list(asked)[:8]) + (f" and {len(asked) - 8} more" if len(asked) > 8 else "")
             first = next(iter(asked.values()))
             rule, reason = first.rule, f"{named}: {first.reason}"
-        at, approvals = self._clock.stamp(), judges.approvals
-        used = approvals.cover("", judges.digest) if approvals else ""
-        if approvals and not used and (why := approvals.why_not("", judges.digest)):
+        at, approvals = self._clock.stamp(), context.approvals
+        used = approvals.cover("", context.digest) if approvals else ""
+        if approvals and not used and (why := approvals.why_not("", context.digest)):
             reason = f"{reason}; {why}"
         opened = ev.GateOpened(at=at, step="", kind="approval", rule=rule, reason=reason)
         return (opened, self._granted("", used, at)) if used else (opened,)
 
     def _granted(self, step: str, used: str, at: str) -> ev.GateAnswered:
         """Return the answer of an approval file, by its id."""
-        approvals = self._judges.approvals
+        approvals = self._context.approvals
         return ev.GateAnswered(
             at=at,
             step=step,
@@ -193,7 +388,7 @@ class PolicyGates:
             via="approval",
             by=approvals.approver(used) if approvals else "",
             approval=used,
-            digest=self._judges.digest,
+            digest=self._context.digest,
         )
 
     def _asked(self, step: Step, groups: Mapping[str, str]) -> Decision | None:
@@ -201,7 +396,7 @@ class PolicyGates:
 
         `groups`: which group each member is in.
         """
-        judges = self._judges
+        context = self._context
         if step.kind in ("ask", "decide"):
             return None
         if isinstance(step.action, Group):
@@ -210,14 +405,14 @@ class PolicyGates:
             step = step.action.template.but(
                 id=step.id, group=""
             )  # members are judged once more, with their values
-        decision = decide(facts_of(step, judges.context, as_written(step, judges.layers)), judges.layers)
+        decision = decide(facts_of(step, context.run, as_written(step, context.layers)), context.layers)
         if decision.answer != "ask":
             return None
         names = [step.id]
         while names[-1] in groups:  # who approves a group approves its members
             names.append(groups[names[-1]])
-        approvals = judges.approvals
-        covered = approvals is not None and any(approvals.covers(name, judges.digest) for name in names)
+        approvals = context.approvals
+        covered = approvals is not None and any(approvals.covers(name, context.digest) for name in names)
         return None if covered else decision
 
 

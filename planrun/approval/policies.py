@@ -54,7 +54,7 @@ def ceilings_of(settings: Settings) -> Ceilings:
     return found
 
 
-def recall(ceilings: Ceilings, rundir: str, recorded: Iterable[Mapping[str, Any]]) -> None:
+def restore(ceilings: Ceilings, rundir: str, recorded: Iterable[Mapping[str, Any]]) -> None:
     """Take in the ceilings that a run was under before; raises InvalidInput when its copy of one was altered."""
     for told in recorded:
         data = read_policy(rundir, told["sha256"])

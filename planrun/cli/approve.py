@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.app.respond import Recorded
+    from planrun.app.control import Recorded
     from planrun.approval.digest import Reviewed
     from planrun.approval.responses import Verb
     from planrun.model.events import GateAnswered, GateOpened
@@ -110,7 +110,7 @@ def _decide(run: str, answer: tuple[str, ...], **given: Any) -> int:
 
 
 def _answer(verb: Verb, run: str, said: dict[str, tuple[str, ...]], given: dict[str, Any]) -> int:
-    from planrun.app.respond import answer
+    from planrun.app.control import answer
     from planrun.approval.responses import Reply
     from planrun.settings import Settings
 

@@ -269,14 +269,14 @@ def _advice(found: Generated, order: Order) -> str:
 
 def _run(found: Generated, settings: Settings) -> Result:
     """Run the plan that was written; all its steps are those of a model, whoever that was."""
-    from planrun.app.run import RunRequest, execute, vault_of
+    from planrun.app.run import RunRequest, execute, secrets_of
     from planrun.cli.run import planner
 
     assert found.plan is not None
     steps = tuple([step.but(origin="expanded") for step in found.plan.steps])
     plan = found.plan.but(steps=steps)
     told = settings.but(quiet=settings.quiet or settings.json, json=False, generation=_generation(found))
-    return execute(plan, told, RunRequest(planner=planner, vault=vault_of(plan)))
+    return execute(plan, told, RunRequest(planner=planner, secrets=secrets_of(plan)))
 
 
 def _generation(found: Generated) -> dict[str, Any] | None:

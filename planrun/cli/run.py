@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from planrun.app.secrets import Vault
+    from planrun.app.secrets import RunSecrets
     from planrun.app.session import Planner, Result
     from planrun.model.plan import Plan
     from planrun.plan.problems import Problem
@@ -41,7 +41,7 @@ def ignore_pauses() -> None:
 
 def _execute(words: list[str]) -> int:
     file, values = parse(words, EXECUTE, "PLAN file")
-    from planrun.app.run import vault_of
+    from planrun.app.run import secrets_of
     from planrun.settings import settings_of
 
     settings = settings_of(values)
@@ -50,28 +50,30 @@ def _execute(words: list[str]) -> int:
         from planrun.queue.workers import as_queued  # only what a queue starts
 
         settings = as_queued(plan, settings)
-    vault = vault_of(plan)
+    secrets = secrets_of(plan)
     try:
-        return _start(plan, settings, warnings, vault)
+        return _start(plan, settings, warnings, secrets)
     except Exception as error:
-        if vault and vault.veil:
-            vault.veil.mask_error(error)
+        if secrets and secrets.redactor:
+            secrets.redactor.mask_error(error)
         raise
 
 
-def _start(plan: Plan, settings: Settings, warnings: list[Problem], vault: Vault | None) -> int:
+def _start(plan: Plan, settings: Settings, warnings: list[Problem], secrets: RunSecrets | None) -> int:
     from planrun.app.run import RunRequest, execute
 
     if settings.log_level != "error":
-        _warn(plan, warnings, vault)
+        _warn(plan, warnings, secrets)
     params: dict[str, Any] = {}
     if plan.params or settings.params:
         from planrun.plan.keys.params import parse_params
 
-        if vault:
-            vault.refuse_given(settings.params)
+        if secrets:
+            secrets.refuse_given(settings.params)
         params = parse_params(plan, settings.params)
-    return finish(execute(plan, settings, RunRequest(planner=planner, params=params, vault=vault)), settings)
+    return finish(
+        execute(plan, settings, RunRequest(planner=planner, params=params, secrets=secrets)), settings
+    )
 
 
 def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
@@ -84,7 +86,7 @@ def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
     return load(file, cache=cache, warnings=warnings), warnings
 
 
-def _warn(plan: Plan, warnings: list[Problem], vault: Vault | None) -> None:
+def _warn(plan: Plan, warnings: list[Problem], secrets: RunSecrets | None) -> None:
     warnings = [
         each for each in warnings if each.code != "W305"
     ]  # what is executed without an action is an error
@@ -92,7 +94,7 @@ def _warn(plan: Plan, warnings: list[Problem], vault: Vault | None) -> None:
         from planrun.plan.printing import render_text
 
         text = render_text(warnings, {plan.file: plan.source})
-        sys.stderr.write(vault.veil.mask_text(text) if vault and vault.veil else text)
+        sys.stderr.write(secrets.redactor.mask_text(text) if secrets and secrets.redactor else text)
 
 
 def _resume(words: list[str]) -> int:
@@ -153,11 +155,11 @@ def _continue(
     settings = settings_of(values)
     plan = None
     if file:
-        from planrun.app.run import vault_of
+        from planrun.app.run import secrets_of
 
         plan, warnings = _load(file, settings)
         if settings.log_level != "error":
-            _warn(plan, warnings, vault_of(plan))
+            _warn(plan, warnings, secrets_of(plan))
     request = ResumeRequest(
         report=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"),
         planner=planner,

@@ -12,7 +12,7 @@ from planrun.cliutil.printing import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.app.stop import Ended
+    from planrun.app.control import Ended
 
 
 @click.command(short_help="End a run from another shell, as Ctrl-C does.")
@@ -37,7 +37,7 @@ def cancel(run: str, *, now: bool, report_dir: str | None) -> int:
       planrun cancel last
       planrun cancel 20260131-09 --now
     """
-    from planrun.app.stop import cancel as stop
+    from planrun.app.control import cancel as stop
     from planrun.settings import Settings
 
     settings = Settings(report_dir=report_dir) if report_dir else Settings()
@@ -57,7 +57,7 @@ def pause(run: str) -> int:
       planrun pause last
       planrun resume last
     """
-    from planrun.app.stop import pause as rest
+    from planrun.app.control import pause as rest
 
     return _told(rest(run, _tell), "paused")
 

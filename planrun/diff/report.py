@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.app.secrets import open_vault
+from planrun.app.secrets import read_secrets
 from planrun.diff.approvals import Approvals, approvals
 from planrun.diff.differences import Difference, renamed
 from planrun.diff.plans import compare
@@ -126,7 +126,7 @@ def masked(report: Report, told: Any) -> Any:
     """Return a text, or plain data, without the values of the secrets that one of the plans declares."""
     for side in (report.old, report.new):
         if side.plan and side.plan.secrets:
-            veil = open_vault(side.plan).veil
-            if veil:
-                told = veil.mask_text(told) if isinstance(told, str) else veil.mask_value(told)
+            redactor = read_secrets(side.plan).redactor
+            if redactor:
+                told = redactor.mask_text(told) if isinstance(told, str) else redactor.mask_value(told)
     return told

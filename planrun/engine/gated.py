@@ -142,7 +142,7 @@ class GatedScheduler(Scheduler):
 
     def _handle_signals(self) -> None:
         if self._at_gates():  # before timeouts: a reply in the last moment counts
-            for event in self._gates.heard(self.state):
+            for event in self._gates.poll_replies(self.state):
                 self.emit(event)
                 self._judge_again([event.step] if event.step else self._at_gates("approval"))
         super()._handle_signals()

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from planrun.ports import Clock, Model
 
     Check = Callable[[Draft], "Accepted | Refused | list[Fault]"]
-    Talk = Generator["ev.Event | None", None, "Result"]
+    Exchange = Generator["ev.Event | None", None, "Result"]
 
 MAX_REPAIRS = 2
 MAX_TURNS = 1 + MAX_REPAIRS + 1  # the question, its repairs, and one answer that was cut off
@@ -121,7 +121,7 @@ class Conversation:
         self._stopped = True
         self._model.stop()
 
-    def ask(self, question: Question) -> Talk:
+    def ask(self, question: Question) -> Exchange:
         """Yield what happens until the result is there, and return that."""
         self._began = self._clock.monotonic()
         yield from self._budget.account.due(self._clock.stamp())
@@ -265,8 +265,8 @@ class Conversation:
 _PAUSE = 0.02  # seconds between two looks for an answer that takes seconds
 
 
-def hold(talk: Conversation, asking: Talk, heard: Callable[[Event], None]) -> Result:
-    """Return how a conversation ended, of which `asking` is what is asked; `heard` gets every event.
+def hold(talk: Conversation, asking: Exchange, on_event: Callable[[Event], None]) -> Result:
+    """Return how a conversation ended, of which `asking` is what is asked; `on_event` gets every event.
 
     A KeyboardInterrupt ends it and is raised again.
     """
@@ -276,7 +276,7 @@ def hold(talk: Conversation, asking: Talk, heard: Callable[[Event], None]) -> Re
             if event is None:
                 time.sleep(_PAUSE)
             else:
-                heard(event)
+                on_event(event)
     except StopIteration as ended:
         result: Result = ended.value
         return result

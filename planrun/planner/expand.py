@@ -24,9 +24,8 @@ from planrun.plan.edit.page import Page, replace_step
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.file import read_source
-from planrun.planner.compose import notes_of
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, hold
-from planrun.planner.generate import masker
+from planrun.planner.generate import masker, notes_of
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
@@ -43,11 +42,11 @@ if TYPE_CHECKING:
     from planrun.llm.pieces import Whole
     from planrun.llm.repository import Repository
     from planrun.model.plan import Plan
-    from planrun.planner.conversation import Conversation, Talk
+    from planrun.planner.conversation import Conversation, Exchange
     from planrun.settings import Settings
 
 
-class Ground(Record):
+class ExpansionContext(Record):
     """What questions are made from and answers are held against.
 
     `inherited`: names of credentials that every step sees; `mask` hides secrets in what is asked.
@@ -76,13 +75,13 @@ class Expansion:
     what the model said of each.
     """
 
-    def __init__(self, plan: Plan, ground: Ground) -> None:
+    def __init__(self, plan: Plan, ground: ExpansionContext) -> None:
         self.plan = plan
         self.pieces: dict[str, tuple[str, ...]] = {}
         self.analyses: dict[str, str] = {}
         self._ground = ground
 
-    def talk(self, conversation: Conversation, steps: Sequence[str]) -> Talk:
+    def talk(self, conversation: Conversation, steps: Sequence[str]) -> Exchange:
         """Ask for each step in turn; the result's value is this expansion, or the first end that is no answer."""
         rounds = 0
         for step in steps:
@@ -254,7 +253,7 @@ def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
     before = load_bytes(read_source(order.file), order.file, cache=False)
     steps = abstract_steps(before, order.steps)
     llm = llm_of(order.settings, before.llm)
-    ground = Ground(
+    ground = ExpansionContext(
         layers=layers_of(before, order.settings),
         repository=read_repository(without=[path for path in order.own if path]),
         mask=masker(""),
@@ -309,7 +308,7 @@ def _asked(
     model = open_model(order.settings, llm)
     calls: list[ev.ModelAnswered] = []
 
-    def heard(event: ev.Event) -> None:
+    def on_event(event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
             at = min(len(expansion.pieces), len(steps) - 1)
             tell(f'asking {event.model} for "{steps[at]}" ({at + 1} of {len(steps)}), call {event.call}')
@@ -324,7 +323,7 @@ def _asked(
         tell(note)
     try:
         talk = Conversation(model, llm, spent.budget(), SystemClock())
-        result = hold(talk, expansion.talk(talk, steps), heard)
+        result = hold(talk, expansion.talk(talk, steps), on_event)
     finally:
         model.close()
     is_done = result.outcome == "accepted"

@@ -1,31 +1,178 @@
-"""From a goal to the text of a plan for review: by a model within limits, or by planrun's own patterns."""
+"""From a draft to the text of a new plan that people can review: valid, with what to look at above each step.
+
+From a goal to the text of a plan for review: by a model within limits, or by planrun's own patterns.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 
 from planrun.actions.environment import holds_credential
-from planrun.approval.policies import ceilings_of
+from planrun.approval.policies import ceilings_of, layers_of, static_decision
 from planrun.clock import SystemClock
-from planrun.errors import InvalidInput
+from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.complexity import classify
+from planrun.llm.drafts import Fault, estimated
 from planrun.llm.patterns import draft_of, fallback_of
 from planrun.llm.prompts import GENERATE_SYSTEM, generate_prompt
+from planrun.llm.writing import faults_of, plan_text, step_text
 from planrun.model import events as ev
 from planrun.model.call import TOKENS, Usage
 from planrun.model.plan import Limits
 from planrun.model.planning import Llm
+from planrun.model.policy import Policy
 from planrun.model.record import Record
-from planrun.planner import compose
-from planrun.planner.compose import Frame
-from planrun.planner.conversation import Conversation, Question, hold
+from planrun.plan.load import load_bytes
+from planrun.plan.yaml.document import parse
+from planrun.planner.conversation import Accepted, Conversation, Question, Refused, hold
+from planrun.planner.inspect import WRITTEN
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
+from planrun.reports.escape import line
 from planrun.reports.planning import crossing_line, repeat_line
 from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
 from planrun.settings import ci_context
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from planrun.approval.rules import Layers
+    from planrun.llm.drafts import Draft
+    from planrun.model.plan import Plan, Step
+    from planrun.settings import Settings
+
+POLICY = Policy(auto_approve="medium", llm_auto_approve="low")
+"""What a new plan says itself: the same as that of `planrun init`, and nothing but what is harmless for models."""
+_REASON = 200  # characters of a reason in a comment
+
+
+class Frame(Record):
+    """What is not the draft's: the name of the file, the goal, and under which policies steps will be."""
+
+    file: str
+    goal: str
+    settings: Settings
+    context: Mapping[str, Any] = {}
+
+
+class Composed(Record):
+    """A plan that can be written: its text, and what planrun reads in it."""
+
+    text: str
+    plan: Plan
+
+
+def check(draft: Draft, frame: Frame) -> Accepted | Refused | list[Fault]:
+    """Say whether a draft becomes a valid plan, within the ceilings: the value is the draft with its estimates."""
+    faults = list(_unasked(draft))
+    if faults:
+        return faults
+    draft = draft.but(steps=tuple(map(estimated, draft.steps)))
+    data = _text(draft, frame, [], {}).encode("utf-8", "surrogatepass")
+    try:
+        plan = load_bytes(data, frame.file, cache=False)
+    except InvalidPlan as error:
+        ids = [step.id for step in draft.steps]
+        return faults_of(error.problems, data, {at: at for at in range(len(ids))}, ids)
+    refusals = [*_smuggled(data), *_denied(plan, frame)]
+    return Refused(refusals=tuple(refusals)) if refusals else Accepted(value=draft)
+
+
+def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
+    """Return the plan of a draft that was checked, with comments above each step; `heading`: more, above all."""
+    plain = load_bytes(_text(draft, frame, [], {}).encode(), frame.file, cache=False)
+    layers = layers_of(plain, frame.settings, ceilings_of(frame.settings))
+    notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
+    text = _text(draft, frame, [*heading, *_first_looks(plain)], notes)
+    return Composed(text=text, plan=load_bytes(text.encode(), frame.file, cache=False))
+
+
+def _unasked(draft: Draft) -> Iterator[Fault]:
+    if draft.keep:
+        yield Fault(path="keep", rule="unasked", message="there is no plan yet whose steps could stay")
+    for number, step in enumerate(draft.steps):
+        if step.replaces:
+            yield Fault(
+                path=f"steps[{number}].replaces", rule="unasked", message="there is nothing to replace"
+            )
+
+
+def _text(draft: Draft, frame: Frame, heading: Sequence[str], notes: Mapping[str, Sequence[str]]) -> str:
+    keys: dict[str, Any] = {"version": 1}
+    if name := name_of(frame.goal):
+        keys["name"] = name
+    keys["goal"] = frame.goal
+    keys["policy"] = {"auto_approve": POLICY.auto_approve, "llm_auto_approve": POLICY.llm_auto_approve}
+    steps = [step_text(step, 2, {}, notes.get(step.id, ())) for step in draft.steps]
+    return plan_text(heading, keys, steps)
+
+
+def name_of(goal: str) -> str:
+    """Return a name for a plan: the first words of its goal; empty when it has none."""
+    words = re.findall(r"[^\W_]+", goal)[:6]
+    return "-".join(words).lower()[:60].strip("-")
+
+
+def _smuggled(data: bytes) -> Iterator[dict[str, str]]:
+    """Yield a refusal for each key of a step that no draft can hold, were planrun's own writing to let one through."""
+    root, _ = parse(data, "")
+    steps = root.get("steps") if root is not None else None
+    for step in steps.value if steps is not None else ():
+        extra = [key for key in step.value if key not in WRITTEN]
+        if extra:
+            reason = f"the step would have the keys {', '.join(extra)}"
+            yield {
+                "step": str(step.value["id"].value),
+                "rule": "bounds:keys",
+                "reason": line(reason, _REASON),
+            }
+
+
+def _denied(plan: Plan, frame: Frame) -> Iterator[dict[str, str]]:
+    """Yield a refusal for each step that a ceiling of the caller denies to what a model wrote."""
+    layers = layers_of(plan, frame.settings, ceilings_of(frame.settings))
+    for step in plan.steps:
+        decision = static_decision(step.but(origin="expanded"), layers, frame.context)
+        if decision.answer == "deny":
+            yield {"step": step.id, "rule": decision.rule, "reason": line(decision.reason, _REASON * 3)}
+
+
+def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reviewer is told of a step, by planrun's own classifier and the policies in force."""
+    if step.kind == "abstract":
+        yield "written without a script: `planrun expand` makes it concrete, or write it under `run`"
+        return
+    if step.risk == "read-only" and not step.open_risk:
+        return
+    effects = f" ({', '.join(step.effects)})" if step.effects else ""
+    later = "; values that come later may change it" if step.open_risk else ""
+    yield f"risk: {step.risk}{effects}: {line(step.risk_reason, _REASON)}{later}"
+    decision = static_decision(step, layers, context)
+    if decision.answer != "allow":
+        word = "waits for an approval" if decision.answer == "ask" else "denied"
+        # The place of the plan's own policy differs from that in the text that is judged.
+        own = decision.rule == "plan:auto_approve"
+        reason = f"auto_approve is {POLICY.auto_approve}" if own else decision.reason
+        yield f"{word}: {line(reason, _REASON)}"
+    elif static_decision(step.but(origin="expanded"), layers, context).answer != "allow":
+        yield "above llm_auto_approve: it would not run unasked if a model had written it during a run"
+
+
+def _first_looks(plan: Plan) -> Iterator[str]:
+    """Yield what to look at first, the riskiest steps before the others."""
+    for level in ("high", "medium"):
+        found = [step for step in plan.steps if step.kind != "abstract" and step.risk == level]
+        if found:
+            told = [f"{step.id} ({', '.join(step.effects)})" if step.effects else step.id for step in found]
+            yield f"look at: risk {level}: {', '.join(told)}"
+    todo = [step.id for step in plan.steps if step.kind == "abstract"]
+    if todo:
+        yield f"written without a script: {', '.join(todo)}"
+
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Literal
@@ -132,7 +279,7 @@ def _question(order: Order, repository: Repository, mask: Callable[[str], str]) 
         purpose="generate",
         system=GENERATE_SYSTEM,
         prompt=text,
-        check=lambda draft: compose.check(draft, frame),
+        check=lambda draft: check(draft, frame),
     )
 
 
@@ -146,7 +293,7 @@ def _by_model(order: Order, question: Question, complexity: Complexity, tell: Te
     calls: list[ev.ModelAnswered] = []
     try:
         talk = Conversation(model, llm, spent.budget(), SystemClock())
-        result = _listened(talk, question, calls, tell)
+        result = _result_of(talk, question, calls, tell)
     finally:
         model.close()
     found = Generated(
@@ -165,14 +312,14 @@ def _by_model(order: Order, question: Question, complexity: Complexity, tell: Te
         return found
     draft: Draft = result.value
     found = found.but(estimate=_estimate(draft, llm.model, spent))
-    composed = compose.compose(draft, order.frame, list(_heading(order, draft, found)))
+    composed = compose(draft, order.frame, list(_heading(order, draft, found)))
     return found.but(text=composed.text, plan=composed.plan)
 
 
-def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswered], tell: Tell) -> Result:
+def _result_of(talk: Conversation, question: Question, calls: list[ev.ModelAnswered], tell: Tell) -> Result:
     """Have a conversation to its end; what was answered is added to `calls`."""
 
-    def heard(event: ev.Event) -> None:
+    def on_event(event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
             again = f", call {event.call}" if event.call > 1 else ""
             tell("planning", f"asking {event.model}{again}")
@@ -185,7 +332,7 @@ def _listened(talk: Conversation, question: Question, calls: list[ev.ModelAnswer
         elif isinstance(event, ev.BudgetCrossed):
             tell("planning", crossing_line(event, "this command"))
 
-    return hold(talk, talk.ask(question), heard)
+    return hold(talk, talk.ask(question), on_event)
 
 
 def _by_pattern(
@@ -198,7 +345,7 @@ def _by_pattern(
     heading = list(_heading(order, draft, found))
     if why:
         heading.insert(1, f"NOT BY THE MODEL that was asked, which gave no plan that can be used: {why}")
-    composed = compose.compose(draft, order.frame, heading)
+    composed = compose(draft, order.frame, heading)
     return found.but(text=composed.text, plan=composed.plan)
 
 

@@ -143,7 +143,7 @@ if TYPE_CHECKING:
     Mask = Callable[[str], str]
 
 
-class Taping(Record):
+class RecordingOptions(Record):
     """What a recording or a replay has to know of a run.
 
     `mask` hides its secrets in what is recorded; credentials of the environment are hidden anyway. `planning`: what it
@@ -168,7 +168,7 @@ _OWN_FIELDS = frozenset(
         "mcp_servers",
     )
 )
-UNTOLD = Taping()
+NO_RECORDING_OPTIONS = RecordingOptions()
 """Nothing is known of a run, or there is none."""
 
 
@@ -198,7 +198,7 @@ def open_model(
     environ: Mapping[str, str] = os.environ,
     *,
     wake: int = -1,
-    taping: Taping = UNTOLD,
+    taping: RecordingOptions = NO_RECORDING_OPTIONS,
 ) -> Model:
     """Return the model to ask; its process is started here and loads what it needs while the question is written.
 

@@ -12,7 +12,7 @@ from difflib import unified_diff
 from planrun.app.copies import state_of, stored_text
 from planrun.app.inspect import find
 from planrun.app.resume import ResumeRequest, Resumption
-from planrun.app.run import vault_of
+from planrun.app.run import secrets_of
 from planrun.app.session import Session
 from planrun.errors import Interrupted, InvalidInput
 from planrun.model.record import Record
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from planrun.planner.conversation import Result
     from planrun.settings import Settings
 
-    Heard = Callable[[Event, RunState], None]
+    OnEvent = Callable[[Event, RunState], None]
     Ready = Callable[[str, int], None]  # of the file that the plan was read from, and the version to come
     Asking = Generator[Event | None, None, Result]
 
@@ -49,8 +49,10 @@ class Proposal(Record):
     about: str = ""  # what the model says
 
 
-def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard, ready: Ready) -> Proposal:
-    """Ask a model for the next version of the plan of a run at rest; `heard` gets what happens.
+def propose(
+    run: str, settings: Settings, wanted: tuple[str, ...], on_event: OnEvent, ready: Ready
+) -> Proposal:
+    """Ask a model for the next version of the plan of a run at rest; `on_event` gets what happens.
 
     `ready` raises where the result could not be kept: before anybody is asked, and paid. Raises InvalidInput for a run
     that is unknown or goes on, and where no model may be asked; Denied; Interrupted.
@@ -59,9 +61,9 @@ def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard,
         rundir = find(run, session.workspace)
         reading = read_ledger(os.path.join(rundir, LEDGER))
         state = state_of(rundir, reading)
-        session.vault = vault = vault_of(state.plan, settings.llm_model)
-        if vault:
-            state = state_of(rundir, reading, vault.masked)
+        session.secrets = secrets = secrets_of(state.plan, settings.llm_model)
+        if secrets:
+            state = state_of(rundir, reading, secrets.masked)
         if state.exit_status is None:
             raise InvalidInput(
                 "this run goes on, or was killed: `planrun resume` or `planrun replan` goes on with it"
@@ -77,20 +79,20 @@ def propose(run: str, settings: Settings, wanted: tuple[str, ...], heard: Heard,
             session, state, resumption.steps, None, resumption.opening
         )
         assert replanner is not None  # whether a model may be asked was looked at before
-        result = _hear(replanner.ask(resumption.failed, state), (session, state), heard)
+        result = _await_result(replanner.ask(resumption.failed, state), (session, state), on_event)
         if result.outcome != "accepted":
             return Proposal(result=result)
         plan, about = result.value
         return _proposal(result, plan, about, stored_text(rundir, state.named))
 
 
-def _hear(asking: Asking, going: tuple[Session, RunState], heard: Heard) -> Result:
+def _await_result(asking: Asking, going: tuple[Session, RunState], on_event: OnEvent) -> Result:
     session, state = going
     try:
         while True:
             event = next(asking)
             if event is not None:
-                heard(event, state)
+                on_event(event, state)
                 continue
             time.sleep(_PAUSE)
             if signals := session.inbox.take():

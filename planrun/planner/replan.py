@@ -1,4 +1,10 @@
-"""From a model's draft to the next version of a run's plan, or to everything that is wrong with it.
+"""A run that is going on takes over another version of its plan: kept, reviewed with its scripts, judged anew.
+
+What a run had reviewed when it began stays so: scripts that it keeps copies of are not read again, since an earlier
+step may have changed them, and what was not covered before is not covered now. Only what the new version names for the
+first time is read.
+
+From a model's draft to the next version of a run's plan, or to everything that is wrong with it.
 
 Each step that has not started is kept or replaced; what has ended stays, and nobody but planrun gives numbers.
 
@@ -14,6 +20,7 @@ import re
 
 from planrun.actions.environment import credentials_in
 from planrun.app.copies import stored_text
+from planrun.approval.digest import digest_of, named_plan, review
 from planrun.approval.rules import in_force
 from planrun.engine.failures import is_typed
 from planrun.errors import InvalidInput, InvalidPlan, PlanrunError
@@ -22,21 +29,110 @@ from planrun.llm.drafts import Fault
 from planrun.llm.writing import step_text
 from planrun.model import events as ev
 from planrun.model import graph
+from planrun.plan.compile.canonical import plain
 from planrun.plan.edit.page import append_steps
+from planrun.plan.load import load_bytes
+from planrun.plan.readers import copies
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused
 from planrun.planner.inspect import Bounds, inspect
+from planrun.records import inputs
+from planrun.records.ledger import sync_path
 from planrun.reports.describe import action
 from planrun.reports.escape import line
 from planrun.reports.logs import tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from typing import Any
 
+    from planrun.actions.prepare import Steps
+    from planrun.app.session import Session
+    from planrun.approval.digest import Reviewed
+    from planrun.approval.gates import PolicyGates
     from planrun.llm.drafts import Draft, DraftStep
     from planrun.model.plan import Plan
+    from planrun.model.policy import Origin
     from planrun.model.state import RunState
-    from planrun.planner.versions import Adoption
+
+
+class Adoption:
+    """How the run of a session goes over to other versions of its plan; `gates`: None for a run without any."""
+
+    def __init__(self, session: Session, steps: Steps, gates: PolicyGates | None) -> None:
+        self._session = session
+        self._steps = steps
+        self._gates = gates
+
+    def next_version(
+        self, data: bytes, state: RunState, origin: Origin, rewritten: Collection[str] = ()
+    ) -> Plan:
+        """Return the plan in `data` as the next version of the run's plan; raises InvalidPlan.
+
+        A step that says what it said before, or whose place is taken, keeps its origin; all others, and those in
+        `rewritten`, have `origin`.
+        """
+        plan = load_bytes(data, state.plan.file, cache=False, read=copies(state.plan.files))
+        version = int(state.named.get("version", state.plan.version)) + 1
+        secrets = self._session.secrets
+        before = {step.id: step for step in state.plan.steps}  # as it may be shown
+        shown = {step.id: step for step in (secrets.masked(plan) if secrets else plan).steps}
+        gone = {name for step in plan.steps for name in step.replaces}
+        origins = {
+            name: known.origin
+            for name, known in before.items()
+            if name in shown
+            and name not in rewritten
+            and (name in gone or plain(known) == plain(shown[name].but(origin=known.origin)))
+        }
+        return plan.but(
+            version=version,
+            steps=tuple([step.but(origin=origins.get(step.id, origin)) for step in plan.steps]),
+        )
+
+    def adopt(self, plan: Plan, state: RunState) -> dict[str, Any]:
+        """Have everything ready for a version that `next_version` made; returns the `plan` of PlanningEnded.
+
+        The copies are on disk when this returns; only the event itself has the state go over. Nothing may run
+        meanwhile. Raises RecordsLost, InvalidInput for a script that is none and for a secret in a name.
+        """
+        secrets = self._session.secrets
+        if secrets:
+            secrets.refuse(plan, state.params)
+        reviewed = self._review(plan, state)
+        place = self._steps.place
+        if reviewed.contents:
+            for path in inputs.add_scripts(place.rundir, reviewed.contents):
+                sync_path(path)
+        inputs.add_plan(
+            place.rundir, plan.version, plan.source
+        )  # it uses no file that the one before did not
+        shown = secrets.masked(plan) if secrets else plan
+        state.versions = {**state.versions, plan.version: shown}
+        self._steps.place = place.but(scripts=reviewed.scripts)
+        if self._gates:
+            self._gates.use_digest(reviewed.digest)
+        return named_plan(plan, reviewed)
+
+    def _review(self, plan: Plan, state: RunState) -> Reviewed:
+        found = review(plan, state.params, self._steps.place.workspace)
+        kept = dict(state.named.get("scripts", {}))
+        open_before = dict(state.named.get("uncovered", {}))
+        scripts = {
+            path: kept.get(path, digest) for path, digest in found.scripts.items() if path not in open_before
+        }
+        # What a step took away since is no less reviewed: its copy is what runs.
+        scripts |= {path: digest for path, digest in kept.items() if path in found.uncovered}
+        uncovered = {path: why for path, why in found.uncovered.items() if path not in scripts}
+        uncovered |= {path: why for path, why in open_before.items() if path in found.scripts}
+        fresh = {scripts[path] for path in scripts if path not in kept}
+        return found.but(
+            digest=digest_of(plan.digest, state.params, scripts),
+            scripts=scripts,
+            uncovered=uncovered,
+            contents={digest: data for digest, data in found.contents.items() if digest in fresh},
+        )
+
 
 _FIRST = re.compile(r"\s*- id: \"?([A-Za-z0-9_][A-Za-z0-9._-]*)\"?\s*$")  # as planrun writes new steps
 _NEVER_OK = ("failed", "blocked", "cancelled")  # how steps end on which nothing can depend
@@ -259,7 +355,6 @@ if TYPE_CHECKING:
     from planrun.model.planning import Llm
     from planrun.model.state import RunState
     from planrun.planner.conversation import Result
-    from planrun.planner.versions import Adoption
     from planrun.ports import Clock, Model
 
     Events = Generator["ev.Event | None", None, None]
@@ -269,7 +364,7 @@ _LONGEST_TEXT = 600  # characters of what a step runs, in the table
 _MOST_PROBLEMS = 20
 
 
-class Desk:
+class ReplanContext:
     """What whoever plans anew in one run works with; `open_model` opens the model with the first planning."""
 
     def __init__(self, llm: Llm, layers: Layers, open_model: Callable[[], Model], clock: Clock) -> None:
@@ -284,9 +379,9 @@ class Replanner:
     """Plans anew in one run. `budget` gives what may be spent in it, with what was spent before."""
 
     def __init__(
-        self, desk: Desk, place: Place, adoption: Adoption, budget: Callable[[RunState], Budget]
+        self, context: ReplanContext, place: Place, adoption: Adoption, budget: Callable[[RunState], Budget]
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._place = place
         self._adoption = adoption
         self._budget = budget
@@ -335,10 +430,10 @@ class Replanner:
     # One planning.
 
     def _plan(self, steps: tuple[str, ...], state: RunState) -> Events:
-        desk = self._desk
+        context = self._context
         number = (state.planning.count("replan") if state.planning else 0) + 1
         yield ev.PlanningStarted(
-            at=desk.clock.stamp(), purpose="replan", steps=steps, model=desk.llm.model, n=number
+            at=context.clock.stamp(), purpose="replan", steps=steps, model=context.llm.model, n=number
         )
         try:
             fields = yield from self._talk(steps, state)
@@ -346,7 +441,7 @@ class Replanner:
             PlanrunError
         ) as error:  # a copy of the plan or a script that cannot be read, a disk that is full
             fields = {"outcome": "failed", "message": line(str(error), _LONGEST_MESSAGE)}
-        yield ev.PlanningEnded(at=desk.clock.stamp(), purpose="replan", steps=steps, **fields)
+        yield ev.PlanningEnded(at=context.clock.stamp(), purpose="replan", steps=steps, **fields)
 
     def _talk(
         self, steps: tuple[str, ...], state: RunState
@@ -361,10 +456,10 @@ class Replanner:
 
         The value of what is accepted is the plan and what the model says about it.
         """
-        self._model = self._model or self._desk.open_model()
+        self._model = self._model or self._context.open_model()
         calls = len(state.planning.calls) if state.planning else 0
         talk = self._conversation = Conversation(
-            self._model, self._desk.llm, self._budget(state), self._desk.clock, call=calls
+            self._model, self._context.llm, self._budget(state), self._context.clock, call=calls
         )
         revision = Revision(state, steps, stored_text(self._place.rundir, state.named))
         question = Question(
@@ -385,8 +480,8 @@ class Replanner:
         plan, new = found
         bounds = Bounds(
             before=_as_written(state, revision.text, self._adoption),
-            layers=self._desk.layers,
-            context=self._desk.context,
+            layers=self._context.layers,
+            context=self._context.context,
             failed=frozenset(revision.failed),
             pending=frozenset(revision.pending),
             inherited=self._inherited,
@@ -411,7 +506,7 @@ class Replanner:
     # What the model is told.
 
     def _situation(self, steps: tuple[str, ...], state: RunState, revision: Revision) -> prompts.Situation:
-        plan, llm = state.plan, self._desk.llm
+        plan, llm = state.plan, self._context.llm
         left = left_over(state)
         budget = [
             f"at most {llm.max_generated_steps} new steps",
@@ -422,7 +517,7 @@ class Replanner:
         return prompts.Situation(
             goal=plan.goal,
             plan=plan.title or plan.name,
-            policy=in_force(self._desk.layers),
+            policy=in_force(self._context.layers),
             steps=[_row(step, state) for step in plan.steps],
             failed=[_failure(name, state, self._place.rundir) for name in steps],
             budget=budget,

@@ -9,7 +9,7 @@ import _signal
 import os
 import time
 
-from planrun.app.run import vault_of
+from planrun.app.run import secrets_of
 from planrun.approval.control import refuse_steps
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput
@@ -83,9 +83,9 @@ def add(file: QueueFile, wish: Wish) -> EntryAdded:
 def _check_params(plan: Plan, wish: Wish) -> None:
     if not (plan.params or wish.params):
         return
-    vault = vault_of(plan)
-    if vault:  # they would stand in the queue's file
-        vault.refuse_given(wish.params)
+    secrets = secrets_of(plan)
+    if secrets:  # they would stand in the queue's file
+        secrets.refuse_given(wish.params)
     parse_params(plan, wish.params)
 
 

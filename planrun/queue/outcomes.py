@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.app.inspect import rest
+from planrun.app.inspect import resting_status
 from planrun.clock import SystemClock
 from planrun.errors import (
     EXIT_DEADLINE,
@@ -75,7 +75,7 @@ def of_ledger(rundir: str) -> Outcome | None:
     last = reading.events[-1] if reading and reading.events else None
     if isinstance(last, RunEnded):
         return of_code(last.exit_code, rundir, stopped=False)
-    rests = rest(reading) if reading else ""
+    rests = resting_status(reading) if reading else ""
     return _waiting(rundir, rests) if rests else None
 
 
@@ -108,7 +108,7 @@ def size_of(rundir: str) -> int:
 
 def _waiting(rundir: str, rests: str) -> Outcome:
     reading = None if rests else ledger_of(rundir)
-    rests = rests or (rest(reading) if reading else "")
+    rests = rests or (resting_status(reading) if reading else "")
     reason = "paused; planrun queue retry goes on" if rests == "paused" else "waits for an answer"
     return Outcome(status="waiting", reason=reason, exit_code=EXIT_WAITING, size=size_of(rundir))
 

@@ -45,9 +45,9 @@ def replay(run: str, *, plan: str, policy: str, as_json: bool) -> int:
       planrun replay 20260131-09 --plan plan.yml
       planrun replay last --policy ci/policy.yml --json
     """
-    from planrun.app.inspect import look
+    from planrun.app.inspect import read_run
 
-    found = look(run)
+    found = read_run(run)
     if plan or policy:
         from planrun.plan.load import load
         from planrun.replay.whatif import suppose

@@ -403,7 +403,7 @@ class Player:
             return None
         return max(0.0, between(self._start, event.at) - self._now)
 
-    def heard(self, _state: RunState) -> list[ev.GateAnswered]:
+    def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
         """Return what people answered now."""
         found = []
         for event in self._score.events[self._score.place :]:

@@ -300,7 +300,7 @@ class Supposition:
         opened = after.opened.but(at=now) if after.opened else self._opened(step, "failure", "")
         return Passage(answer="allow", opened=opened, answered=after.answered.but(at=now))
 
-    def heard(self, _state: RunState) -> list[ev.GateAnswered]:
+    def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
         """Nobody is there to answer."""
         return []
 

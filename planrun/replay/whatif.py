@@ -9,7 +9,7 @@ from planrun.actions.render import SH
 from planrun.app.history import kept, weights
 from planrun.app.selection import select
 from planrun.approval.digest import review
-from planrun.approval.policies import Ceilings, ceilings_of, layers_of, recall
+from planrun.approval.policies import Ceilings, ceilings_of, layers_of, restore
 from planrun.engine.context import Dependencies, Options
 from planrun.engine.gated import GatedScheduler
 from planrun.engine.scheduler import Scheduler
@@ -131,7 +131,7 @@ def _layers(before: RunState, rundir: str, plan: Plan, policy: str) -> Layers | 
         return None
     ceilings: Ceilings = ceilings_of(Settings(policy=policy))
     for told in known:
-        recall(ceilings, rundir, told["ceilings"])
+        restore(ceilings, rundir, told["ceilings"])
     option = next((told["option"] for told in reversed(known) if told.get("option")), "")
     return layers_of(plan, Settings(auto_approve=option), ceilings)
 

@@ -9,7 +9,7 @@ from planrun.actions.keys import upstream
 from planrun.actions.prepare import Place, Steps
 from planrun.actions.render import shell_on
 from planrun.app.caching import cache_of
-from planrun.app.run import vault_of
+from planrun.app.run import secrets_of
 from planrun.approval.digest import review
 from planrun.approval.preview import known_params
 from planrun.clock import SystemClock
@@ -60,9 +60,9 @@ def preview(plan: Plan, step: Step, settings: Settings) -> Preview:
     params, missing = known_params(plan, settings.params)
     if missing:
         return Preview(why=f"the parameter {missing[0]} has no value (--param {missing[0]}=VALUE)")
-    vault = vault_of(plan)
+    secrets = secrets_of(plan)
     workspace = current_folder()
-    state = RunState(vault.masked(plan) if vault else plan)
+    state = RunState(secrets.masked(plan) if secrets else plan)
     state.params = params
     env, _ = caller_environment(plan.inherit_env, os.environ, plan.secrets)
     place = Place(
@@ -75,8 +75,8 @@ def preview(plan: Plan, step: Step, settings: Settings) -> Preview:
         scripts=dict(review(plan, params, workspace).scripts),
         hidden=(os.path.normpath(settings.report_dir),),
     )
-    if vault:
-        place = place.but(secrets=vault.declared, absent=vault.absent, masks=vault.veil)
+    if secrets:
+        place = place.but(secrets=secrets.declared, absent=secrets.absent, masks=secrets.redactor)
     steps = Steps(place)
     cache = cache_of(steps, settings, SystemClock())
     return _Previews(state, steps, cache).of(state.steps[step.id].step)

@@ -219,9 +219,9 @@ def _head(text: str) -> str:
 
 
 def _verdict(reading: Reading) -> str:
-    from planrun.app.inspect import rest
+    from planrun.app.inspect import resting_status
 
-    rests = rest(reading)
+    rests = resting_status(reading)
     events = f"{len(reading.events)} event{'' if len(reading.events) == 1 else 's'}"
     if reading.condition == "altered":
         return f"altered at line {reading.line}: {printable(reading.detail)}; the {events} before are sound"
@@ -237,9 +237,9 @@ def _verdict(reading: Reading) -> str:
 
 
 def _reading_data(reading: Reading) -> dict[str, object]:
-    from planrun.app.inspect import rest
+    from planrun.app.inspect import resting_status
 
-    rests = rest(reading)
+    rests = resting_status(reading)
     return {
         "condition": reading.condition,
         "intact": reading.condition == "intact",

@@ -5,7 +5,7 @@ What can be done about the four common troubles of a step: a decision, no parall
 
 from __future__ import annotations
 
-from planrun.app.run import vault_of
+from planrun.app.run import secrets_of
 from planrun.approval.preview import as_data
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.expressions.evaluate import evaluate
@@ -124,8 +124,8 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
 
 def _masked(plan: Plan, text: str) -> str:
     """Return what a step does without values of secrets, as far as they are known here."""
-    vault = vault_of(plan)
-    return vault.veil.mask_text(text) if vault and vault.veil else text
+    secrets = secrets_of(plan)
+    return secrets.redactor.mask_text(text) if secrets and secrets.redactor else text
 
 
 def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from planrun.app.history import foresight
+from planrun.app.history import progress_forecast
 from planrun.app.rerun import refusal
 from planrun.records import history
 from planrun.reports import facts, gates, usage
@@ -140,13 +140,13 @@ def metrics(found: Inspected) -> Progress:
     if not found.going:
         return progress(state, units.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
     expected = history.estimates(history.path_of(os.path.dirname(os.path.dirname(found.rundir)), state.plan))
-    return progress(state, time.time(), foresight(state, found.rundir, expected))
+    return progress(state, time.time(), progress_forecast(state, found.rundir, expected))
 
 
 def said(found: Inspected) -> dict[str, tuple[float, str]]:
     """Return how far the running steps say that they are."""
     running = [name for name, step in found.state.steps.items() if step.status == "running" and step.attempts]
-    listen = foresight(found.state, found.rundir, {}).said if found.going and running else None
+    listen = progress_forecast(found.state, found.rundir, {}).said if found.going and running else None
     return dict(listen(running)) if listen else {}
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 
-from planrun.app.inspect import known_runs, look, read_beside
+from planrun.app.inspect import known_runs, read_beside, read_run
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.events import RollbackStarted, RunEnded, RunEnding
 from planrun.model.record import Record
@@ -84,7 +84,7 @@ def _reason(name: str, older_than: float) -> str:
             return "it is not old enough"
         # Only a run that was ended early or undone can owe something; its plan, which takes longest, is read to tell.
         cut = any(isinstance(event, RunEnding | RollbackStarted) for event in reading.events)
-        if cut and owes(look(name, cache=True).state):
+        if cut and owes(read_run(name, cache=True).state):
             return f"it owes something: planrun finalize {name}"
     except (InvalidInput, InvalidPlan, ValueError):
         return "its records cannot be read"

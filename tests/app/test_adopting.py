@@ -13,7 +13,7 @@ from planrun.model import events as ev
 from planrun.model.state import RunState
 from planrun.plan.edit.page import append_steps
 from planrun.plan.load import load
-from planrun.planner.versions import Adoption
+from planrun.planner.replan import Adoption
 from planrun.records import rundir as records
 from planrun.records.inputs import add_scripts
 from planrun.settings import Settings
@@ -113,11 +113,11 @@ def test_scripts_that_were_reviewed_are_not_read_again(tmp_path: Path) -> None:
         assert (kept / named["scripts"]["check.sh"]).read_text() == "echo check\n"
 
 
-def test_gates_judge_for_the_new_digest(tmp_path: Path) -> None:
-    """What somebody approved of the first version opens no gate of the second one."""
+def test_gates_use_the_new_digest(tmp_path: Path) -> None:
+    """An approval of the first version is not valid for the second."""
     with going(tmp_path) as run:
         assert run.gates is not None
         old = run.state.plan.digest
         named = run.append(NEW)
         assert named["digest"] != old
-        assert run.gates._judges.digest == named["digest"]
+        assert run.gates._context.digest == named["digest"]

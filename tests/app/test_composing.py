@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from planrun.llm.drafts import Draft, DraftStep
 from planrun.plan.load import load_bytes
-from planrun.planner.compose import Frame, check, compose, name_of
 from planrun.planner.conversation import Accepted, Refused
+from planrun.planner.generate import Frame, check, compose, name_of
 from planrun.settings import Settings
 
 FRAME = Frame(file="plan.yml", goal="ship it", settings=Settings())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import planrun
-from planrun.app.history import foresight
+from planrun.app.history import progress_forecast
 from planrun.model import events as ev
 from planrun.model.plan import Plan, Run, Step
 from planrun.model.state import RunState
@@ -108,6 +108,6 @@ def test_what_a_step_says_is_shown_masked_or_not_at_all(tmp_path: Path, mask: An
     for status_word in ("awaiting_approval", "approved", "executing"):
         state.apply(ev.PlanMoved(at="", status=status_word))
     state.apply(ev.AttemptStarted(at="", step="a", n=1))
-    said = foresight(state, str(tmp_path), {}, mask).said
+    said = progress_forecast(state, str(tmp_path), {}, mask).said
     assert said is not None
     assert said(["a"]) == {"a": (0.5, shown)}

@@ -9,7 +9,7 @@ import pytest
 
 from planrun.actions.prepare import Place, Steps
 from planrun.approval.answers import Answer, Answers
-from planrun.approval.questions import MAX_QUESTION, Questions
+from planrun.approval.gates import MAX_QUESTION, Questions
 from planrun.clock import between, later
 from planrun.expressions.parse import parse, parse_template
 from planrun.model import events as ev

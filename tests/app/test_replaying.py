@@ -17,7 +17,7 @@ import pytest
 
 import planrun
 from planrun.app.copies import plans_of
-from planrun.app.inspect import look
+from planrun.app.inspect import read_run
 from planrun.app.resume import ResumeRequest, resume
 from planrun.cli import main
 from planrun.cli.run import changes, planner
@@ -85,7 +85,7 @@ def supposed(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "", poli
         (folder / "edited.yml").write_text(text)
     if policy:
         (folder / "policy.yml").write_text(policy)
-    found = look("last")
+    found = read_run("last")
     plan = load("edited.yml", cache=False) if text else None
     return suppose(found.state, found.rundir, plan, "policy.yml" if policy else "")
 

@@ -15,7 +15,7 @@ import pytest
 
 import planrun
 from planrun.actions.prepare import Place, Steps
-from planrun.app.secrets import open_vault
+from planrun.app.secrets import read_secrets
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.plan import Plan, Run, Step
 from planrun.model.state import RunState
@@ -83,25 +83,25 @@ def test_values_come_from_the_environment_once() -> None:
         "AWS_REGION": "eu-4711",
     }
     plan = plan_of(step_of(secrets=("A", "E")), secrets=("A", "E", "GONE"))
-    vault = open_vault(plan, environ)
-    assert vault.declared == {"A": "first-4711"}
-    assert vault.absent == {"E": "empty", "GONE": "not set"}
-    assert vault.veil is not None
-    assert vault.veil.mask_text("first-4711 key-4711 mine-4711 eu-4711") == "*** *** mine-4711 eu-4711"
-    everything = open_vault(plan.but(inherit_env="all"), environ)
-    assert everything.veil is not None
-    assert everything.veil.mask_text("first-4711 key-4711 mine-4711 eu-4711") == "*** *** *** eu-4711"
+    secrets = read_secrets(plan, environ)
+    assert secrets.declared == {"A": "first-4711"}
+    assert secrets.absent == {"E": "empty", "GONE": "not set"}
+    assert secrets.redactor is not None
+    assert secrets.redactor.mask_text("first-4711 key-4711 mine-4711 eu-4711") == "*** *** mine-4711 eu-4711"
+    everything = read_secrets(plan.but(inherit_env="all"), environ)
+    assert everything.redactor is not None
+    assert everything.redactor.mask_text("first-4711 key-4711 mine-4711 eu-4711") == "*** *** *** eu-4711"
     assert "4711" not in repr(everything)
 
 
 def test_where_nothing_can_be_masked_there_are_no_masks() -> None:
     """Short values and everyday words are named; a plan without values has no masks at all."""
     plan = plan_of(step_of(secrets=("A",)), secrets=("A", "B"))
-    vault = open_vault(plan, {"A": "abc", "B": "password"})
-    assert vault.unmasked == ("A", "B")
-    assert vault.veil is None
-    vault.refuse(plan, {"x": "abc"})
-    assert open_vault(plan, {}).veil is None
+    secrets = read_secrets(plan, {"A": "abc", "B": "password"})
+    assert secrets.unmasked == ("A", "B")
+    assert secrets.redactor is None
+    secrets.refuse(plan, {"x": "abc"})
+    assert read_secrets(plan, {}).redactor is None
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,17 @@ def test_names_that_hold_a_secret_are_refused(step: Step) -> None:
     with pytest.raises(
         InvalidInput, match=r"p\.yml:3: .* holds the value of REGION, and names are never masked"
     ):
-        open_vault(plan, {"REGION": "eu-4711-prod"}).refuse(plan, {})
+        read_secrets(plan, {"REGION": "eu-4711-prod"}).refuse(plan, {})
     # An inherited one is not the plan's business.
     inherited = plan.but(secrets=(), inherit_env="all")
-    open_vault(inherited, {"REGION_KEY": "eu-4711-prod"}).refuse(inherited, {})
+    read_secrets(inherited, {"REGION_KEY": "eu-4711-prod"}).refuse(inherited, {})
 
 
 def test_places_in_the_plan_are_told() -> None:
     """Lines and columns from 1, in characters; several of them."""
     source = 'version: 1\nname: "ü tok-0123456789"\nx-a: [tok-0123456789, "tok-0123456789"]\n'.encode()
-    vault = open_vault(plan_of(secrets=("T",)), {"T": "tok-0123456789"})
-    notice = vault.notice(plan_of(secrets=("T",), source=source), None)
+    secrets = read_secrets(plan_of(secrets=("T",)), {"T": "tok-0123456789"})
+    notice = secrets.notice(plan_of(secrets=("T",), source=source), None)
     assert notice["in_plan"] == ["2:10 T", "3:7 T", "3:24 T"]
 
 
@@ -167,7 +167,7 @@ def test_fingerprints_hold_names_of_secrets_and_no_values() -> None:
 
     def fingerprint(step: Step, environ: dict[str, str]) -> str:
         plan = plan_of(step, secrets=("A", "B"))
-        vault = open_vault(plan, environ)
+        secrets = read_secrets(plan, environ)
         place = Place(
             run="r",
             workspace="/",
@@ -175,9 +175,9 @@ def test_fingerprints_hold_names_of_secrets_and_no_values() -> None:
             env={},
             shell=("sh", "-c"),
             context={},
-            secrets=vault.declared,
-            absent=vault.absent,
-            masks=vault.veil,
+            secrets=secrets.declared,
+            absent=secrets.absent,
+            masks=secrets.redactor,
         )
         return Steps(place).fingerprint(step, 1, RunState(plan))
 

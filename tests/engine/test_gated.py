@@ -58,7 +58,7 @@ class Clerk:
         answered = ev.GateAnswered(at="", step=step.id, answer=self.choices.pop(0), via="option")
         return Passage(answer="allow", opened=opened, answered=answered)
 
-    def heard(self, _state: RunState) -> list[ev.GateAnswered]:
+    def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
         due = [entry for entry in self.answers if entry[0] <= self.world.clock.now]
         self.answers = [entry for entry in self.answers if entry not in due]
         return [ev.GateAnswered(at="", step=name, answer=what, via="command") for _, name, what in due]

@@ -38,7 +38,7 @@ class OpenGates:
     def failed(self, step: Step, state: RunState) -> Passage:
         raise AssertionError(step.id)
 
-    def heard(self, state: RunState) -> list[ev.GateAnswered]:
+    def poll_replies(self, state: RunState) -> list[ev.GateAnswered]:
         return []
 
 

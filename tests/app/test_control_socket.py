@@ -1,4 +1,4 @@
-"""The door of a run that goes on: who may answer through it, and who costs it nothing."""
+"""The control socket of an active run: which processes may answer, and that none can block it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.approval.control import MAX_LINE, NAME, PATIENCE, Door
+from planrun.approval.control import MAX_LINE, NAME, PATIENCE, ControlSocket
 from planrun.executors.mark import Marks
 from planrun.model import events as ev
 from planrun.model.plan import Ask, Plan, Run, Step
@@ -53,7 +53,7 @@ class Clock:
 
 
 class House:
-    """A run with two open gates and its door."""
+    """A run with two open gates and its control socket."""
 
     def __init__(self, folder: Path) -> None:
         self.rundir = folder / RUN
@@ -67,7 +67,7 @@ class House:
         for name, kind in (("sure", "ask"), ("push", "approval")):
             self.state.apply(ev.GateOpened(at=self.clock.stamp(), step=name, kind=kind))
         self.workspace = folder
-        self.door = Door(str(self.rundir), self.clock)
+        self.control = ControlSocket(str(self.rundir), self.clock)
 
     def connect(self) -> socket.socket:
         """Connect from this process, which counts as planrun itself."""
@@ -82,8 +82,8 @@ class House:
     def ask(
         self, words: str, *prefix: str, env: dict[str, str] | None = None
     ) -> tuple[list[ev.GateAnswered], str]:
-        """Have a process of its own session say something; return what was heard and what it was told."""
-        self.door.heard(self.state)
+        """Send a line from a process in its own session; return the accepted answers and the response."""
+        self.control.poll_replies(self.state)
         path = str(self.rundir / NAME)
         with subprocess.Popen(
             [*prefix, sys.executable, "-c", CLIENT, path, words],
@@ -91,50 +91,50 @@ class House:
             text=True,
             env=os.environ | (env or {}),
         ) as process:
-            heard: list[ev.GateAnswered] = []
+            answers: list[ev.GateAnswered] = []
             while process.poll() is None:
-                found = self.door.heard(self.state)
+                found = self.control.poll_replies(self.state)
                 for event in found:
                     self.state.apply(event)
-                heard += found
+                answers += found
             assert process.stdout is not None
-            return heard, process.stdout.read()
+            return answers, process.stdout.read()
 
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    """Give the test a door whose planrun is not this process, so that its children are strangers."""
+    """Return a run whose planrun is not this process, so that children of this process are no steps."""
     pid = os.getpid()
     monkeypatch.setattr("planrun.executors.owners.os.getpid", lambda: -pid)
     found = House(tmp_path)
     yield found
-    found.door.close()
+    found.control.close()
 
 
-def test_an_answer_comes_in_and_is_told(house: House) -> None:
-    """One line each way: the event that will be recorded, with who said so."""
-    heard, told = house.ask(YES)
-    assert [(event.step, event.answer, event.via, event.by) for event in heard] == [
+def test_an_answer_is_accepted_and_confirmed(house: House) -> None:
+    """One line each way: the response is the event to be recorded, with its author."""
+    answers, response = house.ask(YES)
+    assert [(event.step, event.answer, event.via, event.by) for event in answers] == [
         ("sure", True, "command", "Ann")
     ]
-    assert json.loads(told)["answers"][0]["step"] == "sure"
+    assert json.loads(response)["answers"][0]["step"] == "sure"
     status = os.stat(house.rundir / NAME)
     assert stat.S_ISSOCK(status.st_mode)
     assert stat.S_IMODE(status.st_mode) == 0o600
 
 
-def test_what_fits_nothing_is_refused_with_the_reason(house: House) -> None:
-    """The rules of a live run are those of one at rest; nothing is heard of a reply that is refused."""
+def test_a_reply_without_a_matching_gate_is_refused(house: House) -> None:
+    """An active run has the rules of a waiting run; a refused reply records nothing."""
     for words, said in (
         ({"verb": "decide", "steps": ["sure=maybe"]}, "asks for yes or no"),
         ({"verb": "approve", "steps": ["nothing"]}, 'no step \\"nothing\\"'),
         ({"verb": "approve", "steps": ["push"], "digest": "ab"}, "has the digest ab"),
         ({"verb": "approve", "skip": ["nothing"]}, 'no step \\"nothing\\"'),
     ):
-        heard, told = house.ask(json.dumps(words))
-        assert heard == []
-        assert said in told
-        assert json.loads(told)["exit_code"] == 2
+        answers, response = house.ask(json.dumps(words))
+        assert answers == []
+        assert said in response
+        assert json.loads(response)["exit_code"] == 2
     house.ask(YES)
     assert "was answered already by Ann" in house.ask(json.dumps({"verb": "decide", "steps": ["sure=no"]}))[1]
 
@@ -154,22 +154,22 @@ def test_what_fits_nothing_is_refused_with_the_reason(house: House) -> None:
     ],
 )
 def test_garbage_is_no_reply(house: House, words: str) -> None:
-    """Whatever comes is refused or dropped; nobody is approved, and the next one is heard."""
+    """Invalid input is refused or dropped, approves nothing, and the next reply is accepted."""
     words = words.replace("\0", "\\u0000")
-    heard, told = house.ask(words)
-    assert heard == []
-    assert told == "\n" or "not a reply" in told
+    answers, response = house.ask(words)
+    assert answers == []
+    assert response == "\n" or "not a reply" in response
     assert len(house.ask(YES)[0]) == 1
 
 
-def test_who_says_nothing_hangs_nothing(house: House) -> None:
-    """Silent connections are dropped after a while, others are heard meanwhile; too much is cut off."""
-    house.door.heard(house.state)
+def test_a_silent_connection_blocks_nothing(house: House) -> None:
+    """Silent connections time out while others are served; long lines are cut off."""
+    house.control.poll_replies(house.state)
     silent = [house.connect() for _ in range(3)]
-    assert house.door.heard(house.state) == []
+    assert house.control.poll_replies(house.state) == []
     assert len(house.ask(YES)[0]) == 1
     house.clock.now += PATIENCE + 1
-    house.door.heard(house.state)
+    house.control.poll_replies(house.state)
     for each in silent:
         each.settimeout(LIMIT)
         assert each.recv(1) == b""
@@ -180,7 +180,7 @@ def test_who_says_nothing_hangs_nothing(house: House) -> None:
     try:
         while sent < 4 * MAX_LINE:
             sent += loud.send(b"x" * 4096)
-            house.door.heard(house.state)
+            house.control.poll_replies(house.state)
     except (BrokenPipeError, ConnectionResetError):
         pass
     except BlockingIOError:
@@ -189,57 +189,59 @@ def test_who_says_nothing_hangs_nothing(house: House) -> None:
     loud.close()
 
 
-def test_who_leaves_at_once_has_answered_nothing(house: House) -> None:
-    """A process that is gone before it is looked at could be anybody, so it is nobody."""
-    house.door.heard(house.state)
+def test_a_process_that_exits_at_once_has_answered_nothing(house: House) -> None:
+    """The caller check cannot identify a process that has exited, so it is refused."""
+    house.control.poll_replies(house.state)
     script = CLIENT.replace("print(", "# print(")
     subprocess.run([sys.executable, "-c", script, str(house.rundir / NAME), YES], check=True, timeout=LIMIT)
-    assert house.door.heard(house.state) == []
+    assert house.control.poll_replies(house.state) == []
 
 
-def test_a_step_is_turned_away(house: House) -> None:
-    """By its mark, by its environment, by an ancestor that has one of them: with or without what it can take off."""
+def test_a_step_is_refused(house: House) -> None:
+    """A step is recognised by its mark, its environment or an ancestor, even when it removes what it can."""
     marks = Marks(str(house.workspace))
     refused = '"a step of a run cannot answer gates"'
-    heard, told = house.ask(YES, env={"PLANRUN_RUN": RUN})
-    assert (heard, refused in told) == ([], True)
+    answers, response = house.ask(YES, env={"PLANRUN_RUN": RUN})
+    assert (answers, refused in response) == ([], True)
     # The parent has the cookie, the one that connects has an empty environment.
-    heard, told = house.ask(YES, "sh", "-c", 'env -i "$@"; true', "sh", env={"PLANRUN_RUN": RUN})
-    assert (heard, refused in told) == ([], True)
+    answers, response = house.ask(YES, "sh", "-c", 'env -i "$@"; true', "sh", env={"PLANRUN_RUN": RUN})
+    assert (answers, refused in response) == ([], True)
     if marks.works:
         marks.wear(marks.new())
         try:
-            heard, told = house.ask(YES, "setsid", "-w", "env", "-i")
+            answers, response = house.ask(YES, "setsid", "-w", "env", "-i")
         finally:
             marks.wear(0)
-        assert (heard, refused in told) == ([], True)
+        assert (answers, refused in response) == ([], True)
 
 
 def test_a_child_of_planrun_is_a_step(tmp_path: Path) -> None:
-    """Whatever planrun started is a step, also where nothing else tells."""
+    """Each child of planrun is a step, even without mark and environment."""
     house = House(tmp_path)
-    heard, told = house.ask(YES, "env", "-i")
-    assert heard == []
-    assert "a step of a run cannot answer" in told
-    house.door.close()
+    answers, response = house.ask(YES, "env", "-i")
+    assert answers == []
+    assert "a step of a run cannot answer" in response
+    house.control.close()
 
 
-def test_the_socket_is_there_while_somebody_is_asked(house: House) -> None:
-    """It comes with the first gate and goes with the last; one that a killed run left is taken away."""
+def test_the_socket_exists_while_a_gate_is_open(house: House) -> None:
+    """It is created with the first gate and removed with the last; a socket of a killed run is removed."""
     path = house.rundir / NAME
     assert not path.exists()
-    house.door.heard(house.state)
+    house.control.poll_replies(house.state)
     assert path.exists()
     house.ask(json.dumps({"verb": "approve", "steps": ["sure", "push"]}))
     assert not path.exists()
-    assert house.door.heard(house.state) == []
+    assert house.control.poll_replies(house.state) == []
     path.write_text("left behind")
-    Door(str(house.rundir), house.clock)
+    ControlSocket(str(house.rundir), house.clock)
     assert not path.exists()
 
 
-def test_a_path_may_be_longer_than_a_socket_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The socket is bound and reached through a short name of the folder; nobody changes the folder he stands in."""
+def test_a_path_may_exceed_the_length_limit_of_a_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The socket is bound and reached through a short name of the folder, without a change of directory."""
     deep = tmp_path / ("d" * 120) / ("e" * 120)
     deep.mkdir(parents=True)
     for folder in (deep, tmp_path):
@@ -247,7 +249,7 @@ def test_a_path_may_be_longer_than_a_socket_takes(tmp_path: Path, monkeypatch: p
         home = folder if folder == deep else deep / "again"
         home.mkdir(exist_ok=True)
         house = House(home)
-        house.door.heard(house.state)
+        house.control.poll_replies(house.state)
         assert (house.rundir / NAME).exists()
-        house.door.close()
+        house.control.close()
         assert os.getcwd() == str(folder)

@@ -1,26 +1,41 @@
-"""End or pause a run from another shell, by the process that works on it; and end one that nobody works on."""
+"""End or pause a run from another shell, by the process that works on it; and end one that nobody works on.
+
+Answer the gates of a run from another shell: by the process that works on it, or in its ledger when none does.
+"""
 
 from __future__ import annotations
 
-# `_signal` and not `signal`, as in the executors: these are the numbers that they listen to.
 import _signal
 import os
 import time
 
-from planrun.app.inspect import before_answers, find
+from planrun.app.inspect import before_answers, find, inspect
 from planrun.app.resume import reopen
 from planrun.app.session import Session
-from planrun.errors import InvalidInput
+from planrun.approval.control import ControlSocketUnavailable, notify, refuse_steps, remove
+from planrun.approval.responses import events_of, waiting
+from planrun.errors import EXIT_DENIED, InvalidInput
 from planrun.executors.scan import signal_exactly, start_time
+from planrun.executors.tree import HAS_PROC
 from planrun.executors.wait import PAUSING
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.records import rundir as records
-from planrun.records.lock import holder
+from planrun.records.lock import WorkspaceHeld, holder
 from planrun.records.reading import read_ledger
+from planrun.reports.gates import open_gates
 from planrun.settings import current_folder
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.approval.responses import Reply
+    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.state import RunState
+    from planrun.settings import Settings
+
+# `_signal` and not `signal`, as in the executors: these are the numbers that they listen to.
+
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -29,7 +44,7 @@ if TYPE_CHECKING:
     from planrun.records.lock import Holder
     from planrun.settings import Settings
 
-    Say = Callable[[str], object]
+    Report = Callable[[str], object]
 
 AT_REST = ("paused", "awaiting approval")
 """What became of a run that no process works on, and that has no end either."""
@@ -44,7 +59,7 @@ class Ended(Record):
     status: str
 
 
-def cancel(run: str, settings: Settings, say: Say, *, now: bool = False) -> Ended:
+def cancel(run: str, settings: Settings, report: Report, *, now: bool = False) -> Ended:
     """Cancel a run as Ctrl-C does, and wait for its end; with `now` its steps get no time to end by themselves.
 
     A run at rest (paused, or waiting for its approval), which no process works on, gets its end recorded and its
@@ -59,7 +74,7 @@ def cancel(run: str, settings: Settings, say: Say, *, now: bool = False) -> Ende
         return _cancel_resting(name, settings)
     size = os.path.getsize(os.path.join(rundir, records.LEDGER))
     _send(found, _signal.SIGTERM)
-    say(f"run {name}: process {found.pid} was told to cancel")
+    report(f"run {name}: process {found.pid} was told to cancel")
     if now:
         _wait(found, lambda: _is_ending(rundir, size))
         _send(found, _signal.SIGTERM)
@@ -67,7 +82,7 @@ def cancel(run: str, settings: Settings, say: Say, *, now: bool = False) -> Ende
     return Ended(run=name, status=_status(rundir))
 
 
-def pause(run: str, say: Say) -> Ended:
+def pause(run: str, report: Report) -> Ended:
     """Have a run start nothing more, and wait until what runs has ended.
 
     Raises InvalidInput for a run that does not go on, or goes on elsewhere.
@@ -78,7 +93,7 @@ def pause(run: str, say: Say) -> Ended:
     if found is None:
         raise InvalidInput(_idle(name, _status(rundir)))
     _send(found, PAUSING)
-    say(f"run {name}: process {found.pid} was told to pause; it waits for what runs")
+    report(f"run {name}: process {found.pid} was told to pause; it waits for what runs")
     _wait(found)
     return Ended(run=name, status=_status(rundir))
 
@@ -116,7 +131,7 @@ def _wait(found: Holder, over: Callable[[], bool] = lambda: False) -> None:
 
 
 def _is_ending(rundir: str, size: int) -> bool:
-    """Say whether a run has recorded, behind the first `size` bytes, that it is being cancelled."""
+    """Report whether a run has recorded, behind the first `size` bytes, that it is being cancelled."""
     with open(os.path.join(rundir, records.LEDGER), "rb") as file:
         file.seek(size)
         return b'"type":"run_ending"' in file.read()
@@ -181,3 +196,82 @@ def record_end(session: Session, state: RunState, ledger: Ledger, code: int | No
         events=ledger.records + 1,
     )
     session.record(state, ledger, ended)
+
+
+# Seconds for a run that comes to rest to write its reports; where no run can be told, somebody waits for the answer.
+_PATIENCE = 15.0 if HAS_PROC else 2.0
+
+
+class Recorded(Record):
+    """What came of a reply: the answers on record, what still waits, and whether a process works on the run.
+
+    `status`: of the plan, as in the lifecycle.
+    """
+
+    run: str
+    answers: tuple[GateAnswered, ...]
+    waiting: tuple[GateOpened, ...]
+    status: str
+    live: bool
+
+
+def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
+    """Answer gates of a run; returns when the answers are in its ledger.
+
+    Raises InvalidInput when the reply fits nothing that waits, Denied inside of a step, RecordsLost.
+    """
+    rundir = find(run)
+    name = os.path.basename(rundir)
+    refuse_steps("answer gates: answer from another shell, or by an option of `execute`")
+    limit = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            if worker(name) is None:
+                return _record(name, reply, settings)
+            return _send_reply(rundir, reply)
+        except (ControlSocketUnavailable, WorkspaceHeld) as error:
+            # It may be coming to rest, or take another answer, and then its ledger is open to us.
+            other = holder("")
+            if time.monotonic() > limit or (other is not None and other.run != name):
+                raise InvalidInput(str(error)) from None
+            time.sleep(PAUSE)
+
+
+def _record(run: str, reply: Reply, settings: Settings) -> Recorded:
+    """Record the answers in the ledger of a run that nobody works on, and write its reports anew."""
+    with Session(settings, current_folder()) as session:
+        rundir, reading, state = reopen(session, run)
+        remove(rundir)
+        answers = events_of(reply, state, session.clock.stamp())
+        if session.secrets:
+            session.secrets.refuse_answers({event.step: event.answer for event in answers})
+        session.prepare_reports()
+        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
+        for event in answers:
+            session.record(state, ledger, event)
+            if event.step in reply.skip:
+                session.record(state, ledger, _left_out(event))
+        if any(not event.step and event.answer == "rejected" for event in answers):
+            record_end(session, state, ledger, EXIT_DENIED)
+        close(session, state, rundir, ledger)
+    return _recorded(run, tuple(answers), state, live=False)
+
+
+def _left_out(event: GateAnswered) -> ev.StepMoved:
+    message = f"left out by {event.by}" + (f": {event.reason}" if event.reason else "")
+    return ev.StepMoved(at=event.at, step=event.step, status="skipped", reason="approval", message=message)
+
+
+def _send_reply(rundir: str, reply: Reply) -> Recorded:
+    """Bring a reply to the process that works on the run; raises Deaf when it does not listen."""
+    inspected = inspect(os.path.basename(rundir))
+    if not open_gates(inspected.state):
+        raise InvalidInput(f"the run {inspected.run} goes on, and {waiting(inspected.state)}")
+    answers = notify(rundir, reply)
+    return _recorded(inspected.run, answers, inspect(inspected.run).state, live=True)
+
+
+def _recorded(run: str, answers: tuple[GateAnswered, ...], state: RunState, *, live: bool) -> Recorded:
+    return Recorded(
+        run=run, answers=answers, waiting=tuple(open_gates(state)), status=state.status, live=live
+    )
