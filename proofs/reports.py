@@ -22,10 +22,10 @@ from unittest import mock
 
 from planrun.model import commands
 from planrun.model.state import RunState
-from planrun.reports import escape, github, logs, sections
+from planrun.reports import ci, escape, github
+from planrun.reports import escape as logs
 from planrun.reports.ci import look_of
-from planrun.reports.console import Console
-from planrun.reports.screen import Screen
+from planrun.reports.console import Console, Screen
 from planrun.reports.write import render
 from proofs import calm
 from proofs.hostility import Drawn, output, steps, tell, word
@@ -286,8 +286,8 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "markdown is not escaped": lambda: mock.patch.object(escape, "_ESCAPES", {}),
     "links are kept": lambda: mock.patch.object(escape, "_without_links", _as_it_is),
     "fences have three marks": lambda: mock.patch.object(escape, "longest_run", return_value=0),
-    "Buildkite sees rows as they are": lambda: mock.patch.object(sections.Buildkite, "group", _unfolded),
-    "annotations are not encoded": lambda: mock.patch.object(sections, "_property", _as_it_is),
+    "Buildkite sees rows as they are": lambda: mock.patch.object(ci.Buildkite, "group", _unfolded),
+    "annotations are not encoded": lambda: mock.patch.object(ci, "_property", _as_it_is),
     "a line end in an output": lambda: mock.patch.object(github, "_assignment", "{}={}\n".format),
     "bytes are shown as they are": lambda: mock.patch.object(logs, "plain", _as_it_is),
     LARGE: lambda: mock.patch.object(github, "SUMMARY_BYTES", 2**40),

@@ -1,7 +1,7 @@
 """The reports that steps write themselves: found when an attempt ended, read, counted and kept in the run's folder.
 
 Loaded for steps that have any. What is kept is the form of `planrun.actions.reported`, one suite or case a line of
-JSON, masked; `planrun.reports.merged` reads it.
+JSON, masked; `planrun.reports.testcases` reads it.
 
 JUnit files as other programs write them, read without trust: suites and cases as plain data.
 

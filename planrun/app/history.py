@@ -14,7 +14,7 @@ from planrun.records import history
 from planrun.records.history import read_progress
 from planrun.records.rundir import write_new
 from planrun.reports.escape import line
-from planrun.reports.progress import Foresight, jobs_of
+from planrun.reports.progress import Estimates, jobs_of
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ _MESSAGE = 60  # characters of what a step says
 
 def progress_forecast(
     state: RunState, rundir: str, expected: Mapping[str, float], mask: Callable[[str], str] | None = None
-) -> Foresight:
+) -> Estimates:
     """Return what is known of a run's future; `expected` are seconds of its steps from earlier runs.
 
     `mask`: lies over what steps say; where it is None nothing of what the steps of a plan with secrets say is shown.
@@ -56,7 +56,7 @@ def progress_forecast(
             return "" if state.plan.secrets else line(message, _MESSAGE)
         return line(mask(message), _MESSAGE)
 
-    return Foresight(expected=expected, forecast=forecast, said=said)
+    return Estimates(expected=expected, forecast=forecast, said=said)
 
 
 GRAIN = 0.1

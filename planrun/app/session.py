@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
     from planrun.reports.console import Console
-    from planrun.reports.progress import Foresight
+    from planrun.reports.progress import Estimates
     from planrun.reports.stream import Lines
     from planrun.settings import Settings
 
@@ -397,7 +397,7 @@ class Session:
 
         return [EventStream(send, state) for send in sends]
 
-    def _foresight(self, state: RunState, rundir: str) -> Foresight | None:
+    def _foresight(self, state: RunState, rundir: str) -> Estimates | None:
         """What a status line tells of the end; None where nobody can look at one."""
         if sys.stderr is None or not sys.stderr.isatty():
             return None

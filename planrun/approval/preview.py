@@ -18,7 +18,7 @@ from planrun.model.record import Record
 from planrun.plan.compile.risks import Risks, commands_of, readable
 from planrun.plan.keys.params import parse_params
 from planrun.reports.describe import action, step_data
-from planrun.reports.policies import RiskTotals, layers_told
+from planrun.reports.policies import RiskTotals, policy_data
 from planrun.settings import ci_context
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ class Outlook:
 
     def policy_data(self) -> dict[str, Any]:
         """Return the policy in force as `ledger.json` has it, and in one line."""
-        return {**layers_told(recorded(self.layers)), "told": self.policy}
+        return {**policy_data(recorded(self.layers)), "told": self.policy}
 
     def steps(self) -> list[Prospect]:
         """Return what the steps of the plan will be told, in their order."""

@@ -130,10 +130,10 @@ def _write(path: str, data: bytes) -> None:
 
 def _tell(event: Event, state: RunState) -> None:
     from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated
-    from planrun.reports.planning import told
+    from planrun.reports.models import event_line
 
     if isinstance(event, ModelRepeated | ModelAnswered | BudgetCrossed):
-        tell(told(event, state)[1])
+        tell(event_line(event, state)[1])
 
 
 def _quiet(event: Event, state: RunState) -> None:

@@ -6,7 +6,7 @@ from planrun.expressions.spelling import spell
 from planrun.model.plan import Exec, Group, Run, Shell, Tool, Validate
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
-from planrun.reports.describe import duration, written, written_args
+from planrun.reports.describe import duration, source_args, source_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ def _words(match: Record) -> dict[str, Any]:
 def _action(step: Step) -> dict[str, Any]:
     what = step.action
     if isinstance(what, Shell):
-        return {"tool": what.name, "args": {"command": written(what.script)}}
+        return {"tool": what.name, "args": {"command": source_text(what.script)}}
     if isinstance(what, Run):
-        return {"run": written(what.script)}
+        return {"run": source_text(what.script)}
     if isinstance(what, Tool):
-        return {"tool": what.name, **({"args": written_args(what.args)} if what.args else {})}
+        return {"tool": what.name, **({"args": source_args(what.args)} if what.args else {})}
     if isinstance(what, Exec):
-        return {"exec": [written(word) for word in what.argv]}
+        return {"exec": [source_text(word) for word in what.argv]}
     if isinstance(what, Validate):
         return {"validate": [_check(check) for check in what.checks]}
     if isinstance(what, Group):
@@ -131,8 +131,8 @@ def _check(check: Any) -> dict[str, Any]:
     if check.kind != "json_schema":
         return {check.kind: _texts(check.value)}
     schema = check.value["schema"]
-    told = plain(schema) if isinstance(schema, dict) else written(schema)
-    return {check.kind: {"file": written(check.value["file"]), "schema": told}}
+    told = plain(schema) if isinstance(schema, dict) else source_text(schema)
+    return {check.kind: {"file": source_text(check.value["file"]), "schema": told}}
 
 
 def _record(record: Record) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _record(record: Record) -> dict[str, Any]:
 
 def _of_action(name: str, value: Any) -> Any:
     if name == "question":
-        return written(value)
+        return source_text(value)
     if name == "timeout":
         return duration(value)
     if name == "options":
@@ -191,11 +191,11 @@ def _rule(rule: tuple[Any, ...]) -> Any:
 
 
 def _texts(values: Any) -> list[str]:
-    return [written(value) for value in values]
+    return [source_text(value) for value in values]
 
 
 def _named(values: Any) -> dict[str, str]:
-    return {name: written(value) for name, value in sorted(values.items())}
+    return {name: source_text(value) for name, value in sorted(values.items())}
 
 
 def _params(params: tuple[Param, ...]) -> dict[str, Any]:
@@ -226,7 +226,9 @@ def _expected(checks: Any) -> list[str]:
 
 
 def _verified(actions: Any) -> list[Any]:
-    return [written(action.script) if isinstance(action, Run) else _texts(action.argv) for action in actions]
+    return [
+        source_text(action.script) if isinstance(action, Run) else _texts(action.argv) for action in actions
+    ]
 
 
 def _undoing(rollback: Any) -> dict[str, Any]:
@@ -235,7 +237,9 @@ def _undoing(rollback: Any) -> dict[str, Any]:
     if isinstance(action, Tool):
         found: dict[str, Any] = {"tool": action.name, "args": dict(action.args)}
     else:
-        found = {"run": written(action.script)} if isinstance(action, Run) else {"exec": _texts(action.argv)}
+        found = (
+            {"run": source_text(action.script)} if isinstance(action, Run) else {"exec": _texts(action.argv)}
+        )
     for name in ("timeout", "env", "workdir", "shell"):
         if name in vars(rollback.undo):
             found[name] = _FORMS[name](vars(rollback.undo)[name])
@@ -260,7 +264,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "env": _named,
     "env_file": _texts,
     "secrets": sorted,
-    "workdir": written,
+    "workdir": source_text,
     "shell": " ".join,
     "expect": _expected,
     "verify": _verified,

@@ -29,7 +29,7 @@ from planrun.planner.generate import masker, notes_of
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
-from planrun.reports.planning import crossing_line, repeat_line
+from planrun.reports.models import crossing_line, repeat_line
 from planrun.settings import ci_context
 
 TYPE_CHECKING = False

@@ -30,7 +30,7 @@ from planrun.planner.inspect import WRITTEN
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
 from planrun.reports.escape import line
-from planrun.reports.planning import crossing_line, repeat_line
+from planrun.reports.models import crossing_line, repeat_line
 from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
 from planrun.settings import ci_context
 

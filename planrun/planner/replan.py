@@ -38,8 +38,7 @@ from planrun.planner.inspect import Bounds, inspect
 from planrun.records import inputs
 from planrun.records.ledger import sync_path
 from planrun.reports.describe import action
-from planrun.reports.escape import line
-from planrun.reports.logs import tail
+from planrun.reports.escape import line, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

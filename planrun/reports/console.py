@@ -1,4 +1,6 @@
-"""What people and CI systems see while a run goes on.
+"""A text stream with at most one status line at its end, which falls silent when nobody reads it any more.
+
+What people and CI systems see while a run goes on.
 
 Three styles: `live` (a person's terminal: a line for every end above one status line that is redrawn at most ten
 times a second), `plain` (a line for every end), `groups` (CI: besides, what each step printed in a section).
@@ -12,27 +14,104 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from planrun.model import events as ev
 from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.ci import from_checkout, look_of, style, vendor
 from planrun.reports.escape import line
-from planrun.reports.facts import ASCII_ICONS, ICONS
+from planrun.reports.facts import ASCII_ICONS, ICONS, seconds
 from planrun.reports.policies import in_force
 from planrun.reports.progress import Tally, jobs_of
-from planrun.reports.screen import Screen, status_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import TextIO
 
     from planrun.model.events import Event
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.ports import Masks
-    from planrun.reports.ci import Look, Wishes
-    from planrun.reports.progress import Foresight
+    from planrun.reports.ci import ConsoleOptions, Look
+    from planrun.reports.progress import Estimates, Tally
+
+_CLEAR = "\r\x1b[K"
+_BAR = 20  # cells of the bar
+_WIDTH = 80  # of a terminal that does not say
+KNOWN = 0.1  # seconds; an ETA below is not shown
+
+
+class Screen:
+    """Writes text; the status line is erased before the next text. Never raises because of the stream.
+
+    `now` is a clock that never jumps, in seconds.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None,
+        now: Callable[[], float] = time.monotonic,
+        masks: Masks | None = None,
+    ) -> None:
+        self.now = now
+        self._masks = masks
+        self._stream = stream
+        self._drawn = ""
+        self._encoding = getattr(stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str, status: str = "") -> None:
+        """Write whole lines, then `status` without a line end; an unchanged status line costs nothing."""
+        stream = self._stream
+        if stream is None or (not text and status == self._drawn):
+            return
+        if self._masks:  # records and logs are masked already; paths of this machine are not
+            text, status = self._masks.mask_text(text), self._masks.mask_text(status)
+        shown = self._fitted(status) if status else ""
+        raw = (_CLEAR if self._drawn else "") + text + shown
+        self._drawn = status
+        try:
+            stream.write(raw.encode(self._encoding, "replace").decode(self._encoding))
+            stream.flush()
+        except (OSError, ValueError):  # closed, or nobody reads: EPIPE
+            self._fall_silent(stream)
+
+    def _fitted(self, status: str) -> str:
+        """Cut the status line to the terminal; anything but ASCII may be two cells wide, so it is left out."""
+        try:
+            width = os.get_terminal_size(self._stream.fileno()).columns if self._stream else _WIDTH
+        except (OSError, ValueError):
+            width = _WIDTH
+        return status.encode("ascii", "replace").decode()[: max(10, (width or _WIDTH) - 1)]
+
+    def _fall_silent(self, stream: TextIO) -> None:
+        """Send what the stream still holds to nowhere, or the interpreter would complain about it at its end."""
+        self._stream = None
+        try:
+            nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.dup2(nowhere, stream.fileno())
+            finally:
+                os.close(nowhere)
+        except (OSError, ValueError):
+            return
+
+
+def status_line(tally: Tally, now: float, began: float) -> str:
+    """Return `[######..............] 3/10  12.3s  ETA 20.0s  test, lint`; moments on one clock, in seconds."""
+    filled = int(_BAR * tally.share())
+    bar = "#" * filled + "." * (_BAR - filled)
+    eta = tally.eta(now)
+    # A step that takes longer than expected makes it 0, and what is known of steps of a few milliseconds next to
+    # 0: neither says anything.
+    least = "" if tally.eta_known else "at least "
+    ends = f"  ETA {least}{seconds(eta)}" if eta and eta >= KNOWN else ""
+    names = sorted(tally.running, key=tally.running.__getitem__)
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    shown = ", ".join([tally.called(name) for name in names[:3]])
+    return f"[{bar}] {tally.done}/{tally.total}  {seconds(now - began)}{ends}  {shown}{more}"
+
 
 REDRAW = 0.1  # seconds between two drawings of the status line
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
@@ -54,8 +133,8 @@ _COLOURS = {
 def console(
     state: RunState,
     rundir: str,
-    wishes: Wishes,
-    foresight: Foresight | None = None,
+    wishes: ConsoleOptions,
+    foresight: Estimates | None = None,
     masks: Masks | None = None,
 ) -> Console:
     """Return the console for this process: its streams, its environment, the caller's wishes.
@@ -78,7 +157,7 @@ class Console:
         look: Look,
         state: RunState,
         rundir: str,
-        foresight: Foresight | None = None,
+        foresight: Estimates | None = None,
     ) -> None:
         self.look = look
         self.rundir = rundir
@@ -124,12 +203,12 @@ class Console:
         """
         if not self._broken:
             try:
-                for line in words(state, self.look, paths, head):
+                for line in closing_lines(state, self.look, paths, head):
                     self._say(line)
                 self._flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
-        hand_over(state, self.rundir, paths, head)
+        write_for_github(state, self.rundir, paths, head)
 
     def _give_up(self, error: Exception) -> None:
         """Say so once and be silent from now on; a screen never raises."""
@@ -166,9 +245,11 @@ class Console:
         plan, left = state.plan, self._tally.total - self._tally.done
         about = facts.option(state, "secrets")
         if about:
-            from planrun.reports.extras import warnings  # only plans with secrets pay for it
+            from planrun.reports.extras import secret_warnings  # only plans with secrets pay for it
 
-            self._say("".join([f"{self._icon('partial')} {told}\n" for told in warnings(about, plan.file)]))
+            self._say(
+                "".join([f"{self._icon('partial')} {told}\n" for told in secret_warnings(about, plan.file)])
+            )
         self._say("".join([f"{self._icon('partial')} {told}\n" for told in facts.notes(state)]))
         if not self.look.quiet:
             run = state.started.run if state.started else ""
@@ -207,10 +288,10 @@ class Console:
         event: ev.PlanningStarted | ev.ModelRepeated | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded,
         state: RunState,
     ) -> None:
-        from planrun.reports import planning  # few runs ask a model
+        from planrun.reports import models  # few runs ask a model
 
         self._grown(state)
-        icon, told = planning.told(event, state)
+        icon, told = models.event_line(event, state)
         if icon == "partial" or not self.look.quiet:
             self._say(f"{self._icon(icon)} {told}\n")
 
@@ -236,7 +317,7 @@ class Console:
     def _ended(self, step: StepState, state: RunState) -> None:
         if step.step.kind != "group":
             self._tally.end(step.step.id, facts.duration(step) if step.tries else None)
-        elif not facts.speaks(step):
+        elif not facts.has_own_line(step):
             return
         self._asked.pop(step.step.id, None)
         failed = step.status == "failed"
@@ -266,7 +347,7 @@ class Console:
             say = self.look.sections.warning if tolerated else self.look.sections.problem
             self._say(say(file_of(state, step), step.step.line, title, facts.sentence(step)))
             if step.step.reports:
-                from planrun.reports.merged import places  # few steps report test cases
+                from planrun.reports.testcases import places  # few steps report test cases
 
                 self._say("".join([self.look.sections.problem(*each) for each in places(step)]))
 
@@ -276,12 +357,12 @@ class Console:
         last = facts.last(step)
         if not wanted or not last or not last.started.log or (last.ended and not last.ended.log_bytes):
             return ""
-        from planrun.reports import logs  # steps that print nothing are frequent
+        from planrun.reports import escape  # steps that print nothing are frequent
 
         if self.look.logs == "all":
-            text = logs.excerpt(self.rundir, last.started.log, whole=self._path(last.started.log))
+            text = escape.excerpt(self.rundir, last.started.log, whole=self._path(last.started.log))
         else:
-            text = self._last_lines(last.started.log, logs.tail(self.rundir, last.started.log))
+            text = self._last_lines(last.started.log, escape.tail(self.rundir, last.started.log))
         return text if text.endswith("\n") or not text else text + "\n"
 
     def _path(self, log: str) -> str:
@@ -314,9 +395,9 @@ class Console:
         self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}{run}\n")
         objection = facts.objection(state)
         if state.undoing:
-            from planrun.reports.extras import failed  # few runs undo anything
+            from planrun.reports.extras import not_undone  # few runs undo anything
 
-            if names := failed(state):
+            if names := not_undone(state):
                 self._say(f"{self._icon('failed')} rollback_failed: not undone: {names}\n")
         if objection:  # nobody may take what ends with exit code 1 for a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")
@@ -330,7 +411,7 @@ class Console:
 
     def _outputs(self, state: RunState) -> None:
         """Show the outputs of the plan, and why others could not be evaluated."""
-        from planrun.reports.extras import text_rows  # few plans have any
+        from planrun.reports.extras import output_rows  # few plans have any
 
         message = line(state.ended.message) if state.ended else ""
         if message:
@@ -339,7 +420,7 @@ class Console:
                 file = file_of(state)
                 self._say(self.look.sections.problem(file, 0, "plan outputs", message))
         if not self.look.quiet:
-            self._say("".join([f"{row}\n" for row in text_rows(state)]))
+            self._say("".join([f"{row}\n" for row in output_rows(state)]))
 
     def _icon(self, status: str) -> str:
         icon = self._icons[status]
@@ -407,25 +488,25 @@ def _number_of(left: int, state: RunState) -> str:
     return number_of(left, unknown([step.step for step in state.steps.values() if not step.ended]))
 
 
-def words(state: RunState, look: Look, paths: Mapping[str, str], head: str) -> Iterator[str]:
+def closing_lines(state: RunState, look: Look, paths: Mapping[str, str], head: str) -> Iterator[str]:
     """Yield the last lines of a console; `head`: of the ledger, `paths`: of the reports by name."""
     waits = facts.is_waiting(state)
     if waits:
         from planrun.reports import gates  # few runs wait for somebody
 
-        yield from [f"{row}\n" for row in gates.told(state)]
+        yield from [f"{row}\n" for row in gates.rows(state)]
         if look.sections:
             yield from gates.notices(state, look.sections, file_of(state))
     if state.undoing or state.cut_short:
-        from planrun.reports.extras import told  # few runs undo anything
+        from planrun.reports.extras import rollback_rows  # few runs undo anything
 
-        yield from [f"  {row}\n" for row in told(state)]
+        yield from [f"  {row}\n" for row in rollback_rows(state)]
     if not look.quiet:
         files = ", ".join([os.path.basename(path) for path in paths.values()])
         reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
         yield f"  {reports}; ledger head {head}\n"
         if state.started and not waits and state.status in ("failed", "cancelled", "paused"):
-            yield f"  {facts.going_on(state)}\n"
+            yield f"  {facts.to_continue(state)}\n"
 
 
 def file_of(state: RunState, found: StepState | None = None) -> str:
@@ -449,7 +530,7 @@ def near(path: str) -> str:
     return line(near if len(near) <= len(whole) else whole)
 
 
-def hand_over(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:
+def write_for_github(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:
     """Write step summary and outputs where GitHub, or something that works like it, asks for them."""
     summary, results = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
     if vendor(os.environ) not in ("github", "gitea") or not (summary or results):

@@ -72,7 +72,7 @@ def worst(step: Step) -> float:
     return step.timeout * (retry.max + 1) + waits * (1 + retry.jitter)
 
 
-def written(text: Text) -> str:
+def source_text(text: Text) -> str:
     """Return a text as it stands in the plan, its interpolations included."""
     parts = [text] if isinstance(text, str) else text[1]
     return "".join(
@@ -110,15 +110,15 @@ def action(step: Step) -> str:
     """Return what a step does, as written; lines as they are."""
     what = step.action
     if isinstance(what, Run):
-        return written(what.script)
+        return source_text(what.script)
     if isinstance(what, Exec):
-        return " ".join([_word(written(argument)) for argument in what.argv])
+        return " ".join([_word(source_text(argument)) for argument in what.argv])
     if isinstance(what, Tool):
-        return called(what.name, written_args(what.args))
+        return called(what.name, source_args(what.args))
     if isinstance(what, Validate):
         return "\n".join([check.source for check in what.checks])
     if isinstance(what, Ask | Decide):
-        return "\n".join([written(what.question), *_answers(what)])
+        return "\n".join([source_text(what.question), *_answers(what)])
     return ""
 
 
@@ -129,13 +129,13 @@ def called(name: str, args: dict[str, Any]) -> str:
     )
 
 
-def written_args(value: Any) -> Any:
+def source_args(value: Any) -> Any:
     """Return the arguments of a tool as they stand in the plan, interpolations included."""
     if isinstance(value, dict):
-        return {name: written_args(part) for name, part in value.items()}
+        return {name: source_args(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [written_args(part) for part in value]
-    return written(value) if isinstance(value, str | tuple) else value
+        return [source_args(part) for part in value]
+    return source_text(value) if isinstance(value, str | tuple) else value
 
 
 def _is_word(value: object) -> bool:

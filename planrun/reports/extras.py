@@ -26,13 +26,13 @@ def outputs_section(state: RunState) -> str:
     return _HEAD + rows if rows else ""
 
 
-def text_rows(state: RunState) -> list[str]:
+def output_rows(state: RunState) -> list[str]:
     """Return a heading and a line for each output; nothing when there are none."""
     found = _shown(state)
     return ["Outputs", *[f"  {name} = {text}" for name, text in found.items()]] if found else []
 
 
-def properties(state: RunState) -> dict[str, str]:
+def output_properties(state: RunState) -> dict[str, str]:
     """Return the outputs as properties of a JUnit file."""
     return {f"planrun.output.{name}": text for name, text in _shown(state).items()}
 
@@ -56,7 +56,7 @@ _PRODUCED_HEAD = (
 
 def produced_section(state: RunState) -> str:
     """Return the table of all files that steps made; empty when there are none."""
-    rows = "".join([_of_step(step) for step in facts.told(state)])
+    rows = "".join([_of_step(step) for step in facts.listed(state)])
     return _PRODUCED_HEAD + rows if rows else ""
 
 
@@ -83,7 +83,7 @@ def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
             yield row
 
 
-def warnings(about: Any, file: str) -> Iterator[str]:
+def secret_warnings(about: Any, file: str) -> Iterator[str]:
     """Yield a line for each thing that people should know; `about` is `options.secrets` of a run, `file` its plan."""
     for secret, steps in about.get("missing", {}).items():
         told = names([line(step) for step in steps])
@@ -103,7 +103,7 @@ def warnings(about: Any, file: str) -> Iterator[str]:
         yield f"{line(file)}:{where}: the plan itself holds the value of the secret {line(secret)}"
 
 
-def told(state: RunState) -> Iterator[str]:
+def rollback_rows(state: RunState) -> Iterator[str]:
     """Yield a line for each step that was undone or was to be, then what is owed and how it is done."""
     for found in state.undoing.values():
         step = found.step.undoes
@@ -113,17 +113,17 @@ def told(state: RunState) -> Iterator[str]:
             yield f"{step}: not undone: {facts.sentence(found)}"
     if status(state) == "failed":
         yield "rollback_failed: not everything was undone"
-    yield from owed(state)
+    yield from pending_rows(state)
 
 
-def owed(state: RunState) -> Iterator[str]:
+def pending_rows(state: RunState) -> Iterator[str]:
     """Yield what a run that nobody works on still owes, and the command that does it."""
     if state.ended is None or not owes(state):
         return
-    yield debt(state)
+    yield pending(state)
 
 
-def debt(state: RunState) -> str:
+def pending(state: RunState) -> str:
     """Say what a run owes that does not go on, and how it is done."""
     parts = []
     if owes_rollback(state):
@@ -139,18 +139,18 @@ def debt(state: RunState) -> str:
     return f"{what}planrun finalize {run} {'does it' if parts else 'gives it an end'}"
 
 
-def failed(state: RunState) -> str:
+def not_undone(state: RunState) -> str:
     """Name the steps that could not be undone; "" where there are none."""
     found = state.undoing.values()
     return facts.names([each.step.undoes for each in found if each.ended and each.status != "completed"])
 
 
-def summary(state: RunState) -> str:
+def rollback_summary(state: RunState) -> str:
     """Return in a few words what was undone, for one value among others."""
     undone = [found.step.undoes for found in state.undoing.values() if found.status == "completed"]
-    left = failed(state)
+    left = not_undone(state)
     parts = [
         f"undone: {facts.names(undone)}" if undone else "",
         f"rollback_failed: not undone: {left}" if left else "",
     ]
-    return "; ".join([*filter(None, parts), *owed(state)])
+    return "; ".join([*filter(None, parts), *pending_rows(state)])

@@ -170,12 +170,12 @@ def is_waiting(state: RunState) -> bool:
     return any(step.at_gate and step.asked is not None for step in state.steps.values())
 
 
-def told(state: RunState) -> list[StepState]:
+def listed(state: RunState) -> list[StepState]:
     """The steps that have a line of their own: for a group its members speak, unless it never had any."""
-    return [step for step in state.steps.values() if step.step.kind != "group" or speaks(step)]
+    return [step for step in state.steps.values() if step.step.kind != "group" or has_own_line(step)]
 
 
-def speaks(step: StepState) -> bool:
+def has_own_line(step: StepState) -> bool:
     """Whether there is something to say of a group that none of its members says."""
     return not step.step.action.members or (step.status == "failed" and step.reason != "members")  # type: ignore[union-attr]
 
@@ -224,7 +224,7 @@ def objection(state: RunState) -> str:
     if state.exit_status != 1 or state.settled not in ("completed", "partial"):
         return ""
     found = []
-    failed = [name(step) for step in told(state) if step.status == "failed"]
+    failed = [name(step) for step in listed(state) if step.status == "failed"]
     if failed and option(state, "strict"):
         found.append(f"{_counted(failed, 'tolerated failure')} (--strict): {names(failed)}")
     flaky = [name(step) for step in state.steps.values() if len(step.attempts) > 1 and step.flaky]
@@ -248,7 +248,7 @@ def unended(state: RunState) -> str:
         return f"exit code {state.exit_status}; it waits for an answer"
     if state.status in ("paused", "awaiting_approval") and state.exit_status is not None:
         run = line(state.started.run) if state.started else "RUN"
-        return _with_more(state) or f"to continue: planrun resume {run}"
+        return _larger_budget(state) or f"to continue: planrun resume {run}"
     return "the records have no end" if state.started else ""
 
 
@@ -258,19 +258,19 @@ def _but_denied(state: RunState) -> str:
     return " (denied steps stay denied, unless --plan FILE changes them)" if denied else ""
 
 
-def going_on(state: RunState) -> str:
+def to_continue(state: RunState) -> str:
     """How a run goes on that ended before it was done, or rests."""
     run = line(state.started.run) if state.started else "RUN"
-    return _with_more(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
+    return _larger_budget(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
 
 
-def _with_more(state: RunState) -> str:
+def _larger_budget(state: RunState) -> str:
     """How a run goes on whose models used up what they may; empty for every other."""
     if state.planning is None:
         return ""
-    from planrun.reports.usage import larger  # few runs ask a model
+    from planrun.reports.models import larger_budget  # few runs ask a model
 
-    return larger(state)
+    return larger_budget(state)
 
 
 def names(many: Sequence[str]) -> str:

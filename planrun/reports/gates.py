@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.reports.sections import Sections
+    from planrun.reports.ci import Sections
 
 APPROVAL_FILE = "approval.json"
 KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}
@@ -102,7 +102,7 @@ def until(opened: GateOpened) -> str:
     """Return what happens when nobody answers in time; empty where it waits without end."""
     if not opened.until:
         return ""
-    then = f"the answer is {spoken(_default(opened))}" if opened.default else "it fails"
+    then = f"the answer is {shown(_default(opened))}" if opened.default else "it fails"
     return f"until {line(opened.until)}, then {then}"
 
 
@@ -117,12 +117,12 @@ def choices(opened: GateOpened) -> list[str]:
     if opened.kind in _CHOICES:
         return [_choice(option) for option in opened.options]
     schema = opened.schema or {}
-    bounds = [f"{key} {spoken(value)}" for key, value in schema.items() if key not in ("type", "description")]
+    bounds = [f"{key} {shown(value)}" for key, value in schema.items() if key not in ("type", "description")]
     return [line(", ".join([str(schema.get("type", "string")), *bounds]))] if schema else []
 
 
 def _choice(option: dict[str, Any]) -> str:
-    value, label = spoken(option.get("value")), line(str(option.get("label", "")), 200)
+    value, label = shown(option.get("value")), line(str(option.get("label", "")), 200)
     about = line(str(option.get("description") or ""), 300)
     told = value if value == label else f"{value}: {label}"
     return f"{told} - {about}" if about else told
@@ -133,7 +133,7 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
     run = _word(state.started.run if state.started else "RUN")
     step = _word(opened.step)
     if opened.kind in _CHOICES:
-        values = [_word(spoken(option.get("value"))) for option in opened.options]
+        values = [_word(shown(option.get("value"))) for option in opened.options]
         several = [",".join(values[:9])] if opened.multi and len(values) > 1 else []
         return [f"planrun decide {run} {step}={value}" for value in [*values[:9], *several]]
     if opened.kind == "ask":
@@ -172,7 +172,7 @@ def _given(state: RunState) -> str:
     return found
 
 
-def going_on(state: RunState) -> str:
+def to_continue(state: RunState) -> str:
     """Return what is to be done once everything is answered."""
     return f"to continue once answered: planrun resume {line(state.started.run) if state.started else 'RUN'}"
 
@@ -180,7 +180,7 @@ def going_on(state: RunState) -> str:
 def answer(answered: GateAnswered) -> str:
     """Return `approved by release-team (command)`, `answered prod by a decisions file`; clean, in one line."""
     verdict = answered.answer if answered.answer in _VERDICTS else ""
-    told = verdict or f"answered {spoken(answered.answer)}"
+    told = verdict or f"answered {shown(answered.answer)}"
     source = _SOURCES.get(answered.via, f"by {line(answered.via)}")
     if answered.approval:
         source = f"by the approval {line(answered.approval)}"
@@ -189,14 +189,14 @@ def answer(answered: GateAnswered) -> str:
     return f"{told}: {line(answered.reason)}" if answered.reason else told
 
 
-def spoken(value: Any) -> str:
+def shown(value: Any) -> str:
     """Return an answer as people give it: yes and no, texts as they are, anything else as JSON; one clean line."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return line(value, 200)
     if isinstance(value, list | tuple):
-        return ",".join([spoken(item) for item in value])
+        return ",".join([shown(item) for item in value])
     return line(dumps(value), 200)
 
 
@@ -279,7 +279,7 @@ def _word(text: str) -> str:
 MAX_NOTICES = 9  # GitHub shows ten of a step
 
 
-def told(state: RunState) -> Iterator[str]:
+def rows(state: RunState) -> Iterator[str]:
     """Yield lines of plain text, clean: every open gate and how to answer it, then the answers."""
     opened = open_gates(state)
     if opened:
@@ -289,7 +289,7 @@ def told(state: RunState) -> Iterator[str]:
         yield from [f"    {row}" for row in _about(gate)]
         yield from [f"    $ {command}" for command in commands(state, gate)]
     if opened and is_waiting(state):
-        yield f"  {going_on(state)}"
+        yield f"  {to_continue(state)}"
     given = answers(state)
     if given:
         yield "\nAnswers"
@@ -319,7 +319,7 @@ def page_sections(state: RunState) -> Iterator[str]:
         yield heading + _section(state, gate)
         heading = ""
     if opened and is_waiting(state):
-        yield f"\n{inline(going_on(state))}.\n"
+        yield f"\n{inline(to_continue(state))}.\n"
     given = answers(state)
     if given:
         rows = [

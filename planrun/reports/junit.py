@@ -16,9 +16,9 @@ import os
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
+from planrun.reports.elements import TYPES, failed_attempts, flaky_attempts, forgiven, message, verdict
 from planrun.reports.escape import ORDER, element, escape, line, quoted
 from planrun.reports.policies import in_force
-from planrun.reports.verdicts import TYPES, failed_attempts, flaky_attempts, forgiven, message, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import AttemptState, StepState
     from planrun.model.state import RunState
-    from planrun.reports.merged import Suite
+    from planrun.reports.testcases import Suite
 
 TOTAL_BYTES = 8 * 1024 * 1024  # of logs in a file: GitLab reads 30 MB, libxml2 10 MB a text
 TRACE_BYTES = 4 * 1024  # of the log of an attempt that was repeated
@@ -77,7 +77,7 @@ class _Writer:
         # A group that failed before it had members is told: nothing else would say why the run failed.
         self.cases = [
             step
-            for step in facts.told(state)
+            for step in facts.listed(state)
             if step.step.section != "rollback" and (step.step.kind != "group" or step.status == "failed")
         ]
         self.classname = quoted(line(state.plan.name).strip() or "plan")
@@ -116,9 +116,9 @@ class _Writer:
         """The suites that steps reported themselves."""
         if not any([step.step.reports for step in self.cases]):  # noqa: C419 - half the time
             return []
-        from planrun.reports.merged import merged  # few steps report any
+        from planrun.reports.testcases import suites  # few steps report any
 
-        return merged(self.state, self.rundir, self.dialect)
+        return suites(self.state, self.rundir, self.dialect)
 
     def _add(self, suite: Suite, number: int, tail: str) -> None:
         """Write a suite that a step reported, beside the run's own."""
@@ -281,7 +281,7 @@ class _Writer:
             return ""
         if self.room <= (0 if failed else TOTAL_BYTES // 2):
             return f"log left out, this file holds enough of them: {log}\n"
-        from planrun.reports import logs  # steps that print nothing are frequent
+        from planrun.reports import escape as logs  # steps that print nothing are frequent
 
         text = (
             logs.excerpt(self.rundir, log) if head else logs.tail(self.rundir, log, limit or logs.TAIL_BYTES)
@@ -296,36 +296,36 @@ def _of_versions(state: RunState) -> dict[str, str]:
     """What became of the plan, as properties; none where it is the file."""
     if not facts.is_revised(state) and not state.replaced:
         return {}
-    from planrun.reports.versions import properties  # few plans are revised
+    from planrun.reports.versions import version_properties  # few plans are revised
 
-    return properties(state)
+    return version_properties(state)
 
 
 def _of_outputs(state: RunState) -> dict[str, str]:
     """The outputs of the plan, as properties."""
     if not state.plan.outputs:
         return {}
-    from planrun.reports.extras import properties  # few plans have any
+    from planrun.reports.extras import output_properties  # few plans have any
 
-    return properties(state)
+    return output_properties(state)
 
 
 def _of_undoing(state: RunState) -> str:
     """What was undone, or is owed; what undoes a step is no test, and no case of its own."""
     if not state.undoing and not state.cut_short:
         return ""
-    from planrun.reports.extras import summary  # few runs undo anything
+    from planrun.reports.extras import rollback_summary  # few runs undo anything
 
-    return summary(state)
+    return rollback_summary(state)
 
 
 def _of_models(state: RunState) -> dict[str, str]:
     """What models used in the run, as properties; none where none was asked."""
     if state.planning is None:
         return {}
-    from planrun.reports.usage import properties  # few runs ask a model
+    from planrun.reports.models import usage_properties  # few runs ask a model
 
-    return properties(state)
+    return usage_properties(state)
 
 
 def _attributes(numbers: dict[str, int]) -> str:

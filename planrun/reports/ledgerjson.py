@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planrun.model.jsontext import dumps, number, quote, well_formed
 from planrun.reports.facts import is_revised
-from planrun.reports.policies import LET_RUN, any_gate, policy_of, risk_of, risk_totals
+from planrun.reports.policies import ALLOWED_BY_DEFAULT, any_gate, policy_of, risk_of, risk_totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _FACTS = ("checks", "tools", "files", "resources")
 _NO_FACTS = ",".join([f'"{name}":[]' for name in _FACTS]) + ',"reports":{}'
 _NO_USAGE = "{" + ",".join([f'"{name}":0' for name in _USAGE]) + "}"
 _ALONE = '"members":[],"group":null,"matrix":{},"item":null'
-_LET_RUN = f'{{"answer":"allow","rule":"{LET_RUN}"}}'
+_ALLOWED_BY_DEFAULT = f'{{"answer":"allow","rule":"{ALLOWED_BY_DEFAULT}"}}'
 
 
 def write_ledger(state: RunState, out: BinaryIO) -> None:
@@ -38,7 +38,7 @@ def write_ledger(state: RunState, out: BinaryIO) -> None:
     head = _whole(dumps(_run(state)))
     out.write((head[:-1] + f',{_rollback(state)},"steps":[').encode())
     separator = "\n"
-    natures = _Natures()
+    natures = _RiskKeys()
     plannings = _plannings(state)
     for step in state.steps.values():
         out.write((separator + _whole(_step(step, natures, plannings))).encode())
@@ -52,7 +52,7 @@ def _rollback(state: RunState) -> str:
         return '"rollback":{"status":"none","steps":[]},"rollback_failed":false'
     from planrun.model.rollback import status  # few plans undo anything
 
-    natures = _Natures()
+    natures = _RiskKeys()
     rows = ",".join([_whole(_step(step, natures, {})) for step in state.undoing.values()])
     became = status(state)
     failed = "true" if became == "failed" else "false"
@@ -68,7 +68,7 @@ def _whole(text: str) -> str:
     return dumps(well_formed(json.loads(text)))
 
 
-class _Natures:
+class _RiskKeys:
     """Who wrote a step and what its action may do, as text; large plans have few kinds of steps."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ def _decision(state: StepState) -> str:
     if not state.attempts:
         return "null"
     rule = state.attempts[-1].started.rule
-    return f'{{"answer":"allow","rule":{quote(rule)}}}' if rule else _LET_RUN
+    return f'{{"answer":"allow","rule":{quote(rule)}}}' if rule else _ALLOWED_BY_DEFAULT
 
 
 def _run(state: RunState) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _gates(state: RunState) -> dict[str, Any]:
 def _total_usage(state: RunState) -> dict[str, float]:
     totals: dict[str, float] = dict.fromkeys(_USAGE, 0)
     if state.planning is not None or (state.started is not None and "generation" in state.started.options):
-        from planrun.reports.usage import spent  # few runs ask a model
+        from planrun.reports.models import spent  # few runs ask a model
 
         return spent(state)
     for step in state.steps.values():
@@ -169,7 +169,7 @@ def _models(state: RunState) -> dict[str, Any] | None:
     """What models were asked in the run; `null` where none was."""
     if state.planning is None:
         return None
-    from planrun.reports.usage import as_data  # as above
+    from planrun.reports.models import as_data  # as above
 
     return as_data(state, state.planning)
 
@@ -178,7 +178,7 @@ def _plannings(state: RunState) -> dict[str, dict[str, float]]:
     """What was used to plan for each step."""
     if state.planning is None:
         return {}
-    from planrun.reports.usage import by_step  # as above
+    from planrun.reports.models import by_step  # as above
 
     return by_step(state)
 
@@ -193,7 +193,7 @@ def _usage_of(state: StepState, plannings: dict[str, dict[str, float]]) -> str:
     return dumps(totals)
 
 
-def _step(state: StepState, natures: _Natures, plannings: dict[str, dict[str, float]]) -> str:
+def _step(state: StepState, natures: _RiskKeys, plannings: dict[str, dict[str, float]]) -> str:
     """One step as text, put together by hand: a table of 30 keys per step is what a large run spends here."""
     step = state.step
     depends_on = ",".join([quote(edge.on) for edge in step.edges]) if step.edges else ""

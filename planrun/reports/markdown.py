@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from planrun.reports import facts
 from planrun.reports import facts as units
+from planrun.reports.elements import forgiven
 from planrun.reports.escape import code, fence, inline
 from planrun.reports.facts import ICONS
 from planrun.reports.policies import any_gate, in_force, risk_of, risk_totals, totals_line
-from planrun.reports.verdicts import forgiven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def write_markdown(
         if not page.add(versions_section(state)):
             page.missing += 1
     if state.planning is not None:
-        from planrun.reports.planning import page_section  # few runs ask a model
+        from planrun.reports.models import page_section  # few runs ask a model
 
         if not page.add(page_section(state)):
             page.missing += 1
@@ -93,9 +93,9 @@ def _outputs(state: RunState, page: _Page) -> None:
 def _undone(state: RunState, page: _Page) -> None:
     if not state.undoing and not state.cut_short:
         return
-    from planrun.reports.extras import told  # few runs undo anything
+    from planrun.reports.extras import rollback_rows  # few runs undo anything
 
-    rows = "".join([f"- {inline(row)}\n" for row in told(state)])
+    rows = "".join([f"- {inline(row)}\n" for row in rollback_rows(state)])
     if rows and not page.add(f"\n## Undone\n\n{rows}"):
         page.missing += 1
 
@@ -103,7 +103,7 @@ def _undone(state: RunState, page: _Page) -> None:
 def _chart(state: RunState) -> str:
     if not any(step.step.edges for step in state.steps.values()):
         return ""
-    from planrun.reports.mermaid import flowchart  # only plans in which something waits pay for it
+    from planrun.reports.drawing import flowchart  # only plans in which something waits pay for it
 
     return flowchart(state)
 
@@ -128,7 +128,7 @@ def _tests(step: StepState) -> str:
     """A line about the test cases that a step reported; empty where it reported none."""
     if step.step.reports is None:
         return ""
-    from planrun.reports.merged import reported, sentence  # few steps report any
+    from planrun.reports.testcases import reported, sentence  # few steps report any
 
     summary = reported(step)
     return f"  - tests: {inline(sentence(summary), 1000)}\n" if summary else ""
@@ -177,7 +177,7 @@ def _summary(state: RunState, head: str) -> str:
     rows.append(f"- **Policy:** {inline(in_force(state), 1000)}\n")
     rows.append(f"- **Risk:** {totals_line(risk_totals(state))}\n")
     if state.planning is not None:
-        from planrun.reports.planning import totals_line as model_line  # few runs ask a model
+        from planrun.reports.models import totals_line as model_line  # few runs ask a model
 
         rows.append(f"- **Language model:** {inline(model_line(state), 1000)}\n")
     if head:
@@ -198,17 +198,17 @@ def _ending(state: RunState) -> str:
 
 
 def _failures(state: RunState, rundir: str, page: _Page) -> None:
-    failed = [step for step in facts.told(state) if step.status == "failed"]
+    failed = [step for step in facts.listed(state) if step.status == "failed"]
     if not failed or not page.add("\n## Failures\n"):
         return
-    from planrun.reports import logs  # of failures alone
+    from planrun.reports import escape  # of failures alone
 
     for step in failed:
         text = _failure(state, step)
         last = facts.last(step)
         if page.logs > 0 and last and last.started.log:
-            limit = min(logs.TAIL_BYTES, page.logs)
-            tail = logs.tail(rundir, last.started.log, limit)
+            limit = min(escape.TAIL_BYTES, page.logs)
+            tail = escape.tail(rundir, last.started.log, limit)
             if tail.strip():
                 block = "\n" + fence(tail)
                 page.logs -= len(block.encode())
@@ -247,7 +247,7 @@ def _failure(state: RunState, step: StepState) -> str:
 
 def _rows(state: RunState, page: _Page, row: Callable[[StepState], str]) -> None:
     """Write a row for each step, failures apart from the rest only by their icon; count what does not fit."""
-    steps = facts.told(state)
+    steps = facts.listed(state)
     for number, step in enumerate(steps):
         if not page.add(row(step)):
             page.missing += len(steps) - number

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LEVELS = ("", "read-only", "low", "medium", "high")  # of risk, the lowest first; empty: of nothing at all
 _FILE_LEVEL, _MODEL_LEVEL = "high", "low"  # where no policy says anything
 NO_POLICY = "auto-approve high, model-written low (no policy: all steps run without approval)"
-LET_RUN = "default:auto_approve"  # by which rule a step ran where none is recorded
+ALLOWED_BY_DEFAULT = "default:auto_approve"  # by which rule a step ran where none is recorded
 # What an effect counts as. What is destroyed is modified, too.
 _COUNTS = {
     "destroys": ("destructive", "modifies"),
@@ -33,10 +33,10 @@ def policy_of(state: RunState) -> dict[str, Any]:
     Keys: source (plan, default), auto_approve, llm_auto_approve, ask_for, rules (how many), option (the level of
     --auto-approve, or empty), ceilings (a list of the same with file, sha256 and commit).
     """
-    return layers_told(_recorded(state))
+    return policy_data(_recorded(state))
 
 
-def layers_told(recorded: Mapping[str, Any]) -> dict[str, Any]:
+def policy_data(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is in force, as the first event of a run records it, in the form of `policy_of`."""
     plan, option = recorded.get("plan"), recorded.get("option") or ""
     found = {"source": "default" if plan is None else "plan", **_layer(plan or {})}

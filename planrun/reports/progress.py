@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     # Seconds that are left by step, and what other steps take: seconds until the end.
     Forecast = Callable[[Mapping[str, float], float], float]
-    Listen = Callable[[Iterable[str]], Mapping[str, tuple[float, str]]]
+    ReadProgress = Callable[[Iterable[str]], Mapping[str, tuple[float, str]]]
 
 AGE = 1.0  # seconds
-TELLING = 0.02  # a share that says something about the rest
+RELIABLE_SHARE = 0.02  # a share that says something about the rest
 
 
 class Progress(Record):
@@ -36,7 +36,7 @@ class Progress(Record):
     elapsed_time: float
 
 
-class Foresight(Record):
+class Estimates(Record):
     """What is known of a run's future: seconds of its steps from earlier runs, and two things that can be asked.
 
     `forecast`: how long the run takes of whose running steps so many seconds are left, and whose unknown ones take so
@@ -46,10 +46,10 @@ class Foresight(Record):
 
     expected: Mapping[str, float] = {}
     forecast: Forecast | None = None
-    said: Listen | None = None
+    said: ReadProgress | None = None
 
 
-def progress(state: RunState, now: float, foresight: Foresight | None = None) -> Progress:
+def progress(state: RunState, now: float, foresight: Estimates | None = None) -> Progress:
     """Return the progress of a run at Unix time `now`."""
     tally = Tally([step.step.id for step in state.counted()], jobs_of(state), foresight)
     for step in state.counted():
@@ -85,11 +85,11 @@ def jobs_of(state: RunState) -> int:
 class Tally:
     """Counts that follow a run step by step; all moments on one clock, in seconds."""
 
-    def __init__(self, steps: Iterable[str], jobs: int = 1, foresight: Foresight | None = None) -> None:
+    def __init__(self, steps: Iterable[str], jobs: int = 1, foresight: Estimates | None = None) -> None:
         self.running: dict[str, float] = {}  # step to the moment it started first
         self.total = self.done = 0
         self.said: Mapping[str, tuple[float, str]] = {}
-        self._foresight = foresight or Foresight()
+        self._foresight = foresight or Estimates()
         self._heard: float | None = None
         self._foreseen: tuple[tuple[int, int], float, float] | None = None
         self._jobs = jobs
@@ -163,7 +163,7 @@ class Tally:
     @property
     def eta_known(self) -> bool:
         """Whether there is an expectation for each step that is left, from earlier runs or from itself."""
-        told = {name for name, (share, _) in self.said.items() if share >= TELLING}
+        told = {name for name, (share, _) in self.said.items() if share >= RELIABLE_SHARE}
         return not self._unknown and all(name in self._expected or name in told for name in self.running)
 
     def _listen(self, now: float) -> None:
@@ -181,7 +181,7 @@ class Tally:
         """Seconds that a running step still takes: the further it says to be, the more what it says counts."""
         left = self._expected.get(name, mean) - (now - start)
         share = self.said.get(name, (0.0, ""))[0]
-        if share >= TELLING and self._heard is not None:
+        if share >= RELIABLE_SHARE and self._heard is not None:
             by_itself = (self._heard - start) * (1 - share) / share - (now - self._heard)
             trust = share if name in self._expected else 1.0
             left = trust * by_itself + (1 - trust) * left

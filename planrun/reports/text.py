@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from planrun.reports import facts, logs
+from planrun.reports import escape, facts, gates, versions
 from planrun.reports import facts as units
 from planrun.reports.escape import line
-from planrun.reports.extras import text_rows as outputs_rows
-from planrun.reports.extras import told as undone
+from planrun.reports.extras import output_rows, rollback_rows
 from planrun.reports.facts import ICONS
-from planrun.reports.gates import told
-from planrun.reports.planning import totals_line as model_line
+from planrun.reports.models import totals_line as model_line
 from planrun.reports.policies import any_gate, in_force, risk_totals, totals_line
-from planrun.reports.versions import text_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
     from planrun.model.progress import StepState
@@ -26,21 +23,23 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
     out.write(f"{facts.heading(state)}\n\n".encode())
     labels = facts.labels(state)
-    out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.told(state))
+    out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.listed(state))
     out.write(_summary(state).encode())
-    if state.plan.outputs:
-        rows = outputs_rows(state)
-        out.write("".join([f"{row}\n" for row in ("", *rows)] if rows else []).encode())
+    if state.plan.outputs and (outputs := output_rows(state)):
+        _write_rows(out, ["", *outputs])
     if facts.is_revised(state):
-        out.write("".join([f"{row}\n" for row in ("", *text_rows(state))]).encode())
+        _write_rows(out, ["", *versions.rows(state)])
     if any_gate(state):
-        out.write("".join([f"{row}\n" for row in told(state)]).encode())
-    for step in facts.told(state):
+        _write_rows(out, gates.rows(state))
+    for step in facts.listed(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
-    if state.undoing or state.cut_short:
-        rows = [f"  {row}\n" for row in undone(state)]
-        out.write("".join(["\nUndone\n", *rows] if rows else []).encode())
+    if (state.undoing or state.cut_short) and (undone := list(rollback_rows(state))):
+        _write_rows(out, ["", "Undone", *[f"  {row}" for row in undone]])
+
+
+def _write_rows(out: BinaryIO, rows: Iterable[str]) -> None:
+    out.write("".join([f"{row}\n" for row in rows]).encode())
 
 
 def step_line(
@@ -94,5 +93,7 @@ def _failure(state: RunState, rundir: str, step: StepState) -> str:
             if not check.get("ok")
         ]
     if last and last.started.log:
-        rows += ["  | " + row for row in logs.tail(rundir, last.started.log).rstrip("\n").split("\n") if row]
+        rows += [
+            "  | " + row for row in escape.tail(rundir, last.started.log).rstrip("\n").split("\n") if row
+        ]
     return "\n".join(rows) + "\n"

@@ -90,7 +90,7 @@ def _model(state: RunState, cause: Cause) -> str:
     return next((started.model for started, ended in pairs if ended is cause), "")
 
 
-def properties(state: RunState) -> dict[str, str]:
+def version_properties(state: RunState) -> dict[str, str]:
     """Return what a test report says of the versions."""
     found = {"planrun.plan_version": str(state.plan.version)}
     if state.planning and (count := state.planning.count("replan")):
@@ -106,7 +106,7 @@ def properties(state: RunState) -> dict[str, str]:
 # For people.
 
 
-def text_rows(state: RunState) -> Iterator[str]:
+def rows(state: RunState) -> Iterator[str]:
     """Yield lines of text: each version with what it changed, each planning that came to nothing."""
     yield "Plan versions"
     for version in versions(state):
@@ -116,8 +116,8 @@ def text_rows(state: RunState) -> Iterator[str]:
         for told in _changes(state, version):
             yield f"      {line(told)}"
     for ended in _fruitless(state):
-        yield f"  {line(_told(ended))}"
-        for told in _grounds(ended):
+        yield f"  {line(_planning_row(ended))}"
+        for told in _refusals(ended):
             yield f"      {line(told)}"
 
 
@@ -132,8 +132,8 @@ def page_section(state: RunState) -> str:
             rows.append(f"  - {inline(version['message'], 1000)}\n")
         rows += [f"  - {inline(told, 500)}\n" for told in _changes(state, version)]
     for ended in _fruitless(state):
-        rows.append(f"- {inline(_told(ended), 1500)}\n")
-        rows += [f"  - {inline(told, 1000)}\n" for told in _grounds(ended)]
+        rows.append(f"- {inline(_planning_row(ended), 1500)}\n")
+        rows += [f"  - {inline(told, 1000)}\n" for told in _refusals(ended)]
     return "".join(rows)
 
 
@@ -170,14 +170,14 @@ def _fruitless(state: RunState) -> list[PlanningEnded]:
     return [event for event in ended if event.outcome != "revised"][:_MOST]
 
 
-def _told(ended: PlanningEnded) -> str:
+def _planning_row(ended: PlanningEnded) -> str:
     what = "planning anew" if ended.purpose == "replan" else "making concrete"
     why = OUTCOMES.get(ended.outcome, ended.outcome)
     message = f": {ended.message}" if ended.message and not ended.refusals else ""
     return f"{what} {', '.join(ended.steps[:_MOST])}: {why}{message}"
 
 
-def _grounds(ended: PlanningEnded) -> Iterator[str]:
+def _refusals(ended: PlanningEnded) -> Iterator[str]:
     """Name each refusal with its rule, and each problem."""
     for refusal in ended.refusals[:_MOST]:
         step = f"step {refusal['step']}" if refusal.get("step") else "the plan"

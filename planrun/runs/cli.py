@@ -69,7 +69,7 @@ def _panel(found: Inspected) -> Iterator[str]:
     if found.reading.condition in ("torn", "altered", "truncated"):
         yield f"the ledger is {found.reading.condition}: {found.reading.detail}"
     if state.planning is not None:
-        from planrun.reports.planning import totals_line  # few runs ask a model
+        from planrun.reports.models import totals_line  # few runs ask a model
 
         yield f"language model: {totals_line(state)}"
     yield ""
@@ -96,10 +96,10 @@ def _at_rest(found: Inspected) -> Iterator[str]:
     state = found.state
     if not found.going:
         from planrun.model.rollback import owes
-        from planrun.reports.extras import debt
+        from planrun.reports.extras import pending
 
         if owes(state):
-            yield f"\n{debt(state)}"
+            yield f"\n{pending(state)}"
     asked = progress.waiting(found)
     if asked:
         yield "\nwaiting for"

@@ -15,10 +15,10 @@ from planrun.model.plan import Group
 from planrun.model.record import Record
 from planrun.plan.includes import outline_for
 from planrun.plan.problems import did_you_mean
-from planrun.reports import gates, logs
+from planrun.reports import escape, gates
 from planrun.reports.describe import FAILURE_MEANS, action, duration, retry_text, step_data
 from planrun.reports.facts import sentence, status_of
-from planrun.reports.policies import LET_RUN
+from planrun.reports.policies import ALLOWED_BY_DEFAULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
         "edges": [_edge(found.state, edge) for edge in step.edges],
         "condition": _condition(found.state, state),
         "decision": gates.decision(state)
-        or ({"answer": "allow", "rule": LET_RUN} if state.attempts else None),
+        or ({"answer": "allow", "rule": ALLOWED_BY_DEFAULT} if state.attempts else None),
         "gate": _gate(found.state, state),
         "attempts": [_attempt(found, attempt) for attempt in state.attempts],
         "ran_again": [
@@ -358,7 +358,7 @@ def _attempt(found: Inspected, attempt: Any) -> dict[str, Any]:
         "checks": list(ended.checks) if ended else [],
         "delay_s": ended.delay if ended else 0.0,
         "log": f"{found.rundir}/{attempt.started.log}" if attempt.started.log else None,
-        "log_end": logs.tail(found.rundir, attempt.started.log, LOG_BYTES),
+        "log_end": escape.tail(found.rundir, attempt.started.log, LOG_BYTES),
     }
 
 

@@ -8,8 +8,9 @@ import time
 from planrun.app.history import progress_forecast
 from planrun.app.rerun import refusal
 from planrun.records import history
-from planrun.reports import facts, gates, usage
+from planrun.reports import facts, gates
 from planrun.reports import facts as units
+from planrun.reports import models as usage
 from planrun.reports.policies import any_gate
 from planrun.reports.progress import progress
 from planrun.runs.explain import judgement, reasons, roots

@@ -180,7 +180,7 @@ def test_a_large_report(tmp_path: Path) -> None:
 
 def test_more_than_fits_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures stay when what passed has no room any more, and the suite says how many cases are missing."""
-    monkeypatch.setattr("planrun.reports.merged.PASSED_BYTES", 2000)
+    monkeypatch.setattr("planrun.reports.testcases.PASSED_BYTES", 2000)
     rows = "".join([f'<testcase classname="m" name="t{n}"/>' for n in range(100)])
     bad = '<testcase classname="m" name="bad"><failure message="x"/></testcase>'
     (tmp_path / "source").write_text(f'<testsuite name="s">{rows}{bad}</testsuite>')

@@ -7,7 +7,7 @@ import re
 from typing import Literal, get_args
 
 from planrun.model.events import EVENTS
-from planrun.reports import junit, logs, markdown
+from planrun.reports import escape, junit, markdown
 from planrun.reports.junit import DIALECTS
 from tests.docs.pages import ROOT, keys_of, text_of
 
@@ -42,8 +42,8 @@ def test_sizes_are_those_of_the_code() -> None:
     units = {"KiB": 1 << 10, "MiB": 1 << 20}
     sizes = [int(row[1].split()[0]) * units[row[1].split()[1]] for row in rows("sizes")]
     assert sizes == [
-        logs.CASE_BYTES,
-        logs.TAIL_BYTES,
+        escape.CASE_BYTES,
+        escape.TAIL_BYTES,
         junit.TRACE_BYTES,
         junit.TOTAL_BYTES,
         markdown.REPORT_LOG_BYTES,

@@ -41,7 +41,7 @@ ASLEEP = (
         "planrun.app.selection",
         "planrun.app.resume",
         "planrun.executors.owners",
-        "planrun.reports.mermaid",
+        "planrun.reports.drawing",
         "planrun.actions.validate",
         "planrun.secrets",
         "planrun.app.secrets",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.reports.ci import coloured, from_checkout, style, vendor
-from planrun.reports.sections import sections
+from planrun.reports.ci import coloured, from_checkout, sections_of, style, vendor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,17 +80,17 @@ def test_styles(environ: Mapping[str, str], expected: str, *, terminal: bool) ->
 
 def test_marks_are_escaped() -> None:
     """Titles and messages cannot leave the mark they stand in."""
-    github = sections("github").problem("a,b:c.yml", 3, "t:1,\n", "50%\nx" + "y" * 5000)
+    github = sections_of("github").problem("a,b:c.yml", 3, "t:1,\n", "50%\nx" + "y" * 5000)
     assert github.startswith("::error file=a%2Cb%3Ac.yml,line=3,title=t%3A1%2C%0A::50%25%0Axy")
     assert github.count("\n") == 1
     assert len(github) < 4100
-    azure = sections("azure").problem("a;b].yml", 3, "t", "m]\n")
+    azure = sections_of("azure").problem("a;b].yml", 3, "t", "m]\n")
     assert azure == "##vso[task.logissue type=error;sourcepath=a%3Bb%5D.yml;linenumber=3]t: m%5D%0A\n"
 
 
 def test_gitlab_sections_have_names_of_their_own() -> None:
     """Two sections never share a name, and each is closed by its own."""
-    gitlab = sections("gitlab")
+    gitlab = sections_of("gitlab")
     first, second = gitlab.group("a", "x\n"), gitlab.group("a", "x\n")
     assert first.count(":planrun_1") == second.count(":planrun_2") == 2
     assert first.startswith("\x1b[0Ksection_start:")

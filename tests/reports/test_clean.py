@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.reports import logs
+from planrun.reports import escape
 from planrun.reports.escape import line, plain
 from planrun.reports.facts import epoch, seconds, tokens
 
@@ -70,7 +70,7 @@ def test_head_and_tail_of_a_log(tmp_path: Path) -> None:
     """The sum of what is shown and what is said to be missing is the size of the log."""
     rows = b"".join(b"line %d\n" % number for number in range(100_000))
     (tmp_path / "x.log").write_bytes(rows)
-    text = logs.excerpt(str(tmp_path), "x.log", 10_000)
+    text = escape.excerpt(str(tmp_path), "x.log", 10_000)
     before, _, rest = text.partition("… ")
     missing, _, after = rest.partition(" bytes left out …\n")
     assert before.startswith("line 0\n")
@@ -83,7 +83,7 @@ def test_head_and_tail_of_a_log(tmp_path: Path) -> None:
 def test_a_log_without_lines_is_cut_anywhere(tmp_path: Path) -> None:
     """One long line, even of broken UTF-8, is cut at the limit."""
     (tmp_path / "x.log").write_bytes("é".encode() * 50_000)
-    text = logs.tail(str(tmp_path), "x.log", 1001)
+    text = escape.tail(str(tmp_path), "x.log", 1001)
     assert text.startswith("… 98999 bytes left out …\n")
     assert text.endswith("é" * 500)
 
@@ -96,7 +96,7 @@ def test_what_is_no_log_reads_as_empty(name: str, tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     os.mkfifo(tmp_path / "fifo")
     (tmp_path.parent / "x.log").write_text("outside")
-    assert logs.excerpt(str(tmp_path), name) == ""
+    assert escape.excerpt(str(tmp_path), name) == ""
 
 
 def test_numbers_for_people() -> None:

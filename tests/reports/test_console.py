@@ -7,11 +7,9 @@ import os
 import pty
 from pathlib import Path
 
-from planrun.reports.ci import Look, look_of
-from planrun.reports.console import MAX_PROBLEMS, Console
+from planrun.reports.ci import Look, look_of, sections_of
+from planrun.reports.console import MAX_PROBLEMS, Console, Screen
 from planrun.reports.policies import NO_POLICY
-from planrun.reports.screen import Screen
-from planrun.reports.sections import sections
 from tests.reports.runs import RUN, Story, step, tell_mixed_run
 from tests.reports.watching import Wishes, shown
 
@@ -80,7 +78,7 @@ def test_an_encoding_that_lacks_a_character(tmp_path: Path) -> None:
 
 def test_github_groups(tmp_path: Path) -> None:
     """Each step's output is a group of its own in which no command counts; failures are annotated."""
-    look = Look(style="groups", logs="all", sections=sections("github"))
+    look = Look(style="groups", logs="all", sections=sections_of("github"))
     rows = shown(tell_mixed_run(tmp_path), look).splitlines()
     depth, stopped = 0, ""
     words = []
@@ -119,7 +117,7 @@ def test_annotations_are_few(tmp_path: Path) -> None:
     for name in names:
         told.run(name, "failed")
     told.end(1)
-    rows = shown(told, Look(style="groups", logs="all", sections=sections("github"))).splitlines()
+    rows = shown(told, Look(style="groups", logs="all", sections=sections_of("github"))).splitlines()
     errors = [row for row in rows if row.startswith("::error ")]
     assert len(errors) == MAX_PROBLEMS + 1
     assert errors[-1] == "::error title=and 3 more failed::s9, s10, s11"
@@ -134,7 +132,7 @@ def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
     for vendor in ("", "github", "gitlab", "azure", "buildkite"):
         told = Story(tmp_path, step("a", title="::error::no ##[x]", line=3))
         told.run("a", "failed", log=evil)
-        marks = sections(vendor) if vendor else None
+        marks = sections_of(vendor) if vendor else None
         text = shown(told, Look(style="groups" if vendor else "plain", logs="all", sections=marks))
         rows = text.split("\n")
         ours = ("::group::", "::stop-commands::", "::endgroup::", "::error file=")
@@ -155,7 +153,7 @@ def test_long_output_is_cut(tmp_path: Path) -> None:
     """A group shows head and tail of 64 KiB, and between them which file holds all of it."""
     told = Story(tmp_path, step("a"))
     told.run("a", log=b"some words in a row\n" * 50_000)
-    text = shown(told, Look(style="groups", logs="all", sections=sections("github")))
+    text = shown(told, Look(style="groups", logs="all", sections=sections_of("github")))
     assert len(text) < 66 * 1024
     left = next(row for row in text.splitlines() if " bytes left out" in row)
     named = left.partition(", all of it is in ")[2].removesuffix(" …")

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.model import events as ev
-from planrun.reports.ci import Look
-from planrun.reports.console import HEARTBEAT, Console
-from planrun.reports.screen import Screen
-from planrun.reports.sections import Azure, Buildkite, GitHub, GitLab
+from planrun.reports.ci import Azure, Buildkite, GitHub, GitLab, Look
+from planrun.reports.console import HEARTBEAT, Console, Screen
 from tests.reports.runs import RUN, Story, step, waiting_run
 from tests.reports.watching import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planrun.reports.sections import Sections
+    from planrun.reports.ci import Sections
 
 
 def left(told: Story, look: Look) -> str:

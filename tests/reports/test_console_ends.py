@@ -12,11 +12,9 @@ import pytest
 
 from planrun.model.plan import Limits
 from planrun.reports import facts
-from planrun.reports.ci import Look, look_of
-from planrun.reports.console import Console, console
+from planrun.reports.ci import Look, look_of, sections_of
+from planrun.reports.console import Console, Screen, console
 from planrun.reports.policies import NO_POLICY
-from planrun.reports.screen import Screen
-from planrun.reports.sections import sections
 from tests.reports.runs import RUN, Story, step, tell_mixed_run
 from tests.reports.watching import Wishes, shown
 
@@ -127,7 +125,7 @@ def test_annotations_count_from_the_root_of_the_checkout(
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
     told = Story(tmp_path, step("a", line=3), file="./plan.yml")
     told.run("a", "failed")
-    rows = shown(told, Look(style="groups", sections=sections("github"))).splitlines()
+    rows = shown(told, Look(style="groups", sections=sections_of("github"))).splitlines()
     assert rows[-1].startswith("::error file=service/plan.yml,line=3,")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.events import BudgetCrossed
-from planrun.reports.planning import crossing_line
+from planrun.reports.models import crossing_line
 
 
 def test_seconds_are_told_in_tenths() -> None:

@@ -14,9 +14,9 @@ from markdown_it.token import Token
 
 from planrun.model.plan import Limits
 from planrun.model.state import RunState
+from planrun.reports.drawing import MAX_CHARS, flowchart, label
 from planrun.reports.escape import code, fence, inline
 from planrun.reports.markdown import SUMMARY_BYTES, write_markdown
-from planrun.reports.mermaid import MAX_CHARS, flowchart, label
 from tests.golden import Golden
 from tests.reports.runs import Story, mixed_run, step
 

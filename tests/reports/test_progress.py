@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planrun.reports.facts import epoch
-from planrun.reports.progress import AGE, Foresight, Tally, progress
+from planrun.reports.progress import AGE, Estimates, Tally, progress
 from tests.reports.runs import Story, step
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_known_durations_come_first(tmp_path: Path) -> None:
     """What earlier runs took counts before the mean; the longest running step is the least."""
     told = Story(tmp_path, step("a"), step("b"))
     told.start("a")
-    assert progress(told.state, START + 10.0, Foresight(expected={"a": 100.0, "b": 4.0})).eta == 90.0
+    assert progress(told.state, START + 10.0, Estimates(expected={"a": 100.0, "b": 4.0})).eta == 90.0
 
 
 @given(
@@ -89,7 +89,7 @@ def test_it_always_adds_up(steps: list[tuple[float, bool]], jobs: int, data: st.
     """Whatever starts and ends in whatever order: shares grow to 1, the ETA is a number or unknown."""
     names = [str(number) for number in range(len(steps))]
     expected = {name: took for name, (took, known) in zip(names, steps, strict=True) if known}
-    tally, share, now = Tally(names, jobs, Foresight(expected=expected)), 0.0, 0.0
+    tally, share, now = Tally(names, jobs, Estimates(expected=expected)), 0.0, 0.0
     for name in data.draw(st.permutations(names)):
         took, ran = steps[int(name)][0], data.draw(st.booleans())
         if ran:
@@ -120,9 +120,9 @@ def test_what_a_step_says_of_itself_counts(tmp_path: Path) -> None:
     """A step that says that it is half way takes as long again; with a known duration, what it says counts by half."""
     told = Story(tmp_path, step("a"))
     told.start("a")
-    said = Foresight(said=lambda names: dict.fromkeys(names, (0.5, "half of it")))
+    said = Estimates(said=lambda names: dict.fromkeys(names, (0.5, "half of it")))
     assert progress(told.state, START + 10.0, said).eta is None  # nothing is known of durations at all
-    both = Foresight(expected={"a": 14.0}, said=lambda names: dict.fromkeys(names, (0.5, "")))
+    both = Estimates(expected={"a": 14.0}, said=lambda names: dict.fromkeys(names, (0.5, "")))
     assert progress(told.state, START + 10.0, both).eta == 0.5 * 10.0 + 0.5 * 4.0
 
 
@@ -135,7 +135,7 @@ def test_a_forecast_is_asked_for_when_something_changed() -> None:
         return 50.0
 
     tally = Tally(
-        ("a", "b", "c"), 2, Foresight(expected={"a": 10.0, "b": 20.0, "c": 30.0}, forecast=forecast)
+        ("a", "b", "c"), 2, Estimates(expected={"a": 10.0, "b": 20.0, "c": 30.0}, forecast=forecast)
     )
     tally.start("a", 0.0)
     assert [tally.eta(moment) for moment in (0.0, AGE / 4, AGE / 2)] == [50.0, 50.0 - AGE / 4, 50.0 - AGE / 2]

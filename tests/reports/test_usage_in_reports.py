@@ -11,9 +11,8 @@ from planrun.model import events as ev
 from planrun.reports import facts
 from planrun.reports.junit import write_junit
 from planrun.reports.markdown import write_markdown
-from planrun.reports.planning import dollars, told, totals_line
+from planrun.reports.models import by_step, dollars, event_line, totals_line
 from planrun.reports.text import write_text
-from planrun.reports.usage import by_step
 from tests.reports.runs import RUN, Story, step
 from tests.reports.test_ledgerjson import NONE, ledger
 
@@ -179,26 +178,30 @@ def test_a_run_that_used_up_its_budget_says_how_it_goes_on(tmp_path: Path) -> No
 def test_the_console_says_what_an_answer_cost_and_what_is_used_up(tmp_path: Path) -> None:
     """A line for each call, and a warning for each level."""
     state = overrun(tmp_path)
-    rows = [told(event, state) for event in planned(tmp_path).events if isinstance(event, ev.PlanningStarted)]
+    rows = [
+        event_line(event, state)
+        for event in planned(tmp_path).events
+        if isinstance(event, ev.PlanningStarted)
+    ]
     assert rows == [("running", f"asking {MODEL} for a new plan: 1, 2")]
     answered = ev.ModelAnswered(
         at="", call=1, ending="answered", usage={"input_tokens": 1201, "usd": 0.008}, duration=2.5, attempts=3
     )
-    assert told(answered, state) == (
+    assert event_line(answered, state) == (
         "completed",
         f"asked {MODEL} (replan, call 1): 1.2K tokens, 0.0080 USD in 2.5s, 3 attempts",
     )
     lost = answered.but(ending="unavailable", message="no connection", usage={}, is_estimate=True, attempts=1)
-    assert told(lost, state) == (
+    assert event_line(lost, state) == (
         "partial",
         f"asked {MODEL} (replan, call 1): unavailable: no connection; at most 3.0K tokens in 2.5s",
     )
     crossed = ev.BudgetCrossed(at="", scope="plan", resource="usd", level=80, used=0.41, limit=0.5)
-    assert told(crossed, state) == ("partial", "80% of the US dollars of the run are used: 0.41 of 0.5")
-    assert told(crossed.but(level=100), state)[1] == (
+    assert event_line(crossed, state) == ("partial", "80% of the US dollars of the run are used: 0.41 of 0.5")
+    assert event_line(crossed.but(level=100), state)[1] == (
         "the US dollars of the run leave no room for a call, 0.41 of 0.5 are used; nothing more is asked"
     )
-    assert told(crossed.but(level=100, used=0.5, scope="planning"), state)[1] == (
+    assert event_line(crossed.but(level=100, used=0.5, scope="planning"), state)[1] == (
         "the US dollars of the planning are used up: 0.5 of 0.5"
     )
 
@@ -212,7 +215,7 @@ def test_nothing_of_a_planning_breaks_a_line(tmp_path: Path) -> None:
         ),
         ev.PlanningEnded(at="", purpose="replan", steps=("1",), outcome="infeasible", message="no\n\x07way"),
     ):
-        row = told(event, state)[1]
+        row = event_line(event, state)[1]
         assert row.isprintable()
     assert by_step(state).keys() == {"1", "2"}
 

@@ -8,8 +8,7 @@ from typing import Literal
 from planrun.model.record import Record
 from planrun.model.state import RunState
 from planrun.reports.ci import Look
-from planrun.reports.console import Console
-from planrun.reports.screen import Screen
+from planrun.reports.console import Console, Screen
 from tests.reports.runs import Story
 
 

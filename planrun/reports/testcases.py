@@ -13,8 +13,8 @@ import os
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
+from planrun.reports.elements import forgiven
 from planrun.reports.escape import ORDER, element, escape, line, plain, quoted
-from planrun.reports.verdicts import forgiven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Suite(Record):
     problem: str = ""  # why its cases are not there
 
 
-def merged(state: RunState, rundir: str, dialect: Dialect) -> list[Suite]:
+def suites(state: RunState, rundir: str, dialect: Dialect) -> list[Suite]:
     """Return the suites that the steps of a run reported, those of the last attempt of each step."""
     writing = _Writing(dialect)
     found: list[Suite] = []
