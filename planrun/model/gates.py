@@ -22,7 +22,7 @@ class Gate(Record):
     answered: ev.GateAnswered | None = None
 
 
-def fold(state: RunState, event: ev.GateOpened | ev.GateAnswered) -> None:
+def fold_gate(state: RunState, event: ev.GateOpened | ev.GateAnswered) -> None:
     """Take a gate's event into the state of a run; called by `RunState.apply` alone."""
     if not event.step:
         before = state.gate or Gate()

@@ -93,7 +93,7 @@ class Planning:
         return sum(call.used(resource) for call in self.calls)
 
 
-def fold(state: RunState, event: PlanningEvent | ev.RunResumed) -> None:
+def fold_planning(state: RunState, event: PlanningEvent | ev.RunResumed) -> None:
     """Take an event about models, or a resumption, into the state of a run; called by `RunState.apply` alone."""
     planning = state.planning = state.planning or Planning()
     if isinstance(event, ev.RunResumed):

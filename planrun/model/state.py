@@ -385,14 +385,14 @@ class RunState:
             found.step = step
 
     def _gate(self, event: ev.GateOpened | ev.GateAnswered) -> None:
-        from planrun.model.gates import fold  # few runs have gates
+        from planrun.model.gates import fold_gate  # few runs have gates
 
-        fold(self, event)
+        fold_gate(self, event)
 
     def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
-        from planrun.model.planning import fold  # few runs ask a model
+        from planrun.model.planning import fold_planning  # few runs ask a model
 
-        fold(self, event)
+        fold_planning(self, event)
 
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates", "budget")
