@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.model.groups import fan_in
 from planrun.model.lifecycle import ENDED
 
 TYPE_CHECKING = False
@@ -179,7 +180,5 @@ class StepValues(dict[str, "dict[str, Any]"]):
             "attempts": len(found.attempts),
         }
         if found.step.kind == "group":
-            from planrun.model.groups import fan_in  # few plans have any
-
             values |= fan_in(self._state, found.step)
         return values

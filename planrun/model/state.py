@@ -12,8 +12,12 @@ from planrun.errors import (
     InternalError,
 )
 from planrun.model import events as ev
+from planrun.model.gates import fold_gate
+from planrun.model.groups import answered, chain, unfold
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
+from planrun.model.planning import fold_planning
 from planrun.model.progress import AttemptState, RunValues, StepState, StepStates, StepValues
+from planrun.model.scopes import names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +94,6 @@ class RunState:
         """How the failure of a step is tolerated: by its `on_failure`, a handler that completed, or its group's."""
         found = self.tolerated_within(step_id)
         if found is None and self.steps[step_id].step.group and self.steps[step_id].reason != "denied":
-            from planrun.model.groups import chain  # few plans have any
-
             around = (self.tolerated_within(name) for name in chain(self, step_id))
             return next((each for each in around if each is not None), None)
         return found
@@ -104,8 +106,6 @@ class RunState:
         if state.on_failure == "continue" or any(map(self._is_done, self.handlers.get(step_id, ()))):
             return "continue"
         if state.reason == "members" and state.step.on_failure == "ask":
-            from planrun.model.groups import answered  # few plans have any
-
             return answered(self, state.step)
         return "skip" if state.on_failure == "skip" else None
 
@@ -124,8 +124,6 @@ class RunState:
         if step is not None and step.section == "finally":
             fixed = {**fixed, "run": RunValues(self, fixed["run"])}
         if step is not None and (step.group or step.matrix or step.item):
-            from planrun.model.scopes import names_of  # few plans have any
-
             return {**fixed, **names_of(self, step)}
         return {"params": self.params, "steps": StepValues(self), **fixed}
 
@@ -294,8 +292,6 @@ class RunState:
 
     def _open_again(self, event: ev.StepOpened) -> None:
         """Give a group of another version of the plan the members that it had, as far as it is still such a group."""
-        from planrun.model.groups import unfold  # few plans have any
-
         found = self.steps.get(event.step)
         if found and found.step.kind == "group" and found.step.action.template:  # type: ignore[union-attr]
             plan = unfold(self.plan, found.step, event.items)
@@ -362,8 +358,6 @@ class RunState:
     def _step_opened(self, event: ev.StepOpened) -> None:
         state = self.steps[event.step]
         if state.step.kind == "group":
-            from planrun.model.groups import unfold  # few plans have any
-
             state.status = move_step(event.step, state.status, "running")
             if state.step.action.template:  # type: ignore[union-attr]  # the action of a group
                 self._take_up(unfold(self.plan, state.step, event.items))
@@ -385,13 +379,9 @@ class RunState:
             found.step = step
 
     def _gate(self, event: ev.GateOpened | ev.GateAnswered) -> None:
-        from planrun.model.gates import fold_gate  # few runs have gates
-
         fold_gate(self, event)
 
     def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
-        from planrun.model.planning import fold_planning  # few runs ask a model
-
         fold_planning(self, event)
 
     def _run_ending(self, event: ev.RunEnding) -> None:
