@@ -21,15 +21,15 @@ from planrun.plan.compile.compile import Compiler
 from planrun.plan.compile.risks import TOO_MUCH
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_within
-from planrun.plan.keys.outline import Origins, Outline, members
+from planrun.plan.keys.outline import Outline, Used, members
 from planrun.plan.problems import Problem, in_order, limited
 from planrun.plan.readers import Disk, NotIncluded, copies, shown
 from planrun.plan.schema import shape
 from planrun.plan.schema.forms import to_data
-from planrun.plan.schema.tables import ACTIONS, COMPANIONS
+from planrun.plan.tables import ACTIONS, COMPANIONS
 from planrun.plan.templates import Template, filled, read_template, value_problem
 from planrun.plan.yaml.document import parse, read_tree
-from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 from planrun.risk.levels import rank
 
 TYPE_CHECKING = False
@@ -38,11 +38,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Plan, Step
-    from planrun.plan.check.validate import Checked
-    from planrun.plan.keys.outline import Origins, Outline, RawStep
-    from planrun.plan.problems import Problem
+    from planrun.plan.keys.checked import Checked
+    from planrun.plan.keys.outline import RawStep
     from planrun.plan.readers import Reader
-    from planrun.plan.yaml.node import Node
 
 KEY = "extends"
 MAX_CHAIN = 5  # files in a chain of `extends`, the last one included
@@ -167,7 +165,7 @@ def _id(step: Node) -> str:
 
 def _found(compiler: Compiler, draft: RawStep, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the risk of a step; of one with instances, the worst of theirs."""
-    group = compiler.groups.get(draft.id)
+    group = compiler.checked.groups.get(draft.id)
     if group is None or not group.made:
         return compiler.risks.of(fields)
     from planrun.plan.compile.groups import filled
@@ -326,24 +324,6 @@ MAX_TOGETHER = 8 << 20  # bytes of all files that a plan uses, each counted once
 MAX_EMBEDDED = 10_000  # steps of used plans, those of a plan that is used twice counted twice
 
 
-class Used:
-    """A file that was read and checked; `path` as `planrun.plan.readers` has it, `checked` None: it is no plan.
-
-    `sound`: it has no errors. `count`: its steps, with those of the plans that it uses itself. `height`: how many plans
-    stand inside each other in it, itself included.
-    """
-
-    __slots__ = ("checked", "count", "height", "path", "sound")
-
-    def __init__(self, path: str, checked: Checked | None, *, sound: bool) -> None:
-        inside = [draft.used for draft in checked.outline.drafts if draft.used] if checked else []
-        self.path = path
-        self.checked = checked
-        self.sound = sound
-        self.count: int = checked.count if checked else 0
-        self.height: int = 1 + max([used.height for used in inside], default=0)
-
-
 class IncludedPlans:
     """All files that the plan in `file` uses, directly or not, and the problems found in them."""
 
@@ -495,7 +475,7 @@ class IncludedPlans:
             outline.report("E290", f"cannot use {node.value}: {error}", node)
             return None
         self.contents[path] = data
-        from planrun.plan.check.uses import warn  # few plans use others
+        from planrun.plan.keys.uses import warn  # few plans use others
 
         self._around.append(path)
         checked, problems = check(data, shown(self.file, path), self)

@@ -16,7 +16,7 @@ from planrun.diff.plans import compare
 from planrun.diff.text import Texts
 from planrun.errors import InvalidPlan
 from planrun.plan.load import load_bytes
-from planrun.plan.schema.tables import LATER, OBJECTS
+from planrun.plan.tables import LATER, OBJECTS
 from tests.app.differing import (
     ACTIONS,
     BASE,

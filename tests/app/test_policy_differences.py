@@ -12,7 +12,7 @@ from planrun.approval.rules import LEVELS, Facts, Layers, decide
 from planrun.diff.plans import laxer
 from planrun.model.plan import Exec, Plan, Step
 from planrun.model.policy import Match, Policy, Rule
-from planrun.plan.schema.tables import OBJECTS
+from planrun.plan.tables import OBJECTS
 from tests.app.differing import BASE, difference
 
 MATCHERS: dict[str, tuple[Any, Any]] = {

@@ -9,7 +9,7 @@ from planrun.plan.printing import render_github, render_json, render_sarif, rend
 from planrun.plan.problems import CODES, Problem
 from planrun.plan.schema import shape
 from planrun.plan.schema.dialects import FOREIGN
-from planrun.plan.schema.tables import OBJECTS
+from planrun.plan.tables import OBJECTS
 from tests.plan.corpus import BadPlan, bad_plans
 
 BAD = bad_plans()

@@ -18,7 +18,7 @@ from ruamel.yaml.error import YAMLError
 from planrun.plan import load
 from planrun.plan.schema import shape
 from planrun.plan.schema.__main__ import SCHEMA, generated
-from planrun.plan.schema.tables import NAMED, OBJECTS
+from planrun.plan.tables import NAMED, OBJECTS
 from tests.plan.corpus import bad_plans, good_plans
 
 if TYPE_CHECKING:

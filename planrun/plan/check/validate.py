@@ -7,88 +7,41 @@ The rule for reading values of other steps stands in `planrun.plan.check.edges`.
 from __future__ import annotations
 
 from planrun.plan.check.edges import add_condition_links, check_cycles, check_links
+from planrun.plan.keys.checked import Checked, step_count
 from planrun.plan.keys.formulas import OPEN, Formulas
 from planrun.plan.keys.outline import Outline, RawStep, members, scalar
-from planrun.plan.keys.top import RESERVED, check_secrets, declared_secrets, limit_of
+from planrun.plan.keys.table import PLAN, STEP, module, modules_of
+from planrun.plan.keys.top import RESERVED, declared_secrets, limit_of
 from planrun.plan.problems import in_order
-from planrun.plan.schema.tables import ACTIONS
+from planrun.plan.tables import ACTIONS
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.expressions.tree import Type
-    from planrun.plan.includes import IncludedPlans
-    from planrun.plan.keys.gates import Gate
-    from planrun.plan.keys.instances import Instances
-    from planrun.plan.problems import Problem
+    from planrun.plan.keys.outline import Included
 
-_FILES = frozenset(("inputs", "produces", "writes", "cache", "reports"))
 _ACTIONS = frozenset(ACTIONS)
-_PROOFS = frozenset(("expect", "verify", "verify_timeout", "criteria"))
-LITERAL_KEYS = ("title", "owner")  # shown in reports, and never filled in
+_LITERAL = tuple([key for key, row in STEP.items() if row.holds == "literal"])  # shown, and never filled in
 
 
-class Checked:
-    """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
-
-    __slots__ = (
-        "formulas", "gates", "gives", "groups", "outline", "outputs", "params", "problems", "services",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        outline: Outline,
-        formulas: Formulas,
-        params: dict[str, dict[str, Any]],
-        outputs: dict[str, dict[str, dict[str, Any]]],
-    ) -> None:
-        self.outline = outline
-        self.formulas = formulas
-        self.params = params
-        self.outputs = outputs
-        self.gates: dict[str, Gate] = {}
-        self.groups: dict[str, Instances] = {}
-        self.gives: dict[str, Type] = {}  # the types of the plan's own outputs, as far as they are known
-        self.services: frozenset[str] = frozenset()
-        self.problems: list[Problem] = []
-
-    @property
-    def count(self) -> int:
-        """How many steps run at most, as far as that is known; instances that are not known count as one step."""
-        return _count(self.outline)
-
-    @property
-    def known(self) -> int:
-        """How many steps are known to run: those that reports count, each instance and no group."""
-        return self.count - len(self.later)
-
-    @property
-    def later(self) -> tuple[str, ...]:
-        """The steps whose instances are known when they run."""
-        found = [draft.id for draft in self.outline.drafts if draft.id in self.groups and not draft.instances]
-        for draft in self.outline.drafts:
-            if draft.used is not None and draft.used.checked is not None:
-                found += [f"{draft.id}/{name}" for name in draft.used.checked.later]
-        return tuple(found)
-
-
-def validate(root: Node, file: str, source: bytes, shelf: IncludedPlans, *, sound: bool = True) -> Checked:
+def validate(root: Node, file: str, source: bytes, included: Included, *, sound: bool = True) -> Checked:
     """Check what a plan means; `source` are the bytes that `root` was read from, `sound` says that its shape is.
 
-    `shelf` has the plans that it uses.
+    `included` has the plans that it uses.
     """
-    return validated(Outline(root, file, source, sound=sound), shelf)
+    return validated(Outline(root, file, source, sound=sound), included)
 
 
-def validated(outline: Outline, shelf: IncludedPlans) -> Checked:
-    """Check what the plan of an outline means; `shelf` has the plans that it uses."""
+def validated(outline: Outline, included: Included) -> Checked:
+    """Check what the plan of an outline means; `included` has the plans that it uses."""
     root = outline.root
+    modules = modules_of(outline.keys) | modules_of(root.value if root.kind == MAPPING else (), PLAN)
     _check_ids(outline)
-    uses = _take_in(outline, shelf)
-    outline.schemas, outline.matching = shelf.schemas, shelf.matching
-    formulas = Formulas(outline, shelf.parsed)
+    _each("take", _TAKEN, modules, outline, included)
+    outline.schemas, outline.matching = included.schemas, included.matching
+    formulas = Formulas(outline, included.parsed)
     check_links(outline)
     add_condition_links(outline, formulas)
     check_cycles(outline)
@@ -98,59 +51,31 @@ def validated(outline: Outline, shelf: IncludedPlans) -> Checked:
         for draft in outline.drafts
         if "outputs" in draft.keys
     }
-    gates = _gates(outline, outputs)
-    if any(["tool" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
-        from planrun.plan.keys.tools import check_tools  # few plans call tools
-
-        check_tools(outline, formulas, outputs)
-    if uses:
-        _check_used(outline, outputs)
     checked = Checked(outline, formulas, params, outputs)
-    checked.gates, checked.groups = gates, _groups(outline, formulas)
+    _each("find", _FOUND, modules, checked)
     if formulas.listed:
         _check_formulas(checked)
-    if gates:
-        from planrun.plan.keys.gates import check_gates
-
-        check_gates(outline, gates)
-    if outline.root.get("policy") is not None:
-        from planrun.plan.keys.policy import check_policy  # most plans have none
-
-        check_policy(outline, gates)
-    if any([not _PROOFS.isdisjoint(draft.keys) for draft in outline.drafts]):  # noqa: C419 - half the time
-        from planrun.plan.keys.checks import check_proofs  # most plans have none
-
-        check_proofs(outline)
-    checked.services = _services(checked)
-    check_secrets(outline)
-    if any([not _FILES.isdisjoint(draft.keys) for draft in outline.drafts]):  # noqa: C419 - half the time
-        from planrun.plan.keys.files import check_files  # most plans say nothing of files
-
-        check_files(outline)
-    if outline.undos:
-        from planrun.plan.keys.rollback import check_undoing  # few plans undo anything
-
-        check_undoing(outline, formulas, outputs)
+    _each("check", _CHECKED, modules, checked)
     _check_actions(outline)
     _check_texts(outline)
     _check_limits(outline)
-    shelf.schemas, shelf.matching, shelf.parsed = outline.schemas, outline.matching, formulas.parsed
+    included.schemas, included.matching, included.parsed = outline.schemas, outline.matching, formulas.parsed
     checked.problems = in_order(outline.problems)
     return checked
 
 
-def _take_in(outline: Outline, shelf: IncludedPlans) -> bool:
-    """Take in the plans and the shared containers that steps name; says whether there are plans."""
-    if any(["container" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
-        from planrun.plan.keys.containers import take_shared  # most plans have none
+# The functions of the modules that the table of keys names, in the order in which they are called. `take` completes
+# steps before expressions are read, `find` finds what expressions may read, `check` reports what is wrong.
+_TAKEN = ("containers", "uses")
+_FOUND = ("gates", "tools", "uses", "instances")
+_CHECKED = ("gates", "policy", "checks", "containers", "services", "top", "files", "rollback")
 
-        take_shared(outline)
-    if not any(["uses" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
-        return False
-    from planrun.plan.check.uses import take_used  # few plans use others
 
-    take_used(outline, shelf)
-    return True
+def _each(function: str, order: tuple[str, ...], modules: frozenset[str], *given: object) -> None:
+    """Call a function of each of the modules that a plan needs, and load no other."""
+    for name in order:
+        if name in modules:
+            getattr(module(name), function)(*given)
 
 
 def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict[str, Any]]:
@@ -159,42 +84,6 @@ def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict
     from planrun.plan.keys.fragments import check_fragments  # small plans have none, and start the sooner
 
     return check_fragments(outline, node, what)
-
-
-def _groups(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
-    if not any(["matrix" in draft.keys or "foreach" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
-        return {}
-    from planrun.plan.keys.instances import check_same, instances_of  # few plans have any
-
-    groups = instances_of(outline, formulas)
-    check_same(outline, groups)
-    return groups
-
-
-def _services(checked: Checked) -> frozenset[str]:
-    outline = checked.outline
-    if any(["container" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
-        from planrun.plan.keys.containers import check_containers  # most plans have none
-
-        check_containers(outline, checked.formulas)
-    if not any(["service" in draft.keys or "ready" in draft.keys for draft in outline.drafts]):  # noqa: C419 - half the time
-        return frozenset()
-    from planrun.plan.keys.services import check_services, services_of  # few plans have any
-
-    check_services(outline, checked.groups)
-    return services_of(outline)
-
-
-def _check_used(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Check what used plans are given, and add what they hand on to the outputs."""
-    from planrun.plan.check.uses import check_given, outputs_of
-
-    for draft in outline.drafts:
-        if "uses" in draft.keys:
-            check_given(outline, draft)
-            found = outputs_of(draft)
-            if found is not None:
-                outputs[draft.id] = found
 
 
 def _check_formulas(checked: Checked) -> None:
@@ -217,25 +106,12 @@ def _check_formulas(checked: Checked) -> None:
             for name, node in members(outline.root.get("outputs"))
         }
     if any([draft.used for draft in outline.drafts]):  # noqa: C419 - half the time
-        from planrun.plan.check.uses import check_types
-
-        check_types(formulas.listed, references)
+        module("uses").check_types(checked, references.type_of)
     check_quoting(outline, formulas.listed)
     if any([formula.kind == "script" for formula in formulas.listed]):  # noqa: C419 - half the time
         from planrun.plan.check.quoting import check_unquoted  # most plans put no values into scripts
 
         check_unquoted(outline, formulas.listed, checked.params, checked.groups)
-
-
-def _gates(outline: Outline, outputs: dict[str, dict[str, dict[str, Any]]]) -> dict[str, Gate]:
-    """Return the gates of a plan, and add their answers to the outputs."""
-    if not any([draft.is_gate for draft in outline.drafts]):  # noqa: C419 - half the time
-        return {}
-    from planrun.plan.keys.gates import ANSWER, gates_of  # most plans have none
-
-    gates = gates_of(outline)
-    outputs.update({name: {ANSWER: gate.fragment} for name, gate in gates.items()})
-    return gates
 
 
 def _check_ids(outline: Outline) -> None:
@@ -301,7 +177,7 @@ def _check_texts(outline: Outline) -> None:
             _check_env(outline, draft.node)
         if "shell" in keys or "workdir" in keys or "env_file" in keys:
             _check_words(outline, draft.node)
-        for key in LITERAL_KEYS:
+        for key in _LITERAL:
             if key in keys and keys[key].kind == SCALAR and OPEN in keys[key].value:
                 message = f"`{key}` is shown as it is: nothing is filled in here"
                 outline.report("W301", message, keys[key], severity="warning")
@@ -343,7 +219,7 @@ def shell_words(text: str) -> tuple[str, ...]:
 
 
 def _check_limits(outline: Outline) -> None:
-    most, count = limit_of(outline.root, "max_steps"), _count(outline)
+    most, count = limit_of(outline.root, "max_steps"), step_count(outline)
     if count > most:
         limits = outline.root.get("limits")
         given = scalar(limits.get("max_steps")) if limits is not None else None
@@ -351,7 +227,3 @@ def _check_limits(outline: Outline) -> None:
         outline.report(
             "E240", message, given or outline.root.key("steps"), f"`limits: {{max_steps: {count}}}` allows it"
         )
-
-
-def _count(outline: Outline) -> int:
-    return sum([draft.used.count if draft.used else draft.instances or 1 for draft in outline.drafts])

@@ -8,8 +8,9 @@ file do not show in it. (JSON would be read by more, and costs ten times as much
 
 from __future__ import annotations
 
-from planrun.model.plan import Check, Group, Run, Step, Tool
+from planrun.model.plan import Check, Group, Plan, Run, Step, Tool
 from planrun.model.record import Record
+from planrun.plan.keys.table import FORMS, PLAN_FIELDS, STEP_FIELDS
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -17,17 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Edge, Param, Plan, Text, Tree
+    from planrun.model.plan import Edge, Param, Text, Tree
+    from planrun.plan.keys.table import Key
 
 FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical form
 
-# Where a thing stands and how it was written is not what it means.
-# The steps have lines of their own.
-_PLACES = frozenset(
-    ("file", "digest", "line", "col", "number", "condition_text", "source", "files", "steps", "folder")
-)
-# What is found out about an action follows from it, and from what this version of planrun knows.
-_FOUND = frozenset(("risk", "risk_reason", "effects", "scripts", "mentions", "open_risk", "conflicts"))
+
+def _uncounted(table: dict[str, Key]) -> frozenset[str]:
+    return frozenset([name for name, row in table.items() if not row.digest])
+
+
+# Where a thing stands and how it was written is not what it means, and what is found out about an action follows from
+# it, and from what this version of planrun knows. The steps of a plan have lines of their own.
+_LEFT_OUT = {
+    Step: _uncounted(STEP_FIELDS),
+    Plan: _uncounted(PLAN_FIELDS),
+}
+_PLACES = frozenset(("file", "line", "col", "number", "source"))  # of all other records
 
 
 def digest(plan: Plan) -> str:
@@ -56,8 +63,9 @@ def _record(record: Record) -> dict[str, Any]:
     if isinstance(record, Check):
         return {"": "Check", "kind": record.kind, "value": _CHECKED[record.kind](record.value)}
     fields: dict[str, Any] = {"": kind.__name__}
+    left_out = _LEFT_OUT.get(kind, _PLACES)
     for name, item in sorted(vars(record).items()):
-        if name in _PLACES or (kind is Step and name in _FOUND):
+        if name in left_out:
             continue
         if name in _FORMS:
             if item:
@@ -143,34 +151,22 @@ def _params(params: tuple[Param, ...]) -> list[Any]:
     return [_record(param) for param in sorted(params, key=lambda param: param.name)]
 
 
-# What is no plain data, by the name of its field (empty ones say nothing) or the kind of its check.
-_FORMS: dict[str, Callable[[Any], Any]] = {
+# What is no plain data, by the form of its field; what is empty is left out.
+_BY_FORM: dict[str, Callable[[Any], Any]] = {
     "action": _action,
-    "workdir": _text,
-    "question": _text,
-    "when": _tree,
-    "argv": _texts,
-    "image": _text,
-    "path": _text,
-    "user": _text,
-    "volumes": _texts,
-    "env_file": _texts,
-    "inputs": _texts,
-    "produces": _texts,
-    "writes": _texts,
-    "junit": _texts,
-    "key": _text,
-    "env": _named,
-    "outputs": _named,
-    "given": _arguments,
-    "secrets": sorted,
-    "optional_secrets": sorted,
-    "verify": lambda actions: [_action(action) for action in actions],
-    "lock": sorted,  # all or none: which one is written first says nothing
+    "template": _text,
+    "templates": _texts,
+    "named": _named,
+    "fragments": _named,
+    "tree": _tree,
+    "arguments": _arguments,
+    "names": sorted,  # all or none: which one is written first says nothing
+    "commands": lambda actions: [_action(action) for action in actions],
     "params": _params,
-    "condition": _tree,
     "edges": _edges,
 }
+_FORMS = {name: _BY_FORM[form] for name, form in FORMS.items() if form in _BY_FORM}
+# By the kind of a check.
 _CHECKED: dict[str, Callable[[Any], Any]] = {
     "files_exist": _texts,
     "writable": _texts,

@@ -11,38 +11,39 @@ from planrun.expressions.render import render, render_script, render_text
 from planrun.model.groups import folder_of, member
 from planrun.model.plan import Edge, Exec, Group, Run, Step, Tool
 from planrun.plan.keys.outline import members
-from planrun.plan.keys.top import limits_of
+from planrun.plan.keys.table import STEP_FIELDS, fields_with
+from planrun.plan.keys.top import limits_of, params_of
 from planrun.plan.schema.forms import as_bool, as_int, to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 from planrun.risk.levels import rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     from planrun.model.plan import Text, Tree
-    from planrun.plan.compile.compile import Compiler
+    from planrun.plan.compile.step import StepCompiler
     from planrun.plan.keys.instances import Instances
     from planrun.plan.keys.outline import RawStep
 
 
-def embedded(compiler: Compiler, draft: RawStep, inner: Compiler, path: str) -> list[Step]:
+def embedded(compiler: StepCompiler, draft: RawStep, inner: StepCompiler, steps: list[Step]) -> list[Step]:
     """Return the group that a step with `uses` becomes, and behind it its members.
 
-    `inner` has the plan that it uses, from the file at `path`.
+    `inner` compiled the plan that it uses, to these steps.
     """
-    steps = inner.steps()
+    assert draft.used is not None
     group = _group(compiler, draft, inner)
     assert isinstance(group.action, Group)
     main = tuple([step.id for step in steps if not step.group and step.section == "steps"])
-    place = _Place(group, path, main)
+    place = _Place(group, draft.used.path, main)
     inside = [place.embedded(step) for step in steps]
     named = tuple([step.id for step in inside if step.group == group.id])
     return [worst(group.but(action=group.action.but(members=named)), inside), *inside]
 
 
-def _group(compiler: Compiler, draft: RawStep, inner: Compiler) -> Step:
+def _group(compiler: StepCompiler, draft: RawStep, inner: StepCompiler) -> Step:
     """Return the group of a step; `inner` has compiled the plan that it uses."""
     fields = compiler.place(draft)
     fields["kind"] = "group"
@@ -51,20 +52,20 @@ def _group(compiler: Compiler, draft: RawStep, inner: Compiler) -> Step:
     found = {
         "file": draft.keys["uses"].value,
         "given": {
-            name: _given(compiler, value, inner.params[name]["type"])
+            name: _given(compiler, value, inner.checked.params[name]["type"])
             for name, value in members(draft.keys.get("with"))
         },
-        "params": inner.param_list(),
-        "outputs": inner.texts(root.get("outputs")),
-        "env": inner.texts(root.get("env")),
-        "env_file": inner.words(root.get("env_file")),
+        "params": params_of(inner.checked.params),
+        "outputs": inner.formulas.texts(root.get("outputs")),
+        "env": inner.formulas.texts(root.get("env")),
+        "env_file": inner.formulas.words(root.get("env_file")),
         "max_parallel": limits_of(root.get("limits")).max_parallel,
     }
     fields["action"] = Group(form="uses", **{key: value for key, value in found.items() if value})
     return Step(**fields)
 
 
-def _given(compiler: Compiler, node: Node, wanted: str = "") -> Any:
+def _given(compiler: StepCompiler, node: Node, wanted: str = "") -> Any:
     """Return a value as data in which templates, which are tuples, may stand anywhere."""
     if node.kind == SCALAR:
         text = compiler.formulas.text(node)
@@ -123,17 +124,14 @@ class _Place:
         return tuple([self._before + name for name in names])
 
 
-# What the group is told by, and has from the step as written.
-_OF_GROUP = (
-    "id", "section", "title", "description", "owner", "notes", "tags", "edges", "on_failure", "recovers", "replaces",
-    "outputs", "line", "col", "risk", "risk_reason", "effects", "open_risk", "declared_risk",
-)  # fmt: skip
+# What the group has from the step as written, besides conditions.
+_OF_GROUP = fields_with("grouped")
 # What belongs to the group alone.
 _NOT_OF_MEMBERS = ("edges", "recovers", "replaces", "replan")
 _FOUND = ("risk", "risk_reason", "effects", "open_risk", "scripts", "mentions")
 
 
-def unfolded(compiler: Compiler, each: Instances) -> list[Step]:
+def unfolded(compiler: StepCompiler, each: Instances) -> list[Step]:
     """Return the group of a step and, behind it, the members that are known."""
     fields = compiler.fields(each.draft)
     conditions: dict[str, Any] = {
@@ -160,7 +158,7 @@ def unfolded(compiler: Compiler, each: Instances) -> list[Step]:
     return [worst(group, members), *members]
 
 
-def _finished(compiler: Compiler, step: Step) -> Step:
+def _finished(compiler: StepCompiler, step: Step) -> Step:
     """Return a member with its values filled in, and the risk that it has with them."""
     scope = {"matrix": step.matrix, "item": step.item[0]} if step.item else {"matrix": step.matrix}
     found = compiler.finished(filled(vars(step), scope))
@@ -177,27 +175,18 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
         fields["action"] = action.but(argv=tuple([_filled(word, scope) for word in action.argv]))
     elif isinstance(action, Tool):
         fields["action"] = action.but(args=_arguments(action.args, scope))
-    if "env" in fields:
-        fields["env"] = {name: _filled(value, scope) for name, value in fields["env"].items()}
-    _with_files(fields, scope)
-    if fields.get("workdir") is not None:
-        fields["workdir"] = _filled(fields["workdir"], scope)
+    for name, value in fields.items():
+        fill = _FILL.get(STEP_FIELDS[name].form)
+        if fill is not None and value is not None:
+            fields[name] = fill(value, scope)
+    if "keeps" in fields:
+        fields["keeps"] = tuple([each.but(path=_filled(each.path, scope)) for each in fields["keeps"]])
+    if fields.get("reports") is not None:
+        fields["reports"] = fields["reports"].but(junit=_all_filled(fields["reports"].junit, scope))
     if fields.get("rollback") is not None:
         undo = fields["rollback"].undo
         fields["rollback"] = fields["rollback"].but(undo=Step(**filled(vars(undo), scope)))
     return fields
-
-
-def _with_files(fields: dict[str, Any], scope: Mapping[str, Any]) -> None:
-    """Put the values of an instance into the patterns of a step."""
-    for name in ("env_file", "inputs", "produces", "writes"):
-        if name in fields:
-            fields[name] = tuple([_filled(value, scope) for value in fields[name]])
-    if "keeps" in fields:
-        fields["keeps"] = tuple([each.but(path=_filled(each.path, scope)) for each in fields["keeps"]])
-    if fields.get("reports") is not None:
-        junit = tuple([_filled(value, scope) for value in fields["reports"].junit])
-        fields["reports"] = fields["reports"].but(junit=junit)
 
 
 def worst(group: Step, members: list[Step]) -> Step:
@@ -209,10 +198,10 @@ def worst(group: Step, members: list[Step]) -> Step:
     return Step(**fields, **{name: value for name, value in vars(worst).items() if name in _FOUND[:4]})
 
 
-def _action(compiler: Compiler, each: Instances) -> Group:
+def _action(compiler: StepCompiler, each: Instances) -> Group:
     fields: dict[str, Any] = {"form": each.form}
     if same := [link for link in each.draft.links if link.form == "same"]:
-        served = compiler.services
+        served = compiler.checked.services
         fields["same"] = tuple(
             [(link.on, "open" if link.on in served and link.kind == "ok" else link.kind) for link in same]
         )
@@ -239,7 +228,7 @@ def _action(compiler: Compiler, each: Instances) -> Group:
     return Group(**fields)
 
 
-def _expression(compiler: Compiler, node: Node) -> Tree:
+def _expression(compiler: StepCompiler, node: Node) -> Tree:
     """Return the tree of a text that is one interpolation."""
     template = compiler.formulas.text(node)
     assert isinstance(template, tuple)
@@ -270,6 +259,18 @@ def _filled(value: Text, scope: Mapping[str, Any], *, script: bool = False) -> T
         else:
             whole.append(part)
     return whole[0] if len(whole) == 1 and isinstance(whole[0], str) else ("template", tuple(whole))
+
+
+def _all_filled(values: tuple[Text, ...], scope: Mapping[str, Any]) -> tuple[Text, ...]:
+    return tuple([_filled(value, scope) for value in values])
+
+
+# How the values of an instance are put into the texts of a field, by its form.
+_FILL: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "template": _filled,
+    "templates": _all_filled,
+    "named": lambda texts, scope: {name: _filled(text, scope) for name, text in texts.items()},
+}
 
 
 def _arguments(value: Any, scope: Mapping[str, Any]) -> Any:

@@ -6,37 +6,34 @@ where the plan was read from (`file`, `source`, `files`) is left out and given a
 
 from __future__ import annotations
 
+from planrun.model import plan as model
 from planrun.model.plan import (
     Abstract,
     Ask,
-    Cache,
     Check,
-    Container,
     Decide,
     Edge,
     Exec,
     Group,
-    Kept,
     Limits,
     Option,
     Param,
     Plan,
-    Reports,
-    Retry,
     Rollback,
     Run,
-    Serving,
     Shell,
     Step,
     Tool,
     Validate,
 )
+from planrun.plan.keys.table import STEP_FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.policy import Policy
+    from planrun.model.record import Record
 
 _ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract | Group]] = {
     "run": Run,
@@ -49,17 +46,12 @@ _ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract 
     "group": Group,
 }
 
-# Fields of a step that are records of plain data.
-_RECORDS: dict[str, type[Retry | Cache | Reports | Serving | Container]] = {
-    "container": Container,
-    "retries": Retry,
-    "cache": Cache,
-    "reports": Reports,
-    "service": Serving,
-}
-
-# Fields that are lists of such.
-_LISTS: dict[str, type[Check | Kept]] = {"expect": Check, "keeps": Kept}
+# Fields of a step that are records of plain data, and those that are lists of such.
+_RECORDS: dict[str, type[Record]] = {}
+_LISTS: dict[str, type[Record]] = {}
+for _row in STEP_FIELDS.values():
+    if _row.record:
+        (_LISTS if _row.form == "records" else _RECORDS)[_row.field] = getattr(model, _row.record)
 
 
 def pack(plan: Plan) -> dict[str, Any]:

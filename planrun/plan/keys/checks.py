@@ -16,37 +16,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.plan.compile.compile import Compiler
-    from planrun.plan.keys.outline import Outline
+    from planrun.plan.keys.checked import Checked
+    from planrun.plan.keys.outline import RawStep
 
 
-def checks_of(compiler: Compiler, node: Node, step: str) -> tuple[Check, ...]:
+def checks_of(checked: Checked, node: Node, step: str) -> tuple[Check, ...]:
     """Return the checks of a list, the shape of which is right."""
-    return tuple(
-        [_check(compiler, name, value, step) for item in node.value for name, value in members(item)]
-    )
+    return tuple([_check(checked, name, value, step) for item in node.value for name, value in members(item)])
 
 
-def _check(compiler: Compiler, kind: str, node: Node, step: str) -> Check:
+def _check(checked: Checked, kind: str, node: Node, step: str) -> Check:
     value: Any
     if kind == COMPLETED:
-        links = compiler.outline.by_id[step].links
+        links = checked.outline.by_id[step].links
         value = tuple(
             [item.value for item in node.value] if node.kind == SEQUENCE else [link.on for link in links]
         )
         source = ", ".join(value)
     elif kind in LIST_CHECKS:
-        value = compiler.words(node)
+        value = checked.formulas.words(node)
         source = ", ".join(item.value for item in entries(node))
     elif kind == "that":
-        value = compiler.formulas.tree(node)
+        value = checked.formulas.tree(node)
         source = bare(node.value)
     else:
         schema = node.value["schema"]
         source = node.value["file"].value
         value = {
-            "file": compiler.formulas.text(node.value["file"]),
-            "schema": to_data(schema) if schema.kind == MAPPING else compiler.formulas.text(schema),
+            "file": checked.formulas.text(node.value["file"]),
+            "schema": to_data(schema) if schema.kind == MAPPING else checked.formulas.text(schema),
         }
     return Check(kind=kind, value=value, source=source)  # type: ignore[arg-type]  # its shape was checked
 
@@ -56,11 +54,12 @@ _PROVING = frozenset(PROOFS)
 _ACTS = ("run", "exec", "tool")
 
 
-def check_proofs(outline: Outline) -> None:
+def check(checked: Checked) -> None:
     """Report proofs of steps that do nothing a proof could be about: gates, abstract steps and whole plans.
 
     Criteria without a proof are reported, too: nothing else would be evidence for them.
     """
+    outline = checked.outline
     for draft in outline.drafts:
         if "criteria" in draft.keys and _PROVING.isdisjoint(draft.keys):
             message = f'"criteria" of step "{draft.id}" without a proof'
@@ -78,14 +77,15 @@ def check_proofs(outline: Outline) -> None:
                 outline.report("E208", message, draft.keys[key], hint)
 
 
-def proof_fields(compiler: Compiler, keys: dict[str, Node], step: str) -> dict[str, Any]:
-    """Return the fields `expect` and `verify` of a step, as far as it has them."""
-    found: dict[str, Any] = {}
-    if "expect" in keys:
-        found["expect"] = checks_of(compiler, keys["expect"], step)
-    if "verify" in keys:
-        found["verify"] = tuple([_action(compiler, node) for node in commands(keys["verify"])])
-    return found
+def _expect(checked: Checked, step: RawStep, node: Node) -> dict[str, Any]:
+    return {"expect": checks_of(checked, node, step.id)}
+
+
+def _verify(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
+    return {"verify": tuple([_action(checked, each) for each in commands(node)])}
+
+
+COMPILE = {"expect": _expect, "verify": _verify}
 
 
 def commands(node: Node) -> list[Node]:
@@ -93,7 +93,7 @@ def commands(node: Node) -> list[Node]:
     return list(node.value) if node.kind == SEQUENCE else [node]
 
 
-def _action(compiler: Compiler, node: Node) -> Run | Exec:
+def _action(checked: Checked, node: Node) -> Run | Exec:
     if node.kind == SCALAR:
-        return Run(script=compiler.formulas.text(node, script=True))
-    return Exec(argv=compiler.words(node))
+        return Run(script=checked.formulas.text(node, script=True))
+    return Exec(argv=checked.formulas.words(node))

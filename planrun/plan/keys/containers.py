@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from planrun.model.plan import Container
+from planrun.plan.keys.formulas import container_places
 from planrun.plan.keys.outline import Link, entries, members, scalar
-from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+from planrun.plan.yaml.node import MAPPING, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Text
-    from planrun.plan.compile.compile import Compiler
-    from planrun.plan.keys.formulas import Formulas
-    from planrun.plan.keys.outline import Outline, RawStep
+    from planrun.plan.keys.checked import Checked
+    from planrun.plan.keys.outline import Included, Outline, RawStep
 
 _ACTS = ("run", "exec")
 _DIGEST = "@sha256:"
 _PULLS = "an image that is not there is fetched from a registry"
 
 
-def take_shared(outline: Outline) -> None:
+def take(outline: Outline, _included: Included) -> None:
     """Put what stands under `containers` into the steps that name it, and report names that are not there."""
     known = dict(members(outline.root.get("containers")))
     for name, each in known.items():
@@ -81,11 +81,12 @@ def _check_setup(outline: Outline, name: str, held: Node) -> None:
             outline.report("E293", message, node, "" if draft else outline.suggest(node.value))
 
 
-def check_containers(outline: Outline, formulas: Formulas) -> None:
+def check(checked: Checked) -> None:
     """Report containers of steps that start no process of their own, and what goes with none or with no shared one."""
+    outline = checked.outline
     of_instances = {
         id(formula.node)
-        for formula in formulas.listed
+        for formula in checked.formulas.listed
         if any(reference.path[0] in ("matrix", "item") for reference in formula.references)
     }
     for draft in outline.drafts:
@@ -117,35 +118,39 @@ def _check_shared(outline: Outline, draft: RawStep, node: Node, of_instances: se
             outline.report("E293", message, draft.node.key(key), why)
     per = scalar(node.get("per"))
     if per is None or per.value != "instance":
-        for place, _ in places(node):
+        for place, _ in container_places(node):
             if id(place) in of_instances:
                 name = node.value["shared"].value
                 message = f'the container "{name}" reads values of an instance, and is one for all of them'
                 outline.report("E293", message, place, "add `per: instance`")
 
 
-def container_of(compiler: Compiler, node: Node, name: str) -> Container | None:
-    """Return the record of a container; a scalar is the image alone, and an empty one none."""
+def _container(checked: Checked, step: RawStep, node: Node) -> dict[str, Any]:
+    """Return the field about a container; a scalar is the image alone, and an empty one none."""
+    formulas = checked.formulas
     image = node if node.kind != MAPPING else node.value["image"]
     if not image.value:
-        return None
+        return {"container": None}
     if node.kind != MAPPING:
-        return Container(image=compiler.formulas.text(node))
-    fields: dict[str, Any] = {"image": compiler.formulas.text(node.value["image"])}
+        return {"container": Container(image=formulas.text(node))}
+    fields: dict[str, Any] = {"image": formulas.text(node.value["image"])}
     if "env" in node.value:
-        fields["env"] = compiler.texts(node.value["env"])
+        fields["env"] = formulas.texts(node.value["env"])
     if "volumes" in node.value:
-        fields["volumes"] = compiler.words(node.value["volumes"])
+        fields["volumes"] = formulas.words(node.value["volumes"])
     if "user" in node.value:
-        fields["user"] = compiler.formulas.text(node.value["user"])
+        fields["user"] = formulas.text(node.value["user"])
     if "network" in node.value:
         fields["network"] = node.value["network"].value
     for key in ("shared", "per"):
         if key in node.value:
             fields[key] = node.value[key].value
-    if name in [each.value for each in entries(node.get("setup"))]:
+    if step.id in [each.value for each in entries(node.get("setup"))]:
         fields["setup"] = True
-    return Container(**fields)
+    return {"container": Container(**fields)}
+
+
+COMPILE = {"container": _container}
 
 
 def least(container: Container) -> tuple[str, str]:
@@ -166,17 +171,3 @@ def _is_of_host(volume: Text) -> bool:
         return True
     source = volume.partition(":")[0] if ":" in volume else ""
     return not source.replace("-", "").replace("_", "").replace(".", "a").isalnum() or source.startswith(".")
-
-
-def places(node: Node) -> list[tuple[Node, str]]:
-    """Return where expressions stand in a container."""
-    if node.kind == SCALAR:
-        return [(node, "text")]
-    found = [node.get("image"), node.get("user")]
-    for key in ("env", "volumes"):
-        held = node.get(key)
-        if held is not None:
-            found += (
-                held.value.values() if held.kind == MAPPING else held.value if held.kind != SCALAR else []
-            )
-    return [(each, "text") for each in found if each is not None and each.kind == SCALAR]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.globs import Glob
-    from planrun.plan.compile.compile import Compiler
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import Outline, RawStep
 
 KEYS = ("inputs", "produces", "writes", "cache", "reports")
@@ -57,8 +57,9 @@ class _Named:
         self.globs = globs
 
 
-def check_files(outline: Outline) -> None:
+def check(checked: Checked) -> None:
     """Report what is wrong with the files that steps name, and with steps whose results are to be used again."""
+    outline = checked.outline
     drafts = [draft for draft in outline.unique if not draft.keys.keys().isdisjoint(KEYS)]
     named: list[_Named] = []
     for draft in drafts:
@@ -235,33 +236,32 @@ def is_on(node: Node) -> bool:
     return node.kind == MAPPING or node.value.lower() != "false"
 
 
-def file_fields(compiler: Compiler, keys: dict[str, Node]) -> dict[str, Any]:
-    """Return which files a step reads, makes and changes, and whether its result is used again, as its fields."""
-    found: dict[str, Any] = {key: compiler.words(keys[key]) for key in ("inputs", "writes") if key in keys}
-    if "produces" in keys:
-        found.update(_produced(compiler, keys["produces"]))
-    if "cache" in keys and (cache := _cache(compiler, keys["cache"])) is not None:
-        found["cache"] = cache
-    if "reports" in keys and "junit" in keys["reports"].value:
-        found["reports"] = Reports(junit=compiler.words(keys["reports"].value["junit"]))
-    return found
-
-
-def _produced(compiler: Compiler, node: Node) -> dict[str, Any]:
+def _produced(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
     """Return the files that must be there, and those that may."""
-    made = [(compiler.formulas.text(pattern), when) for pattern, when in produced(node)]
+    made = [(checked.formulas.text(pattern), when) for pattern, when in produced(node)]
     must = tuple([path for path, when in made if when == "always"])
     may = tuple([Kept(path=path, when=when) for path, when in made if when != "always"])  # type: ignore[arg-type]
     return {**({"produces": must} if must else {}), **({"keeps": may} if may else {})}
 
 
-def _cache(compiler: Compiler, node: Node) -> Cache | None:
-    """Return what the result of a step depends on besides the step; None: it is not used again."""
+def _cache(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
+    """Return what the result of a step depends on besides the step; nothing where it is not used again."""
     if node.kind != MAPPING:
-        return Cache() if as_bool(node) else None
+        return {"cache": Cache()} if as_bool(node) else {}
     fields: dict[str, Any] = {}
     if "inputs" in node.value:
-        fields["inputs"] = compiler.words(node.value["inputs"])
+        fields["inputs"] = checked.formulas.words(node.value["inputs"])
     if "key" in node.value:
-        fields["key"] = compiler.formulas.text(node.value["key"])
-    return Cache(**fields)
+        fields["key"] = checked.formulas.text(node.value["key"])
+    return {"cache": Cache(**fields)}
+
+
+def _reports(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
+    return (
+        {"reports": Reports(junit=checked.formulas.words(node.value["junit"]))}
+        if "junit" in node.value
+        else {}
+    )
+
+
+COMPILE = {"produces": _produced, "cache": _cache, "reports": _reports}

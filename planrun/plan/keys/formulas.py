@@ -8,6 +8,7 @@ Texts without `${{` are never parsed, so that a plain plan does not load the gra
 from __future__ import annotations
 
 from planrun.plan.keys.outline import Outline, RawStep, entries, members, produced, texts_in
+from planrun.plan.keys.table import PLAN, STEP
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from planrun.model.plan import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     Places = Iterator[tuple[Node, str]]
+    Keys = Mapping[str, Node]
 
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 COMPLETED = "dependencies_completed"
@@ -28,64 +30,77 @@ ALL_COMPLETED = "all_completed"  # its form without a list
 
 def of_plan(root: Node) -> Places:
     """Yield the places of a plan that belong to no step."""
-    for node in entries(root.get("env_file")):
-        yield node, "general"
-    yield from _scalars(root.get("env"), "general")
-    defaults = root.get("defaults")
-    workdir = defaults.get("workdir") if defaults is not None else None
-    for node in entries(workdir):
-        yield node, "general"
-    yield from _scalars(root.get("outputs"), "outputs")
+    for key, places in _OF_PLAN.items():
+        if key in root.value:
+            yield from places(root.value[key], root.value)
 
 
-def of_step(draft: RawStep) -> Places:
-    """Yield the places of a step but its script, in the order of the table below."""
-    keys = draft.keys
-    for key, places in _PLACES.items():
+def of_step(step: RawStep) -> Places:
+    """Yield the places of a step but its script, in the order of the table of keys."""
+    keys = step.keys
+    for key, places in _OF_STEP.items():
         if key in keys:
-            yield from places(keys[key])
-    if "tool" in keys:
-        yield from _of_call(keys)
+            yield from places(keys[key], keys)
 
 
-def _condition(node: Node) -> Places:
+def _files(node: Node, _keys: Keys) -> Places:
+    for item in entries(node):
+        yield item, "general"
+
+
+def _variables(node: Node, _keys: Keys) -> Places:
+    yield from _scalars(node, "general")
+
+
+def _defaults(node: Node, keys: Keys) -> Places:
+    workdir = node.get("workdir")
+    if workdir is not None:
+        yield from _files(workdir, keys)
+
+
+def _outputs(node: Node, _keys: Keys) -> Places:
+    yield from _scalars(node, "outputs")
+
+
+def _condition(node: Node, _keys: Keys) -> Places:
     if node.kind == SCALAR:
         yield node, "condition"
 
 
-def _texts(node: Node) -> Places:
+def _texts(node: Node, _keys: Keys) -> Places:
     for item in entries(node):
         yield item, "text"
 
 
-def _produced(node: Node) -> Places:
+def _produced(node: Node, _keys: Keys) -> Places:
     for pattern, _ in produced(node):
         yield pattern, "text"
 
 
-def _env(node: Node) -> Places:
+def _env(node: Node, _keys: Keys) -> Places:
     yield from _scalars(node, "text")
 
 
-def _checks(node: Node) -> Places:
+def _checks(node: Node, _keys: Keys) -> Places:
     for item in node.value if node.kind == SEQUENCE else ():
         yield from _of_check(item, "that")
 
 
-def _proofs(node: Node) -> Places:
+def _proofs(node: Node, _keys: Keys) -> Places:
     for item in node.value if node.kind == SEQUENCE else ():
         yield from _of_check(item, "proof")
 
 
-def _of_call(keys: dict[str, Node]) -> Places:
-    name = keys["tool"].value if "tool" in keys and keys["tool"].kind == SCALAR else ""
+def _of_call(node: Node, keys: Keys) -> Places:
+    tool = keys.get("tool")
+    name = tool.value if tool is not None and tool.kind == SCALAR else ""
     if not name:
         return
     from planrun.model.tools import is_script  # few plans call tools
 
-    for key, node in members(keys.get("args")):
+    for key, value in members(node):
         kind = "script" if is_script(name, key) else "text"
-        waiting = [node]
+        waiting = [value]
         while waiting:
             part = waiting.pop()
             if part.kind == SCALAR:
@@ -94,18 +109,18 @@ def _of_call(keys: dict[str, Node]) -> Places:
                 waiting += reversed([*(part.value.values() if part.kind == MAPPING else part.value)])
 
 
-def _within(node: Node) -> Places:
+def _within(node: Node, _keys: Keys) -> Places:
     for _, value in members(node):
-        yield from _texts(value)
+        yield from _texts(value, _keys)
 
 
-def _axes(node: Node) -> Places:
+def _axes(node: Node, _keys: Keys) -> Places:
     for _, axis in members(node):
         if axis.kind == SCALAR:
             yield axis, "list"
 
 
-def _items(node: Node) -> Places:
+def _items(node: Node, _keys: Keys) -> Places:
     items = node.get("items") if node.kind == MAPPING else node
     if items is not None and items.kind == SCALAR:
         yield items, "list"
@@ -114,12 +129,12 @@ def _items(node: Node) -> Places:
         yield key, "key"
 
 
-def _given(node: Node) -> Places:
+def _given(node: Node, _keys: Keys) -> Places:
     for text in texts_in(node):
         yield text, "given"
 
 
-def _of_gate(node: Node) -> Places:
+def _of_gate(node: Node, _keys: Keys) -> Places:
     question = node.get("question")
     if question is not None and question.kind == SCALAR:
         yield question, "question"
@@ -130,7 +145,7 @@ def _of_gate(node: Node) -> Places:
             yield when, "when"
 
 
-def _of_commands(node: Node) -> Places:
+def _of_commands(node: Node, _keys: Keys) -> Places:
     for command in node.value if node.kind == SEQUENCE else [node]:
         if command.kind == SCALAR:
             yield command, "script"
@@ -138,16 +153,28 @@ def _of_commands(node: Node) -> Places:
             yield from ((word, "text") for word in entries(command))
 
 
-def _ready(node: Node) -> Places:
+def _ready(node: Node, _keys: Keys) -> Places:
     run = node.get("run")
     if run is not None and run.kind == SCALAR:
         yield run, "script"
 
 
-def _container(node: Node) -> Places:
-    from planrun.plan.keys.containers import places  # few steps run in one
+def container_places(node: Node) -> list[tuple[Node, str]]:
+    """Return where expressions stand in a container."""
+    if node.kind == SCALAR:
+        return [(node, "text")]
+    found = [node.get("image"), node.get("user")]
+    for key in ("env", "volumes"):
+        held = node.get(key)
+        if held is not None:
+            found += (
+                held.value.values() if held.kind == MAPPING else held.value if held.kind != SCALAR else []
+            )
+    return [(each, "text") for each in found if each is not None and each.kind == SCALAR]
 
-    yield from places(node)
+
+def _container(node: Node, _keys: Keys) -> Places:
+    yield from container_places(node)
 
 
 def _of_check(item: Node, kind: str) -> Places:
@@ -172,30 +199,31 @@ def _scalars(node: Node | None, kind: str) -> Places:
             yield value, kind
 
 
-# Besides `run`, which is read first.
-_PLACES: dict[str, Callable[[Node], Places]] = {
+# By the name that the table of keys has for what the texts of a key are.
+_PLACES: dict[str, Callable[[Node, Keys], Places]] = {
     "condition": _condition,
-    "exec": _texts,
-    "env_file": _texts,
-    "workdir": _texts,
-    "inputs": _texts,
-    "produces": _produced,
-    "writes": _texts,
-    "cache": _within,
-    "reports": _within,
-    "env": _env,
-    "validate": _checks,
-    "expect": _proofs,
-    "verify": _of_commands,
-    "ready": _ready,
+    "texts": _texts,
+    "patterns": _produced,
+    "within": _within,
+    "named": _env,
+    "checks": _checks,
+    "proofs": _proofs,
+    "commands": _of_commands,
+    "probe": _ready,
     "container": _container,
-    "ask": _of_gate,
-    "decide": _of_gate,
-    "with": _given,
-    "matrix": _axes,
-    "foreach": _items,
+    "question": _of_gate,
+    "given": _given,
+    "axes": _axes,
+    "items": _items,
+    "call": _of_call,
+    "files": _files,
+    "variables": _variables,
+    "defaults": _defaults,
+    "outputs": _outputs,
 }
-WITH_FORMULAS = frozenset((*_PLACES, "tool"))
+_OF_STEP = {key: _PLACES[row.holds] for key, row in STEP.items() if row.holds in _PLACES}
+_OF_PLAN = {key: _PLACES[row.holds] for key, row in PLAN.items() if row.holds in _PLACES}
+_WITH_FORMULAS = frozenset(_OF_STEP)  # besides `run`, which is read first
 
 
 OPEN = "${{"
@@ -245,7 +273,7 @@ class Formulas:
             keys = draft.keys
             if "run" in keys and keys["run"].kind == SCALAR and OPEN in keys["run"].value:
                 self._read(keys["run"], "script", draft)
-            if not WITH_FORMULAS.isdisjoint(keys):
+            if not _WITH_FORMULAS.isdisjoint(keys):
                 for node, kind in of_step(draft):
                     self._read(node, kind, draft)
 
@@ -253,6 +281,14 @@ class Formulas:
         """Return the text or template of a scalar."""
         text: str = node.value
         return self._values.get((text, "script" if script else "text"), text) if OPEN in text else text
+
+    def texts(self, node: Node | None) -> dict[str, Text]:
+        """Return the texts of a mapping by name."""
+        return {name: self.text(value) for name, value in members(node)}
+
+    def words(self, node: Node | None) -> tuple[Text, ...]:
+        """Return the texts of a list."""
+        return tuple([self.text(item) for item in entries(node)])
 
     def tree(self, node: Node) -> Tree:
         """Return the tree of a bare expression that had no problems."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.model.plan import Ask, Decide, Option
-from planrun.plan.compile.canonical import plain
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_fragment, check_within, read_fragment
 from planrun.plan.keys.outline import members
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.formulas import Formulas
     from planrun.plan.keys.outline import Outline, RawStep
 
@@ -112,18 +112,18 @@ class Gate:
         return Decide(**fields)
 
 
-def gates_of(outline: Outline) -> dict[str, Gate]:
-    """Return the gates of a plan by the id of their step, as far as they can be understood."""
-    return {
-        draft.id: Gate(draft)
-        for draft in outline.drafts
-        if draft.is_gate and draft.keys["ask" if "ask" in draft.keys else "decide"].kind == MAPPING
-    }
+def find(checked: Checked) -> None:
+    """Find the gates of a plan, as far as they can be understood, and add their answers to the outputs."""
+    for step in checked.outline.drafts:
+        if step.is_gate and step.keys["ask" if "ask" in step.keys else "decide"].kind == MAPPING:
+            gate = checked.gates[step.id] = Gate(step)
+            checked.outputs[step.id] = {ANSWER: gate.fragment}
 
 
-def check_gates(outline: Outline, gates: dict[str, Gate]) -> None:
+def check(checked: Checked) -> None:
     """Report keys that a gate has no use for, options that nobody can tell apart, and defaults that it refuses."""
-    for gate in gates.values():
+    outline = checked.outline
+    for gate in checked.gates.values():
         draft = outline.by_id[gate.id]
         for key, hint in _MEANINGLESS.items():
             if key in draft.keys:
@@ -209,7 +209,13 @@ def _value(option: Node) -> Any:
 
 def _key(value: Any) -> str:
     """Return what two values have in common exactly when they are the same: 1 and true are not."""
-    return ascii(plain(value))
+    return ascii(_sorted(value))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _option(node: Node, formulas: Formulas) -> Option:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.expressions.tree import Tree
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.formulas import Formulas
 
 KEYS = ("matrix", "foreach")
@@ -73,8 +74,13 @@ class Instances:
         return [short(each["instance"], each.get("matrix", {})) for each in self.made]
 
 
-def instances_of(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
-    """Return the instances of each step that has any, and report what is wrong with them."""
+def find(checked: Checked) -> None:
+    """Find the instances of each step that has any, and report what is wrong with them."""
+    checked.groups = _instances(checked.outline, checked.formulas)
+    _check_same(checked.outline, checked.groups)
+
+
+def _instances(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
     found: dict[str, Instances] = {}
     budget = _Budget(outline)
     for draft in outline.unique:
@@ -95,7 +101,7 @@ def instances_of(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
     return found
 
 
-def check_same(outline: Outline, groups: dict[str, Instances]) -> None:
+def _check_same(outline: Outline, groups: dict[str, Instances]) -> None:
     """Report edges from instances to those of the same name where there are none."""
     for draft in outline.unique:
         for link in draft.links:

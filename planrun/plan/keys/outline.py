@@ -9,15 +9,25 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
-from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from typing import Any
+    from typing import Any, Protocol
 
     from planrun.expressions.tree import ExpressionError, Tree
-    from planrun.plan.includes import Used
+
+    class Included(Protocol):
+        """The plans that a plan uses. `take` reads one, or reports why it cannot; all have one budget."""
+
+        schemas: int
+        matching: float
+        parsed: int
+
+        def take(self, outline: Outline, node: Node, /) -> Used | None:
+            """Return the plan that a `uses` names; reports why there is none."""
+
 
 MAX_COMPARED = 10_000  # ids that are compared with misspelt ones: a third of a second
 EDGE_KINDS = ("ok", "completed", "failed", "done")
@@ -33,6 +43,24 @@ class Link:
         self.kind = kind
         self.node = node
         self.form = form
+
+
+class Used:
+    """A used plan that was read and checked; `checked` (a `planrun.plan.keys.checked.Checked`) None: it is no plan.
+
+    `path` as `planrun.plan.readers` has it. `sound`: it has no errors. `count`: its steps, with those of the plans that
+    it uses itself. `height`: how many plans stand inside each other in it, itself included.
+    """
+
+    __slots__ = ("checked", "count", "height", "path", "sound")
+
+    def __init__(self, path: str, checked: Any, *, sound: bool) -> None:
+        inside = [step.used for step in checked.outline.drafts if step.used] if checked else []
+        self.path = path
+        self.checked = checked
+        self.sound = sound
+        self.count: int = checked.count if checked else 0
+        self.height: int = 1 + max([used.height for used in inside], default=0)
 
 
 class RawStep:
@@ -93,23 +121,6 @@ class RawStep:
             self.links.append(Link(name, word, node.key(name), "map" if same is None else "same"))
 
 
-class Origins:
-    """Where the nodes of a merged tree are from that other files brought along.
-
-    `places`: by the id of a node the path and the shown name of its file, and the path of the file that its own paths
-    are seen from; `sources`: bytes by shown name; `kept` holds the nodes.
-    """
-
-    __slots__ = ("kept", "places", "sources")
-
-    def __init__(
-        self, places: dict[int, tuple[str, str, str]], sources: dict[str, bytes], kept: tuple[Node, ...]
-    ) -> None:
-        self.places = places
-        self.sources = sources
-        self.kept = kept
-
-
 class Outline:
     """All steps of a file, the `finally` steps after the others, and the problems found so far.
 
@@ -139,6 +150,7 @@ class Outline:
             self.by_id.setdefault(draft.id, draft)
             if "rollback" in draft.keys and draft.keys["rollback"].kind == MAPPING:
                 self.undos.append(_undo_of(draft))
+        self.keys = frozenset().union(*[draft.keys for draft in self.drafts])  # those that any step has
         self.matching = 0.0  # seconds spent on defaults that may take long
         self.schemas = 0  # fragments counted, with those inside them
         self.tangled = False  # too many steps recover the same one

@@ -14,7 +14,7 @@ from planrun.plan.keys.top import declared_secrets
 from planrun.plan.problems import did_you_mean, in_order, limited
 from planrun.plan.schema import shape
 from planrun.plan.schema.forms import to_data
-from planrun.plan.schema.tables import ACTIONS
+from planrun.plan.tables import ACTIONS
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.risk.levels import EFFECTS
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.policy import Policy
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.gates import Gate
     from planrun.plan.keys.outline import Outline
     from planrun.plan.problems import Problem
@@ -89,8 +90,9 @@ def failure_word(
     return said.get(risk) or (said.get(REVERSIBLE, "") if can else "") or said.get(OTHERWISE, "")
 
 
-def check_policy(outline: Outline, gates: Mapping[str, Gate]) -> None:
-    """Report rules that can never fit and answers that nobody asks for, in the policy of a plan."""
+def check(checked: Checked) -> None:
+    """Report rules that can never fit and answers that no step asks for, in the policy of a plan."""
+    outline, gates = checked.outline, checked.gates
     policy = outline.root.get("policy")
     if policy is None or policy.kind != MAPPING:
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from planrun.plan.compile.compile import Compiler
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.instances import Instances
     from planrun.plan.keys.outline import Outline, RawStep
 
@@ -31,19 +31,16 @@ _FOREIGN = {
 _END = "\0end"  # follows the id of a service in what stands for its end
 
 
-def services_of(outline: Outline) -> frozenset[str]:
-    """Return the ids of the steps that say `service: true`."""
-    return frozenset([draft.id for draft in outline.drafts if is_service(draft)])
-
-
 def is_service(draft: RawStep) -> bool:
     """Say whether a step goes on while others need it."""
     word = scalar(draft.keys.get("service"))
     return word is not None and word.value.lower() == "true"
 
 
-def check_services(outline: Outline, groups: Mapping[str, Instances]) -> None:
-    """Report what a service cannot be, and steps that would wait for ever because of one."""
+def check(checked: Checked) -> None:
+    """Find the services; report what a service cannot be, and steps that would wait for ever because of one."""
+    outline, groups = checked.outline, checked.groups
+    checked.services = frozenset([draft.id for draft in outline.drafts if is_service(draft)])
     found = [draft for draft in outline.unique if is_service(draft)]
     for draft in outline.drafts:
         if "ready" in draft.keys and "service" in draft.keys and not is_service(draft):
@@ -150,26 +147,31 @@ def _check_ends(outline: Outline, services: Mapping[str, RawStep]) -> None:
         outline.report("E296", message, link.node, "wait for another step, or do not need the service")
 
 
-def service_fields(compiler: Compiler, keys: Mapping[str, Node]) -> dict[str, Any]:
+def _service(checked: Checked, step: RawStep, _node: Node) -> dict[str, Any]:
     """Return the fields of a service: how it is told that it is ready, and the command that says so."""
+    if step.id not in checked.services:
+        return {}
     fields: dict[str, Any] = {}
     found: dict[str, Any] = {}
-    for key, node in members(keys.get("ready")):
+    for key, node in members(step.keys.get("ready")):
         if key == "run":
-            found["verify"] = (Run(script=compiler.formulas.text(node, script=True)),)
+            found["verify"] = (Run(script=checked.formulas.text(node, script=True)),)
         else:
             fields[key] = as_duration(node.value)
     return {**found, "service": Serving(**fields)}
 
 
-def edges_of(compiler: Compiler, draft: RawStep) -> list[tuple[str, str]]:
+COMPILE = {"service": _service}
+
+
+def edges_of(checked: Checked, draft: RawStep) -> list[tuple[str, str]]:
     """Return the edges of a step: instead of the end of a service it waits until that is ready, all its instances."""
     found: dict[tuple[str, str], None] = {}
     for link in draft.links:
-        group = compiler.groups.get(link.on)
+        group = checked.groups.get(link.on)
         if link.form == "same":
             found[link.on, "same"] = None
-        elif link.on not in compiler.services or link.kind != "ok":
+        elif link.on not in checked.services or link.kind != "ok":
             found[link.on, link.kind] = None
         elif group is None:
             found[link.on, "open"] = None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Text
     from planrun.model.tools import Fault, Fragment, Path, Spec
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.formulas import Formulas
     from planrun.plan.keys.outline import Outline
 
@@ -33,8 +34,9 @@ def call(tool: Node, args: Node | None, formulas: Formulas) -> Tool | Shell:
     return Tool(name=spec.name, args=found, **({"version": spec.version} if spec.version != 1 else {}))
 
 
-def check_tools(outline: Outline, formulas: Formulas, outputs: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Report what is wrong with the calls of a plan, and add what they hand on to `outputs`, by the ids of steps."""
+def find(checked: Checked) -> None:
+    """Report what is wrong with the calls of a plan, and add what they hand on to the outputs."""
+    outline, formulas, outputs = checked.outline, checked.formulas, checked.outputs
     for draft in outline.drafts:
         tool = draft.keys.get("tool")
         if scalar(tool) is None or tool is None or outline.is_full:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import Outline
     from planrun.plan.yaml.node import Node
 
@@ -90,8 +91,9 @@ def _names(owner: Node) -> list[Node]:
     return [node for node in named if node is not None and node.kind == SCALAR]
 
 
-def check_secrets(outline: Outline) -> None:
+def check(checked: Checked) -> None:
     """Report names that are reserved, listed twice or not declared, and those that an `env` sets as well."""
+    outline = checked.outline
     declared = declared_secrets(outline.root)
     listing = [draft for draft in outline.drafts if "secrets" in draft.keys]
     if not declared and not listing:

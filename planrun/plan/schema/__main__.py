@@ -1,4 +1,4 @@
-"""Write the schemas of plans and policies and `planrun/plan/schema/tables.py` from the models, or `--check` them."""
+"""Write the schemas of plans and policies and `planrun/plan/tables.py` from the models, or `--check` them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-TABLES = os.path.join(_HERE, "tables.py")
+TABLES = os.path.join(os.path.dirname(_HERE), "tables.py")
 _SCHEMAS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "schemas")
 SCHEMA = os.path.join(_SCHEMAS, "plan.schema.json")
 POLICY = os.path.join(_SCHEMAS, "policy.schema.json")

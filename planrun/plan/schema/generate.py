@@ -188,7 +188,7 @@ def tables() -> dict[str, Any]:
 
 
 def source() -> str:
-    """Return the text of the module `planrun.plan.schema.tables`."""
+    """Return the text of the module `planrun.plan.tables`."""
     parts = []
     for name, table in tables().items():
         if isinstance(table, dict):

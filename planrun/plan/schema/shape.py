@@ -13,15 +13,14 @@ from planrun.plan.schema.forms import (
     key_finding,
     shown,
 )
-from planrun.plan.schema.tables import ACTIONS, COMPANIONS, FILLED, LATER, NAMED, OBJECTS, ONE_KEY, REQUIRED
+from planrun.plan.tables import ACTIONS, COMPANIONS, FILLED, LATER, NAMED, OBJECTS, ONE_KEY, REQUIRED
 from planrun.plan.yaml.document import read_tree
-from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.plan.keys.outline import Origins
     from planrun.plan.schema.forms import Finding
 
 # What a file that breaks off in the middle would be blamed for without reason.

@@ -63,7 +63,7 @@ class Budget:
 
     def _steps(self, root: Node) -> int:
         """Count the entries that can be steps: known keys, with values of the right kind."""
-        from planrun.plan.schema.tables import LATER, OBJECTS  # only for a file that is larger than most
+        from planrun.plan.tables import LATER, OBJECTS  # only for a file that is larger than most
 
         rules, later = OBJECTS["Step"], LATER["Step"]
         for section in ("steps", "finally"):

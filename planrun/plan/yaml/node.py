@@ -53,3 +53,20 @@ class Node:
     def key(self, key: str) -> Node:
         """Return the node of a mapping's key, for its place; the mapping itself if it has no such key."""
         return self.keys.get(key, self) if self.kind == MAPPING else self
+
+
+class Origins:
+    """Where the nodes of a merged tree are from that other files brought along.
+
+    `places`: by the id of a node the path and the shown name of its file, and the path of the file that its own paths
+    are seen from; `sources`: bytes by shown name; `kept` holds the nodes.
+    """
+
+    __slots__ = ("kept", "places", "sources")
+
+    def __init__(
+        self, places: dict[int, tuple[str, str, str]], sources: dict[str, bytes], kept: tuple[Node, ...]
+    ) -> None:
+        self.places = places
+        self.sources = sources
+        self.kept = kept

@@ -11,13 +11,13 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from planrun.expressions.tree import Type
-    from planrun.plan.check.references import References
-    from planrun.plan.includes import IncludedPlans
+    from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.formulas import Formula
-    from planrun.plan.keys.outline import Outline, RawStep
+    from planrun.plan.keys.outline import Included, Outline, RawStep
 
 # Keys of a step that say nothing about a plan, and what to do instead.
 _MEANINGLESS = {
@@ -41,7 +41,7 @@ _INEFFECTIVE = ("policy", "llm", "schedule", "concurrency")
 _LIMITS_THAT_COUNT = ("max_parallel", "max_steps", "max_items")
 
 
-def take_used(outline: Outline, shelf: IncludedPlans) -> None:
+def take(outline: Outline, included: Included) -> None:
     """Read and check the plans that the steps of a plan use."""
     for draft in outline.drafts:
         node = draft.keys.get("uses")
@@ -52,7 +52,7 @@ def take_used(outline: Outline, shelf: IncludedPlans) -> None:
                     hint = "use a matrix inside of that plan, and give it the values by `with`"
                     outline.report("E284", message, draft.node.key(key), hint)
         if node is not None and node.kind == SCALAR and not outline.is_full:
-            draft.used = shelf.take(outline, node)
+            draft.used = included.take(outline, node)
             for key, hint in _MEANINGLESS.items():
                 if key in draft.keys:
                     message = f"`{key}` means nothing for a plan that is used"
@@ -65,7 +65,17 @@ def take_used(outline: Outline, shelf: IncludedPlans) -> None:
                     )
 
 
-def outputs_of(draft: RawStep) -> dict[str, dict[str, Any]] | None:
+def find(checked: Checked) -> None:
+    """Check what used plans are given, and add what they hand on to the outputs."""
+    for draft in checked.outline.drafts:
+        if "uses" in draft.keys:
+            _check_given(checked.outline, draft)
+            found = _outputs_of(draft)
+            if found is not None:
+                checked.outputs[draft.id] = found
+
+
+def _outputs_of(draft: RawStep) -> dict[str, dict[str, Any]] | None:
     """Return what a step that uses a plan hands on, as fragments by name; None when that is not known."""
     used = draft.used
     if used is None or used.checked is None:
@@ -77,7 +87,7 @@ def outputs_of(draft: RawStep) -> dict[str, dict[str, Any]] | None:
     }
 
 
-def check_given(outline: Outline, draft: RawStep) -> None:
+def _check_given(outline: Outline, draft: RawStep) -> None:
     """Report what does not fit of the values that a used plan is given, and secrets that it wants and does not get."""
     used = draft.used
     if used is None or used.checked is None:
@@ -108,9 +118,9 @@ def check_given(outline: Outline, draft: RawStep) -> None:
             outline.report("E232", message, draft.keys["uses"], hint)
 
 
-def check_types(formulas: list[Formula], references: References) -> None:
+def check_types(checked: Checked, type_of: Callable[[Formula], Type]) -> None:
     """Report values of expressions that can never be of the type that a parameter of a used plan has."""
-    for formula in formulas:
+    for formula in checked.formulas.listed:
         draft = formula.owner
         if formula.kind != "given" or draft is None or draft.used is None or draft.used.checked is None:
             continue
@@ -118,13 +128,13 @@ def check_types(formulas: list[Formula], references: References) -> None:
             fragment = draft.used.checked.params.get(param)
             if value is not formula.node or fragment is None:
                 continue
-            found = references.type_of(formula)
+            found = type_of(formula)
             if not _may_be(found, fragment["type"]):
                 message = (
                     f'the parameter "{param}" of {draft.keys["uses"].value} is of type {fragment["type"]}, '
                     f"and this is of type {found}"
                 )
-                references.outline.report("E291", message, value)
+                checked.outline.report("E291", message, value)
 
 
 def _may_be(found: Type, wanted: str) -> bool:

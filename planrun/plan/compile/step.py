@@ -1,0 +1,328 @@
+"""From a raw step whose shape and meaning are right to a step of the plan, by the table of keys."""
+
+from __future__ import annotations
+
+from planrun.expressions.scan import bare
+from planrun.model.plan import DEFAULT_TIMEOUT, Abstract, Edge, Exec, Retry, Rollback, Run, Step, Validate
+from planrun.plan.check.validate import shell_words
+from planrun.plan.compile.risks import Names, Risks
+from planrun.plan.keys.outline import entries, members
+from planrun.plan.keys.table import STEP, fields_with, module
+from planrun.plan.keys.top import llm_of
+from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from planrun.model.plan import Text
+    from planrun.model.policy import Policy
+    from planrun.plan.keys.checked import Checked
+    from planrun.plan.keys.outline import RawStep
+
+# All that most steps say.
+_SIMPLE = frozenset(
+    ("id", "run", "exec", "validate", "ask", "decide", "depends_on", "condition", "recovers", "replaces")
+)
+# What the risk of a step is found from, besides its action.
+_SURFACE = ("expect", "verify", "service", "shell", "workdir", "env", "env_file")
+_UNDONE = fields_with("undone")
+GATES = ("ask", "decide")
+
+
+class StepCompiler:
+    """Compiles the steps of one plan, whose shape is right; what a step does not say is asked of `defaults`."""
+
+    def __init__(self, checked: Checked, around: StepCompiler | None = None) -> None:
+        self.around = around
+        self.checked = checked
+        self.outline = checked.outline
+        self.root = checked.outline.root
+        self.formulas = checked.formulas
+        policy, llm = self.root.get("policy"), self.root.get("llm")
+        self.policy = None if policy is None or around else self._policy(policy)
+        self.llm = None if llm is None or around else llm_of(llm)
+        defaults = self.root.get("defaults")
+        self.defaults: dict[str, Node] = (
+            defaults.value if defaults is not None and defaults.kind == MAPPING else {}
+        )
+        self.edges: dict[tuple[str, str], Edge] = {}  # many steps want the same of the same one
+        self.private = {
+            id(formula.owner)
+            for formula in self.formulas.listed
+            if any(reference.path[0] == "step" for reference in formula.references)
+        }
+        self.general: dict[str, Any] = {
+            STEP[key].field: READ[STEP[key].form](self, None, node)
+            for key, node in self.defaults.items()
+            if key in STEP and STEP[key].general
+        }
+        self.undoes = "rollback" not in self.defaults or as_bool(self.defaults["rollback"])
+        self.names: Names = around.names if around else Names()
+        self.env: dict[str, Text] = {
+            **(around.env if around else {}),
+            **self.formulas.texts(self.root.get("env")),
+        }
+        self.env_file: tuple[Text, ...] = (
+            *(around.env_file if around else ()),
+            *self.formulas.words(self.root.get("env_file")),
+        )
+        self.risks: Risks = Risks(self.env, self.env_file, around.risks if around else None)
+        if around:
+            self.policy = around.policy
+
+    def _policy(self, node: Node) -> Policy:
+        policy: Policy = module("policy").policy_of(node, self.checked.gates)
+        if self.outline.path_of(node):  # its lines are those of another file than the plan's
+            policy = policy.but(line=0, rules=tuple([rule.but(line=0) for rule in policy.rules]))
+        return policy
+
+    def step(self, draft: RawStep) -> Step:
+        """Return one step; fields that say no more than the class's defaults are left out."""
+        return self.finished(self.fields(draft))
+
+    def fields(self, draft: RawStep) -> dict[str, Any]:
+        """Return what the file says of a step."""
+        keys = draft.keys
+        fields = self.place(draft)
+        self.action(keys, fields)
+        # For gates nothing of it: they start no process, and a `no` that is tolerated would be none.
+        if fields["kind"] not in GATES:
+            fields.update(self.general)
+        if id(draft) in self.private:
+            fields["needs_dir"] = True
+        if not _SIMPLE.issuperset(keys):
+            self.details(draft, fields)
+        if draft.undo is not None and self.undoes:
+            fields["rollback"] = self.rollback(draft.undo, fields)
+        if fields.get("timeout") == DEFAULT_TIMEOUT:
+            del fields["timeout"]
+        return fields
+
+    def finished(self, fields: dict[str, Any]) -> Step:
+        """Return the step with these fields, and with what is found out about it."""
+        fields.update(self.risks.of(fields))
+        if "rollback" in fields:
+            undo = fields["rollback"].undo
+            undo = self.names.given(undo.but(**self.risks.of(vars(undo))))
+            fields["rollback"] = fields["rollback"].but(undo=undo)
+        meaning_of_failure(self, fields)
+        return self.names.given(Step(**fields))
+
+    def place(self, draft: RawStep) -> dict[str, Any]:
+        """Return the fields of a step that say who it is, and what it waits for."""
+        fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
+        if self.outline.origins and (path := self.outline.path_of(draft.at)):
+            fields["file"] = path
+        if draft.section != "steps":
+            fields["section"] = draft.section
+        self.links(draft, fields)
+        if draft.condition is not None:
+            fields["condition"] = draft.condition
+            fields["condition_text"] = bare(draft.keys["condition"].value)
+        return fields
+
+    def links(self, draft: RawStep, fields: dict[str, Any]) -> None:
+        """Fill in what the step wants of others, and what it means for them."""
+        if draft.links:
+            known = self.edges
+            wanted = [(link.on, "same" if link.form == "same" else link.kind) for link in draft.links]
+            if self.checked.services:
+                wanted = module("services").edges_of(self.checked, draft)
+            fields["edges"] = tuple([known.get(pair) or self.edge(*pair) for pair in wanted])
+        if draft.recovers:
+            fields["recovers"] = tuple([link.on for link in draft.recovers])
+        if draft.replaces:
+            fields["replaces"] = tuple([link.on for link in draft.replaces])
+
+    def words_of(self, draft: RawStep, fields: dict[str, Any]) -> None:
+        """Fill in what a group says of itself: texts for people, tags, and what its failure means."""
+        for key in _OF_GROUP:
+            if key in draft.keys:
+                self.read(draft, key, fields)
+        word = draft.keys.get("on_failure") or self.defaults.get("on_failure")
+        if word is not None and word.value not in ("ask", "replan"):  # of `defaults`, for steps that can
+            fields["on_failure"] = word.value
+
+    def details(self, draft: RawStep, fields: dict[str, Any]) -> None:
+        """Fill in what only some steps say."""
+        for key in draft.keys:
+            if key not in _SIMPLE:
+                self.read(draft, key, fields)
+
+    def read(self, draft: RawStep, key: str, fields: dict[str, Any]) -> None:
+        """Fill in the fields that a key of a step becomes, by its row in the table of keys."""
+        row = STEP[key]
+        if row.form in READ and not row.special:
+            fields[row.field] = READ[row.form](self, draft, draft.keys[key])
+        elif row.module:
+            compiled = getattr(module(row.module), "COMPILE", {})
+            if key in compiled:
+                fields.update(compiled[key](self.checked, draft, draft.keys[key]))
+
+    def surface(self, draft: RawStep) -> dict[str, Any]:
+        """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""
+        fields: dict[str, Any] = {"id": draft.id, "kind": "validate", "action": Abstract()}
+        if "validate" not in draft.keys:
+            self.action(draft.keys, fields)
+        fields.update({key: self.general[key] for key in ("shell", "workdir") if key in self.general})
+        for key in _SURFACE:
+            if key in draft.keys:
+                self.read(draft, key, fields)
+        return fields
+
+    def rollback(self, undo: RawStep, step: dict[str, Any]) -> Rollback:
+        """Return what undoes a step; `step` are the fields of that step."""
+        keys = undo.keys
+        fields: dict[str, Any] = {name: step[name] for name in _UNDONE if name in step}
+        fields |= {"id": undo.id, "section": "rollback", "line": undo.at.line, "col": undo.at.col}
+        if "file" in step:
+            fields["file"] = step["file"]
+        self.action(keys, fields)
+        for key in ("workdir", "shell", "idempotent"):
+            if key in keys:
+                self.read(undo, key, fields)
+        if "env" in keys:
+            fields["env"] = {**fields.get("env", {}), **self.formulas.texts(keys["env"])}
+        if "timeout" in keys or "timeout" in self.defaults:
+            fields["timeout"] = as_duration((keys.get("timeout") or self.defaults["timeout"]).value)
+        if fields.get("timeout") == DEFAULT_TIMEOUT:
+            del fields["timeout"]
+        if id(undo) in self.private:
+            fields["needs_dir"] = True
+        on_failed = {"on_failed": True} if "on_failed" in keys and as_bool(keys["on_failed"]) else {}
+        return Rollback(undo=Step(**fields), **on_failed)
+
+    def action(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
+        """Fill in what the step does."""
+        if "run" in keys:
+            fields["kind"] = "run"
+            fields["action"] = Run(script=self.formulas.text(keys["run"], script=True))
+        elif "exec" in keys:
+            fields["kind"] = "exec"
+            fields["action"] = Exec(argv=self.formulas.words(keys["exec"]))
+        elif "tool" in keys:
+            fields["kind"] = "tool"
+            fields["action"] = module("tools").call(keys["tool"], keys.get("args"), self.formulas)
+            if self.checked.outputs.get(fields["id"]):
+                fields["outputs"] = self.checked.outputs[fields["id"]]
+        elif "validate" in keys:
+            fields["kind"] = "validate"
+            fields["action"] = Validate(
+                checks=module("checks").checks_of(self.checked, keys["validate"], fields["id"])
+            )
+        elif "ask" in keys or "decide" in keys:
+            fields["kind"] = "ask" if "ask" in keys else "decide"
+            fields["action"] = self.checked.gates[fields["id"]].record(
+                self.formulas, self.defaults.get("decision_timeout")
+            )
+        else:
+            fields["kind"] = "abstract"
+            fields["action"] = Abstract()
+
+    def edge(self, on: str, kind: str) -> Edge:
+        """Make an edge, and keep it for all that want the same."""
+        found = self.edges[on, kind] = Edge(on=on, kind=kind)  # type: ignore[arg-type]  # one of EDGE_KINDS
+        return found
+
+
+def _words(_compiler: StepCompiler, _step: RawStep | None, node: Node) -> tuple[str, ...]:
+    return tuple([item.value for item in entries(node)])
+
+
+def _command(_compiler: StepCompiler, _step: RawStep | None, node: Node) -> tuple[str, ...]:
+    if node.kind == SEQUENCE:
+        return tuple([word.value for word in node.value])
+    return shell_words(node.value)
+
+
+def _retries(compiler: StepCompiler, _step: RawStep | None, node: Node) -> Retry:
+    """Return a number of extra attempts, or the mapping with its backoff and filters."""
+    errors = compiler.defaults.get("errors")
+    unknown = errors.get("unknown") if errors is not None else None
+    return retry_of(node, "fail" if unknown is None else unknown.value)
+
+
+# How the values of the forms are read that many keys share.
+READ: dict[str, Callable[[StepCompiler, RawStep | None, Node], Any]] = {
+    "word": lambda _compiler, _step, node: node.value,
+    "number": lambda _compiler, _step, node: as_int(node),
+    "flag": lambda _compiler, _step, node: as_bool(node),
+    "seconds": lambda _compiler, _step, node: as_duration(node.value),
+    "words": _words,
+    "names": _words,
+    "template": lambda compiler, _step, node: compiler.formulas.text(node),
+    "templates": lambda compiler, _step, node: compiler.formulas.words(node),
+    "named": lambda compiler, _step, node: compiler.formulas.texts(node),
+    "fragments": lambda compiler, step, _node: compiler.checked.outputs[step.id] if step else {},
+    "command": _command,
+    "retries": _retries,
+}
+_RISKS = ("risk", "on_failure")  # what a group has of these follows from its members
+_OF_GROUP = tuple(
+    [key for key, row in STEP.items() if row.grouped and row.form in ("word", "words") and key not in _RISKS]
+)
+
+
+_WORDS = ("any", "timeout", "idle_timeout")  # what `retries: {on: …}` names besides the classes of errors
+
+
+_MAX = 2  # extra attempts where a mapping does not say it
+
+
+def retry_of(node: Node, unknown: str = "fail") -> Retry:
+    """Return what a number of extra attempts says, or the mapping with its backoff and filters.
+
+    `unknown`: whether `on: auto` repeats what no rule knows (`retry`) or not (`fail`).
+    """
+    if node.kind != MAPPING:
+        return Retry(max=as_int(node))
+    fields: dict[str, Any] = {"max": as_int(node.value["max"]) if "max" in node.value else _MAX}
+    for key, value in members(node.get("backoff")):
+        if key in ("initial", "max"):
+            fields["cap" if key == "max" else key] = as_duration(value.value)
+        else:
+            fields[key] = float(as_number(value))
+    if "on" in node.value:
+        rules = node.value["on"]
+        if rules.kind == SCALAR:
+            classes = ("transient", "unknown") if unknown == "retry" else ("transient",)
+            fields["on"] = tuple([("class", name) for name in classes])
+        else:
+            fields["on"] = tuple([_retry_rule(rule) for rule in rules.value])
+    return Retry(**fields)
+
+
+def _retry_rule(node: Node) -> tuple[Any, ...]:
+    if node.kind != MAPPING:
+        word = node.value
+        return (word,) if word in _WORDS else ("class", word)
+    for key, value in node.value.items():
+        if key == "exit":
+            codes = value.value if value.kind == SEQUENCE else [value]
+            return ("exit", tuple([as_int(code) for code in codes]))
+        return (key, value.value)
+    return ("any",)
+
+
+def meaning_of_failure(compiler: StepCompiler, fields: dict[str, Any]) -> None:
+    """Fill in what policy and model make of its failures, where neither the step nor `defaults` say it."""
+    if compiler.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
+        reversible = fields.get("reversible", True if "rollback" in fields else None)
+        word = module("policy").failure_word(
+            compiler.policy, fields.get("risk", "high"), fields.get("effects", ()), reversible=reversible
+        )
+        if word:
+            fields["on_failure"] = word
+    if compiler.around is not None and fields.get("on_failure") == "replan":
+        fields["on_failure"] = "block"
+    if fields.get("section") == "finally" or fields["kind"] in GATES or compiler.around is not None:
+        return
+    if fields.get("on_failure") == "replan":
+        fields["replan"] = "any"
+    elif (
+        compiler.llm is not None and "on_failure" not in fields and compiler.llm.replan_on_failure != "never"
+    ):
+        fields["replan"] = compiler.llm.replan_on_failure

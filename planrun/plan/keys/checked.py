@@ -1,0 +1,62 @@
+"""A checked plan: what its keys mean, for the checks that follow and for the compiler."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.expressions.tree import Type
+    from planrun.plan.keys.formulas import Formulas
+    from planrun.plan.keys.outline import Outline
+    from planrun.plan.problems import Problem
+
+
+class Checked:
+    """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
+
+    __slots__ = (
+        "formulas", "gates", "gives", "groups", "outline", "outputs", "params", "problems", "services",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        outline: Outline,
+        formulas: Formulas,
+        params: dict[str, dict[str, Any]],
+        outputs: dict[str, dict[str, dict[str, Any]]],
+    ) -> None:
+        self.outline = outline
+        self.formulas = formulas
+        self.params = params
+        self.outputs = outputs
+        # By the id of a step: what `planrun.plan.keys.gates` and `planrun.plan.keys.instances` found.
+        self.gates: dict[str, Any] = {}
+        self.groups: dict[str, Any] = {}
+        self.gives: dict[str, Type] = {}  # the types of the plan's own outputs, as far as they are known
+        self.services: frozenset[str] = frozenset()
+        self.problems: list[Problem] = []
+
+    @property
+    def count(self) -> int:
+        """How many steps run at most, as far as that is known; instances that are not known count as one step."""
+        return step_count(self.outline)
+
+    @property
+    def known(self) -> int:
+        """How many steps are known to run: those that reports count, each instance and no group."""
+        return self.count - len(self.later)
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The steps whose instances are known when they run."""
+        found = [draft.id for draft in self.outline.drafts if draft.id in self.groups and not draft.instances]
+        for draft in self.outline.drafts:
+            if draft.used is not None and draft.used.checked is not None:
+                found += [f"{draft.id}/{name}" for name in draft.used.checked.later]
+        return tuple(found)
+
+
+def step_count(outline: Outline) -> int:
+    """Return how many steps run at most; instances that are not known count as one step."""
+    return sum([step.used.count if step.used else step.instances or 1 for step in outline.drafts])
