@@ -26,7 +26,7 @@ def append(self, event):
 
 Ledger.append = append
 """,
-    "repeats-all": "from planrun.app.rerun import Repetition\nRepetition._unfinished = lambda *_: 'again'\n",
+    "repeats-all": "from planrun.app.rerun import RerunPlan\nRerunPlan._unfinished = lambda *_: 'again'\n",
     "forgets-lost": """\
 from planrun.app import rerun, resume
 resume.lost_attempts = rerun.lost_attempts = lambda state: []

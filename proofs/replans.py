@@ -40,7 +40,7 @@ STEPS = 6
 FAULTS = {
     "": "",
     "no-copy": "from planrun.records import inputs as keeping\nkeeping.add_plan = lambda *_: None\n",
-    "runs-again": "from planrun.app.rerun import Repetition as R\n"
+    "runs-again": "from planrun.app.rerun import RerunPlan as R\n"
     "R._unfinished = lambda self, found: 'again' if found.status == 'completed' else ''\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
