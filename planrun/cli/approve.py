@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from inspect import cleandoc
 
 import click
@@ -20,8 +19,6 @@ from planrun.cliutil.completion import (
     complete_runs,
     complete_waiting,
 )
-from planrun.cliutil.failure import complain, printable
-from planrun.cliutil.printing import say, say_json
 from planrun.errors import InvalidInput
 from planrun.records.rundir import HOME
 
@@ -30,11 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.app.control import Recorded
-    from planrun.approval.digest import Reviewed
-    from planrun.approval.responses import Verb
-    from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.plan import Plan
 
 _BY = click.Option(
     ["--by"], metavar="NAME", envvar="PLANRUN_BY", help="Who says so. Default: the user's name.  [PLANRUN_BY]"
@@ -92,112 +84,29 @@ def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **give
                 f"{run} is a plan: --skip, --digest, --by, --reason, --resume, --report-dir and --json are for runs; "
                 "who approves a plan is told by --approver"
             )
+        from planrun.cli.approvalfiles import approve_plan
+
         return approve_plan(run, {"steps": steps, **for_plan})
     if any(value not in (None, ()) for value in for_plan.values()):
         raise InvalidInput(
             f'"{run}" is no plan file: --param, --expires, --uses, --approver, -o are for plans'
         )
     step = steps
-    return _answer("approve", run, {"steps": step, "skip": skip}, given)
+    from planrun.cli.respond import respond
+
+    return respond("approve", run, {"steps": step, "skip": skip}, given)
 
 
 def _reject(run: str, step: str | None, **given: Any) -> int:
-    return _answer("reject", run, {"steps": (step,) if step else ()}, given)
+    from planrun.cli.respond import respond
+
+    return respond("reject", run, {"steps": (step,) if step else ()}, given)
 
 
 def _decide(run: str, answer: tuple[str, ...], **given: Any) -> int:
-    return _answer("decide", run, {"steps": answer}, given)
+    from planrun.cli.respond import respond
 
-
-def _answer(verb: Verb, run: str, said: dict[str, tuple[str, ...]], given: dict[str, Any]) -> int:
-    from planrun.app.control import answer
-    from planrun.approval.responses import Reply
-    from planrun.settings import Settings
-
-    if given["json"] and given["resume"]:
-        raise InvalidInput(
-            "--json and --resume: one at a time; `planrun resume --json` prints the run's ledger.json"
-        )
-    folder = given["report_dir"]
-    reply = Reply(
-        verb=verb,
-        by=_one_line(given["by"] or _user()),
-        reason=_one_line(given.get("reason") or ""),
-        digest=given.get("digest") or "",
-        **said,
-    )
-    recorded = answer(run, reply, Settings(report_dir=folder) if folder else Settings())
-    if given["json"]:
-        _print_json(recorded)
-    else:
-        _print(recorded)
-    if not given["resume"] or recorded.live or recorded.status == "cancelled":
-        return 0
-    from planrun.cli.run import running
-
-    return running(["resume", recorded.run, *(["--report-dir", folder] if folder else [])])
-
-
-def _user() -> str:
-    """Return the name of the user, as the system knows it."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return f"uid {os.geteuid()}"
-
-
-def _one_line(text: str) -> str:
-    from planrun.reports.escape import line
-
-    return line(text)
-
-
-def _print(recorded: Recorded) -> None:
-    for event in recorded.answers:
-        say(f"run {recorded.run}: {_told(event)}")
-    for gate in recorded.waiting:
-        say(f"  still waits: {_asked(gate)}")
-    if recorded.status == "cancelled":
-        say(f"run {recorded.run}: cancelled; its exit code is 3")
-    elif not recorded.live:
-        say(f"planrun resume {recorded.run} goes on")
-
-
-def _told(event: GateAnswered) -> str:
-    from planrun.model.jsontext import dumps
-
-    name = _one_line(event.step) or "the plan"
-    if event.answer == "skipped":
-        return f"{name} is left out"
-    if event.answer in ("approved", "rejected"):
-        return f"{name} is {event.answer}"
-    spoken = {True: "yes", False: "no"}.get(event.answer) if isinstance(event.answer, bool) else None
-    return f"{name} is answered with {spoken or _one_line(dumps(event.answer))}"
-
-
-def _asked(gate: GateOpened) -> str:
-    return f"{_one_line(gate.step) or 'the plan'} ({gate.kind})" + (
-        f": {_one_line(gate.question)}" if gate.question else ""
-    )
-
-
-def _print_json(recorded: Recorded) -> None:
-    waits = [{"step": gate.step, "kind": gate.kind, "question": gate.question} for gate in recorded.waiting]
-    said = [
-        {"step": event.step, "answer": event.answer, "by": event.by, "reason": event.reason}
-        for event in recorded.answers
-    ]
-    say_json(
-        {
-            "run": recorded.run,
-            "recorded": said,
-            "waiting": waits,
-            "status": recorded.status,
-            "live": recorded.live,
-        }
-    )
+    return respond("decide", run, {"steps": answer}, given)
 
 
 def _command(name: str, params: list[click.Parameter], text: str) -> click.Command:
@@ -291,60 +200,6 @@ def is_plan(operand: str) -> bool:
     return operand.endswith(_ENDINGS) or (os.path.isfile(operand) and not is_run)
 
 
-def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any], Reviewed]:
-    """Load a plan with its parameters and read its scripts, in this folder; raises InvalidInput."""
-    from planrun.approval.digest import review
-    from planrun.plan.keys.params import parse_params
-    from planrun.plan.load import load
-    from planrun.settings import current_folder
-
-    if not os.path.lexists(file):
-        _refuse_template(file)
-    plan = load(file, cache=False)
-    values = parse_params(plan, params)
-    return plan, values, review(plan, values, current_folder())
-
-
-def _refuse_template(name: str) -> None:
-    """Raise InvalidInput for the name of a template: what is reviewed, and what runs, is the plan made of it."""
-    from planrun.templates.templates import known
-
-    if name in known():
-        raise InvalidInput(
-            f'"{name}" is a template and no plan; first `planrun templates render {name} --var NAME=VALUE -o plan.yml`'
-        )
-
-
-def approve_plan(file: str, given: dict[str, Any]) -> int:
-    """Write an approval of a plan; `given` are the options of `approve`."""
-    from planrun.approval.approvals import Grant, approval_file, approval_of, as_text, told, write_approval
-    from planrun.approval.preview import Outlook
-    from planrun.settings import Settings
-
-    grant = Grant(
-        **{
-            name: given[name]
-            for name in ("steps", "expires", "uses", "approver")
-            if given.get(name) not in (None, ())
-        }
-    )
-    plan, _, reviewed = review_plan(file, given["params"])
-    approval = approval_of(plan, reviewed, grant)
-    # Whoever approves reads the risk of what runs: with these parameters, and not with the worst that there could be.
-    ahead = Outlook(plan, Settings(params=given["params"]))
-    known = plan.but(steps=tuple([prospect.step for prospect in ahead.steps()]))
-    lines = [printable(line) for line in told(known, reviewed, approval)]
-    path = given["out"] or approval_file(file)
-    if path == "-":
-        sys.stderr.write("".join([f"{line}\n" for line in lines]))
-        say(as_text(approval).rstrip("\n"))
-        return 0
-    write_approval(path, approval)
-    say("\n".join(lines))
-    say(f"wrote {printable(path)}; planrun execute {printable(file)} --approval {printable(path)} uses it")
-    return 0
-
-
 @click.command(short_help="Write down what was reviewed, for `execute --locked`.")
 @click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option(
@@ -383,20 +238,6 @@ def lock(plan: str, params: tuple[str, ...], policy: str | None, out: str | None
       planrun lock plan.yml --param target=prod --policy ci/policy.yml
       planrun lock plan.yml --check
     """
-    from planrun.approval import lockfile
+    from planrun.cli.approvalfiles import write_lock_file
 
-    found, values, reviewed = review_plan(plan, params)
-    now = lockfile.lock_of(found, values, reviewed)
-    policies = [lockfile.policy_of(policy)] if policy else []
-    path = out or lockfile.lock_file(plan)
-    if not check:
-        lockfile.write_lock(path, {**now, **({"policy": policies[0]} if policies else {})})
-        say(f"wrote {printable(path)}, digest {now['digest']}")
-        return 0
-    differences = list(lockfile.drift(lockfile.read_lock(path, found), now, policies))
-    if differences:
-        lines = "".join([f"\n  {line}" for line in differences])
-        complain(f"{plan} is not what {path} holds:{lines}")
-        return 3
-    say(f"{printable(path)} holds what {printable(plan)} is, digest {now['digest']}")
-    return 0
+    return write_lock_file(plan, params, policy, out, check=check)

@@ -7,8 +7,11 @@ import time
 
 import click
 
+from planrun.app.caching import own_store
 from planrun.cliutil.printing import say, say_json
 from planrun.errors import InvalidInput
+from planrun.store.entries import Store
+from planrun.store.prune import MAX_SIZE, as_bytes, clear, prune, rows, size, verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +59,6 @@ def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) 
 
 
 def _store(path: str | None) -> Store:
-    from planrun.app.caching import own_store
-    from planrun.store.entries import Store
-
     if path:
         if not os.path.isdir(path):
             raise InvalidInput(f"there is no folder {path}")
@@ -70,14 +70,10 @@ def _store(path: str | None) -> Store:
 
 
 def _stats(store: Store, _most: str) -> dict[str, Any]:
-    from planrun.store.prune import MAX_SIZE, rows, size
-
     return {"folder": store.path, "results": len(rows(store)), "bytes": size(store), "most": MAX_SIZE}
 
 
 def _list(store: Store, _most: str) -> dict[str, Any]:
-    from planrun.store.prune import rows
-
     found = [
         {
             "key": row.entry.key,
@@ -94,8 +90,6 @@ def _list(store: Store, _most: str) -> dict[str, Any]:
 
 
 def _prune(store: Store, most: str) -> dict[str, Any]:
-    from planrun.store.prune import as_bytes, prune
-
     number = as_bytes(most)
     if number is None:
         raise InvalidInput(f'--max-size takes a number of bytes such as 500M or 2G, not "{most}"')
@@ -103,14 +97,10 @@ def _prune(store: Store, most: str) -> dict[str, Any]:
 
 
 def _clear(store: Store, _most: str) -> dict[str, Any]:
-    from planrun.store.prune import clear
-
     return dict(vars(clear(store)))
 
 
 def _verify(store: Store, _most: str) -> dict[str, Any]:
-    from planrun.store.prune import verify
-
     sound, damaged = verify(store)
     return {"sound": sound, "damaged": damaged}
 

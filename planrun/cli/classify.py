@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
+from planrun.cliutil.click import task
 from planrun.cliutil.printing import say, say_json
 from planrun.llm.complexity import LEVELS, THRESHOLD
+from planrun.llm.complexity import classify as look
+from planrun.planner.repository import read_repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +47,6 @@ def classify(text: tuple[str, ...], threshold: Level, *, as_json: bool) -> int:
       planrun classify --json "explain src/app.py" | jq -r .level
       gh issue view 12 --json body --jq .body | planrun classify -
     """
-    from planrun.cliutil.click import task
-    from planrun.llm.complexity import classify as look
-    from planrun.planner.repository import read_repository
-
     found = look(task(text, "TEXT"), read_repository().paths)
     if as_json:
         say_json(as_data(found, threshold))

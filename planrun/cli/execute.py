@@ -7,6 +7,7 @@ from inspect import cleandoc
 import click
 
 from planrun.cli.overview import EXIT_CODES
+from planrun.cli.run import running
 from planrun.cliutil.click import tabled
 from planrun.cliutil.completion import complete_plans, complete_runs, complete_steps
 from planrun.cliutil.options import EXECUTE, RESUME, RETRY
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 
 def _run(words: list[str]) -> int:
-    from planrun.cli.run import running
-
     verb = click.get_current_context().info_name or ""
     return running([verb, *words])
 

@@ -12,7 +12,16 @@ from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, MODEL_OPTIONS, Option, parse
 from planrun.cliutil.printing import say, say_bytes, say_json
+from planrun.diff.approvals import Terms
+from planrun.diff.cli import rows_of
+from planrun.diff.data import as_data
+from planrun.diff.report import masked
+from planrun.diff.report import report as compare
 from planrun.errors import EXIT_OK, InvalidInput
+from planrun.llm.drafts import as_data as faults_data
+from planrun.plan.revisions import Side
+from planrun.planner.expand import Order, finish, request_texts
+from planrun.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,9 +94,6 @@ _HELP = """Make the abstract steps of PLAN concrete, for review.
 def _expand(words: list[str]) -> int:
     file, values = parse(words, EXPAND, "plan file")
     own = {option.name: values.pop(option.name, None) for option in _OWN}
-    from planrun.planner.expand import Order, finish
-    from planrun.settings import Settings
-
     order = Order(
         file=file,
         settings=Settings(**values),
@@ -152,8 +158,6 @@ def _write(target: str, found: Finished) -> None:
 
 
 def _show_requests(order: Order) -> int:
-    from planrun.planner.expand import request_texts
-
     for texts in request_texts(order):
         say("\n\n".join(texts))
     return EXIT_OK
@@ -163,9 +167,6 @@ def _difference(found: Finished) -> Report | None:
     """Return what is different as `planrun diff` finds it; None when nothing was asked."""
     if not found.asked:
         return None
-    from planrun.diff.approvals import Terms
-    from planrun.diff.report import report
-    from planrun.plan.revisions import Side
 
     old, new = [
         Side(name=name, path=plan.file, plan=plan)
@@ -175,13 +176,10 @@ def _difference(found: Finished) -> Report | None:
         )
         if plan is not None
     ]
-    return report(old, new, Terms())
+    return compare(old, new, Terms())
 
 
 def _show(found: Finished, target: str, report: Report | None) -> None:
-    from planrun.diff.cli import rows_of
-    from planrun.diff.report import masked
-
     rows = ["\n".join(rows_of(report, False))] if report else []
     for step, analysis in found.analyses.items():
         rows.append(f"{step}: {printable(' '.join(analysis.split()))}" if analysis.strip() else "")
@@ -215,16 +213,11 @@ def _spent(found: Finished) -> Iterable[str]:
 
 
 def _document(found: Finished, target: str, report: Report | None) -> dict[str, Any]:
-    from planrun.llm.drafts import as_data as faults_data
-
     text = None
     if found.after is not None and not target:
         text = found.after.source.decode("utf-8", "replace")
     difference = None
     if report is not None:
-        from planrun.diff.data import as_data
-        from planrun.diff.report import masked
-
         difference = masked(report, as_data(report))
     return {
         "outcome": found.outcome,

@@ -6,9 +6,14 @@ import sys
 
 import click
 
+from planrun.app.finalize import exit_code
+from planrun.app.finalize import finalize as catch_up
+from planrun.cli.report import print_ledger
+from planrun.cli.run import finish, ignore_pauses
 from planrun.cliutil.click import tabled
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.options import ADOPT, APPROVING, RUNNING, parse
+from planrun.settings import settings_of
 
 _WITHOUT = ("strict", "fail_on_flaky")  # they are about the verdict of a run
 _POLICY = next(option for option in APPROVING if option.name == "policy")
@@ -17,19 +22,12 @@ FINALIZE = (_POLICY, ADOPT, *[option for option in RUNNING if option.name not in
 
 def _run(words: list[str]) -> int:
     run, values = parse(words, FINALIZE, "RUN id (or `last`)")
-    from planrun.app.finalize import exit_code
-    from planrun.app.finalize import finalize as catch_up
-    from planrun.cli.run import finish, ignore_pauses
-    from planrun.settings import settings_of
-
     ignore_pauses()
     settings = settings_of(values)
     result = catch_up(run, settings)
     if result is None:
         sys.stderr.write("planrun: nothing is owed\n")
         if settings.json:
-            from planrun.cli.report import print_ledger
-
             print_ledger(run)
         return 0
     finish(result, settings)

@@ -7,12 +7,25 @@ import sys
 
 import click
 
+from planrun.app.run import RunRequest, execute, secrets_of
+from planrun.approval.preview import Outlook, foresee
+from planrun.cli.classify import as_data
+from planrun.cli.run import planner
 from planrun.cliutil import click as written
-from planrun.cliutil.click import DRY_RUN, FORCE, JSON, tabled, told_why_not
+from planrun.cliutil.click import DRY_RUN, FORCE, JSON, tabled, task, told_why_not
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
 from planrun.cliutil.printing import say, say_bytes, say_json
 from planrun.errors import EXIT_OK, InvalidInput
+from planrun.llm.complexity import THRESHOLD
+from planrun.llm.drafts import as_data as faults_data
+from planrun.model.planning import Llm
+from planrun.plan.schema.forms import as_duration
+from planrun.planner.generate import Order, money, request_text, total
+from planrun.planner.generate import generate as write_plan
+from planrun.planner.generate import told as model_words
+from planrun.settings import current_folder, settings_of
+from planrun.show.cli import overview
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,8 +146,6 @@ _HELP = f"""Write a plan for a goal, for review.
 def _generate(words: list[str]) -> int:
     operands, values = parse_all(words, GENERATE)
     own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
-    from planrun.settings import settings_of
-
     settings = settings_of({**values, "expand": bool(own["expand"])})
     target = own["output"] or FILE
     if own["expand"] and (own["offline"] or not own["execute"]):
@@ -150,10 +161,6 @@ def _generate(words: list[str]) -> int:
 
 
 def _order(operands: list[str], own: dict[str, Any], settings: Settings, target: str) -> Order:
-    from planrun.cliutil.click import task
-    from planrun.llm.complexity import THRESHOLD
-    from planrun.planner.generate import Order
-
     return Order(
         goal=task(operands, "GOAL"),
         trusted=operands != ["-"],
@@ -166,9 +173,6 @@ def _order(operands: list[str], own: dict[str, Any], settings: Settings, target:
 
 
 def _llm(own: dict[str, Any]) -> Llm:
-    from planrun.model.planning import Llm
-    from planrun.plan.schema.forms import as_duration
-
     names = (*[option.name for option in _LLM], "fallback")
     fields = {name: own[name] for name in names if own[name] is not None}
     if "planning_timeout" in fields:
@@ -179,15 +183,13 @@ def _llm(own: dict[str, Any]) -> Llm:
 
 
 def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
-    from planrun.planner.generate import generate
-
     said: list[dict[str, str]] = []
 
     def tell(activity: str, message: str) -> None:
         said.append({"activity": activity, "message": message})
         written.tell(message)
 
-    found = generate(order, tell)
+    found = write_plan(order, tell)
     result = None
     if found.outcome == "accepted":
         _warn(found, order)
@@ -233,11 +235,6 @@ def _tell_plan(found: Generated, order: Order, target: str) -> None:
 
 
 def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
-    from planrun.approval.preview import Outlook, foresee
-    from planrun.planner.generate import money, told
-    from planrun.settings import current_folder
-    from planrun.show.cli import overview
-
     plan = found.plan
     assert plan is not None
     foreseen = foresee(plan, (), current_folder())
@@ -246,7 +243,7 @@ def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
     yield ""
     if found.source == "model":
         source = ", from a recording" if any(call.replayed for call in found.calls) else ""
-        yield f"Model: {printable(', '.join(told(found)))}{source}"
+        yield f"Model: {printable(', '.join(model_words(found)))}{source}"
     if found.estimate:
         tokens = sum(step.estimated_tokens for step in plan.steps)
         yield f"Cost estimate: ~{tokens} tokens{money(found)}"
@@ -269,9 +266,6 @@ def _advice(found: Generated, order: Order) -> str:
 
 def _run(found: Generated, settings: Settings) -> Result:
     """Run the plan that was written; all its steps are those of a model, whoever that was."""
-    from planrun.app.run import RunRequest, execute, secrets_of
-    from planrun.cli.run import planner
-
     assert found.plan is not None
     steps = tuple([step.but(origin="expanded") for step in found.plan.steps])
     plan = found.plan.but(steps=steps)
@@ -281,8 +275,6 @@ def _run(found: Generated, settings: Settings) -> Result:
 
 def _generation(found: Generated) -> dict[str, Any] | None:
     """Return what the run records of the calls that wrote its plan; None where none was made."""
-    from planrun.planner.generate import total
-
     if not found.calls:
         return None
     usage = {**vars(total(found.calls)), **({"usd": found.cost} if found.cost is not None else {})}
@@ -292,10 +284,6 @@ def _generation(found: Generated) -> dict[str, Any] | None:
 def _document(
     found: Generated, order: Order, target: str, said: list[dict[str, str]], result: Result | None
 ) -> dict[str, Any]:
-    from planrun.cli.classify import as_data
-    from planrun.llm.drafts import as_data as faults_data
-    from planrun.planner.generate import total
-
     plan = found.plan
     return {
         "outcome": found.outcome,
@@ -342,8 +330,6 @@ def _run_data(result: Result | None) -> dict[str, Any] | None:
 
 
 def _show_request(order: Order) -> int:
-    from planrun.planner.generate import request_text
-
     parts = request_text(order)
     say("\n\n".join(parts))
     size = sum(len(part.encode("utf-8", "replace")) for part in parts)

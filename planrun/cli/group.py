@@ -9,7 +9,9 @@ import click
 
 from planrun import __version__
 from planrun.cli.overview import OVERVIEW
+from planrun.cliutil.failure import complain
 from planrun.cliutil.printing import say
+from planrun.plan.problems import did_you_mean
 
 # Verb -> where its command stands, in the order of the overview.
 VERBS: dict[str, str] = {
@@ -75,8 +77,6 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; an unknown one is a usage error that names the nearest."""
         if args[0] not in VERBS and not ctx.resilient_parsing:
-            from planrun.plan.problems import did_you_mean  # only a typing error needs it
-
             hint = did_you_mean(args[0], VERBS)
             raise click.UsageError(f'no such command: "{args[0]}"' + (f"; {hint}" if hint else ""), ctx)
         return super().resolve_command(ctx, args)
@@ -128,8 +128,6 @@ def grouped(words: list[str]) -> int:
 
 def _refuse(error: click.ClickException) -> int:
     """Say in two lines what is wrong with a command line."""
-    from planrun.cliutil.failure import complain
-
     context = getattr(error, "ctx", None)
     path = context.command_path if context else PROGRAM
     complain(f"{_lowered(error.format_message())}\n  see: {path} --help")

@@ -7,11 +7,17 @@ import os
 import click
 
 from planrun.cli.overview import EXIT_CODES
+from planrun.cli.run import replan as run_replan
 from planrun.cliutil.click import tabled, tell, told_why_not
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.options import ANSWERING, APPROVAL, APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
 from planrun.cliutil.printing import say_json
 from planrun.errors import EXIT_OK, InvalidInput
+from planrun.llm.drafts import as_data
+from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated
+from planrun.planner.propose import propose
+from planrun.reports.models import event_line
+from planrun.settings import settings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,15 +68,10 @@ def _run(words: list[str]) -> int:
         return _propose(run, values, steps, output)
     if output:
         raise InvalidInput("--output is for --propose; without it the run keeps the new version itself")
-    from planrun.cli.run import replan
-
-    return replan(run, values, steps)
+    return run_replan(run, values, steps)
 
 
 def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: str) -> int:
-    from planrun.planner.propose import propose
-    from planrun.settings import settings_of
-
     settings = settings_of(values)
 
     def ready(file: str, version: int) -> None:
@@ -96,8 +97,6 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
 
 def _document(found: Proposal, path: str | None) -> dict[str, Any]:
     """Return what came of it as data; `file` and `difference` are None where nothing was written."""
-    from planrun.llm.drafts import as_data
-
     return {
         "outcome": found.result.outcome,
         "version": found.version or None,
@@ -129,9 +128,6 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _tell(event: Event, state: RunState) -> None:
-    from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated
-    from planrun.reports.models import event_line
-
     if isinstance(event, ModelRepeated | ModelAnswered | BudgetCrossed):
         tell(event_line(event, state)[1])
 

@@ -6,8 +6,10 @@ import sys
 
 import click
 
+from planrun.app.inspect import inspect
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.printing import say_bytes
+from planrun.reports.write import place, render
 
 FORMATS = ("text", "markdown", "junit", "json")
 DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
@@ -43,9 +45,6 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
       planrun report 20260131-09 --format junit --junit-dialect surefire -o junit.xml
       planrun report --format json | jq '.steps[] | select(.status == "failed")'
     """
-    from planrun.app.inspect import inspect
-    from planrun.reports.write import place, render
-
     found = inspect(run)
     if found.reading.condition in ("torn", "altered", "truncated"):
         # The report is still the best there is, but nobody may take it for the whole truth.
@@ -64,9 +63,6 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
 
 def print_ledger(run: str) -> None:
     """Print a run's ledger.json on stdout."""
-    from planrun.app.inspect import inspect
-    from planrun.reports.write import render
-
     found = inspect(run)
     say_bytes(render(found.state, found.rundir, "json"))
 

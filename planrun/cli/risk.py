@@ -12,6 +12,7 @@ import click
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table
 from planrun.errors import InvalidInput
+from planrun.risk.classifier import classify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ def risk(command: str | None, lines: str | None, *, as_json: bool) -> int:
     if lines is not None:
         _answer_lines(lines, as_json=as_json)
         return 0
-    from planrun.risk.classifier import classify
-
     found = classify(command or "")
     if as_json:
         say_json(_as_data(found))
@@ -91,8 +90,6 @@ def _as_data(found: Risk) -> dict[str, Any]:
 
 def _answer_lines(name: str, *, as_json: bool) -> None:
     """Classify every line of a file; one that holds no command is high, and stderr says where."""
-    from planrun.risk.classifier import classify
-
     answers: list[dict[str, Any]] = []
     for number, line in enumerate(_lines_of(name), 1):
         try:

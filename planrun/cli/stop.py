@@ -6,9 +6,12 @@ import sys
 
 import click
 
+from planrun.app.control import cancel as stop
+from planrun.app.control import pause as rest
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say
+from planrun.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +40,6 @@ def cancel(run: str, *, now: bool, report_dir: str | None) -> int:
       planrun cancel last
       planrun cancel 20260131-09 --now
     """
-    from planrun.app.control import cancel as stop
-    from planrun.settings import Settings
-
     settings = Settings(report_dir=report_dir) if report_dir else Settings()
     return _told(stop(run, settings, _tell, now=now), "cancelled")
 
@@ -57,8 +57,6 @@ def pause(run: str) -> int:
       planrun pause last
       planrun resume last
     """
-    from planrun.app.control import pause as rest
-
     return _told(rest(run, _tell), "paused")
 
 

@@ -6,6 +6,7 @@ import click
 
 from planrun.cliutil.printing import say, say_json, table
 from planrun.model.tools import CATALOGUE, NAMES
+from planrun.plan.problems import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ def tools(name: str | None, *, as_json: bool) -> int:
       planrun tools --json | jq -r '.tools[].name'
     """
     if name is not None and name not in NAMES:
-        from planrun.plan.problems import did_you_mean
-
         hint = did_you_mean(name, NAMES) or f"tools are {', '.join(CATALOGUE)}"
         raise click.UsageError(f'there is no tool "{name}"; {hint}')
     specs = list(CATALOGUE.values()) if name is None else [CATALOGUE[NAMES[name]]]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import click
 
+from planrun.app.check import check_all
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.findings import say_form, say_text
 from planrun.cliutil.printing import say, say_bytes
 from planrun.errors import EXIT_INVALID
+from planrun.model.groups import number_of
+from planrun.plan.problems import CODES
+from planrun.reports.validate_junit import problems_junit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,8 +65,6 @@ def validate(
       planrun validate plan.yml --format sarif > planrun.sarif
       planrun validate plan.yml --format junit > validate.xml
     """
-    from planrun.app.check import check_all
-
     if not plans and not policies:
         raise click.UsageError("Missing argument 'PLAN...'.")
     checked = check_all(plans, policies)
@@ -79,8 +81,6 @@ def validate(
 
 def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
     """Name what is valid, then tell the problems with their source lines; both are the result, so both go to stdout."""
-    from planrun.model.groups import number_of
-
     for one in checked:
         if one.steps is not None and one.policy:
             say(f"{printable(one.file)}: ok, a policy")
@@ -94,11 +94,7 @@ def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None
 
 
 def _write(form: str, checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
-    from planrun.plan.problems import CODES
-
     if form == "junit":
-        from planrun.reports.validate_junit import problems_junit
-
         # A warning fails nothing, so it is no failed case either.
         errors = [problem for problem in problems if problem.severity == "error"]
         say_bytes(problems_junit([one.file for one in checked], errors))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.approval.preview import Outlook
-    from planrun.cliutil.options import Option
     from planrun.model.plan import Plan
 
 _COMPLETERS = {
@@ -212,7 +211,7 @@ def judged(command: Callable[..., int]) -> Callable[..., int]:
 
 def outlook(plan: Plan, policy: str, auto_approve: str | None, params: tuple[str, ...]) -> Outlook:
     """Return what a plan will be told; raises InvalidInput, InvalidPlan."""
-    from planrun.approval.preview import Outlook
+    from planrun.approval.preview import Outlook  # many verbs import this module; two judge a plan
     from planrun.settings import Settings
 
     return Outlook(plan, Settings(policy=policy, auto_approve=auto_approve or "", params=params))

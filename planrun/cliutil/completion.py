@@ -7,6 +7,7 @@ import os
 import click
 from click.shell_completion import CompletionItem
 
+from planrun.errors import PlanrunError
 from planrun.model.plan import Decide
 
 TYPE_CHECKING = False
@@ -44,7 +45,6 @@ def complete_params(ctx: click.Context, _param: click.Parameter, typed: str) -> 
 def complete_runs(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Return `last` and the ids of the runs in this folder, newest first."""
     from planrun.app.inspect import known_runs
-    from planrun.errors import PlanrunError
 
     try:
         return _items(typed, [("last", "the newest run"), *((run, "") for run in known_runs())])
@@ -80,7 +80,6 @@ def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) 
 def _waiting(ctx: click.Context) -> dict[str, str] | None:
     """Return the open gates of the run on the command line: steps, and what is asked; None when there is no run."""
     from planrun.app.inspect import inspect, is_plan
-    from planrun.errors import PlanrunError
     from planrun.reports.gates import open_gates
 
     name = str(ctx.params.get("run") or next(iter(ctx.args), ""))
@@ -134,7 +133,6 @@ def _plan(ctx: click.Context) -> Plan | None:
     if not name:
         return None
     from planrun.app.inspect import inspect, is_plan
-    from planrun.errors import PlanrunError
     from planrun.plan.load import load
 
     try:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from planrun.errors import EXIT_INTERNAL, InvalidPlan, PlanrunError
+from planrun.model.commands import broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,11 +59,7 @@ def located(problems: Iterable[Problem]) -> list[Problem]:
 
 def printable(text: str) -> str:
     """The same text with everything that could steer a terminal or a CI agent made visible; line breaks stay."""
-    from planrun.model import commands
-
-    return commands.broken(
-        "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
-    )
+    return broken("".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text))
 
 
 def _write(text: str) -> None:

@@ -8,6 +8,8 @@ import sys
 
 from planrun.cliutil.failure import located
 from planrun.cliutil.printing import say
+from planrun.plan import printing
+from planrun.plan.printing import render_github, render_text
 from planrun.reports.ci import coloured
 
 TYPE_CHECKING = False
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 def say_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> None:
     """Tell findings with excerpts from `sources`, bytes by file name, and annotate them where GitHub reads along."""
-    from planrun.plan.printing import render_github, render_text
-
     if os.environ.get("GITHUB_ACTIONS") == "true":
         say(render_github(located(problems)).rstrip("\n"))
     text = render_text(problems, sources).rstrip("\n")
@@ -43,8 +43,6 @@ def _painted(text: str) -> str:
 
 def say_form(form: str, problems: Sequence[Problem], titles: Mapping[str, str]) -> None:
     """Write findings as json, sarif or github; `titles` explain the codes. Without any, github is nothing at all."""
-    from planrun.plan import printing
-
     if form == "json":
         text = printing.render_json(problems)
     elif form == "sarif":

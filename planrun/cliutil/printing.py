@@ -59,7 +59,7 @@ def say(text: str) -> None:
 
 def say_json(document: dict[str, Any]) -> None:
     """Write one JSON document with its schema version on one line; raises RecordsLost."""
-    from planrun.model.jsontext import dumps, well_formed
+    from planrun.model.jsontext import dumps, well_formed  # not for text, such as --help
 
     say_bytes(dumps(well_formed({"schema_version": SCHEMA_VERSION, **document})).encode() + b"\n")
 

@@ -13,7 +13,19 @@ import click
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import located
 from planrun.cliutil.printing import say, say_json
+from planrun.diff.approvals import Terms
+from planrun.diff.data import as_data
+from planrun.diff.markdown import markdown
+from planrun.diff.report import masked, read_report
+from planrun.diff.review import as_document, outputs, propose, summary
+from planrun.diff.text import rows
 from planrun.errors import InvalidInput
+from planrun.model.commands import broken
+from planrun.model.jsontext import dumps, well_formed
+from planrun.plan.printing import render_github, render_text, visible
+from planrun.reports.ci import coloured
+from planrun.reports.github import append_summary, write_outputs
+from planrun.reports.write import write_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,18 +91,11 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
       planrun diff origin/main:plan.yml plan.yml --policy origin/main:ci/policy.yml
       planrun diff origin/main:plan.yml plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
     """
-    from planrun.diff.approvals import Terms
-    from planrun.diff.report import masked, read_report
-
     found = read_report(old, new, Terms(policy=policy))
     form = "json" if as_json else form
     if form == "json":
-        from planrun.diff.data import as_data
-
         say_json(masked(found, as_data(found)))
     elif form == "markdown":
-        from planrun.diff.markdown import markdown
-
         say(masked(found, markdown(found)).rstrip("\n"))
     else:
         say(masked(found, "\n".join(rows_of(found, _coloured(color)))))
@@ -98,18 +103,12 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
 
 
 def _coloured(wish: str) -> bool:
-    from planrun.reports.ci import coloured
-
     out = sys.stdout
     return coloured(os.environ, wish, terminal=out is not None and out.isatty())
 
 
 def rows_of(found: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
     """Yield a report as lines that steer neither a terminal nor a CI system."""
-    from planrun.diff.text import rows
-    from planrun.model.commands import broken
-    from planrun.plan.printing import visible
-
     for kind, text in rows(found):
         shown = broken(visible(text))
         yield f"\x1b[{_COLOURS[kind]}m{shown}\x1b[0m" if colours and kind in _COLOURS and shown else shown
@@ -165,9 +164,6 @@ def review(plan: str, base: str, report_dir: str, **under: Any) -> int:
       planrun review plans/release.yml --base origin/main
       planrun review plan.yml --base "$BASE" --policy "$BASE:ci/policy.yml" --approval "$BASE:approvals/*.json"
     """
-    from planrun.diff.approvals import Terms
-    from planrun.diff.review import propose
-
     _refuse_detour(report_dir)
     terms = Terms(**{name: value for name, value in under.items() if value})
     found = propose(plan, base, terms)
@@ -184,9 +180,6 @@ def _refuse_detour(folder: str) -> None:
 
 
 def _print(found: Proposal) -> None:
-    from planrun.diff.report import masked
-    from planrun.plan.printing import render_github, render_text
-
     checked = found.checked
     if checked and checked.problems:
         if os.environ.get("GITHUB_ACTIONS") == "true":
@@ -200,11 +193,6 @@ def _print(found: Proposal) -> None:
 
 def _write(found: Proposal, folder: str) -> None:
     """Write the files, and what GitHub reads; raises RecordsLost, InvalidInput."""
-    from planrun.diff.review import as_document, outputs, summary
-    from planrun.model.jsontext import dumps, well_formed
-    from planrun.reports.github import append_summary, write_outputs
-    from planrun.reports.write import write_texts
-
     text = summary(found)
     document = dumps(well_formed(as_document(found)))
     (path, _document) = write_texts(folder, {"review.md": text, "review.json": f"{document}\n"})

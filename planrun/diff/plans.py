@@ -1,4 +1,6 @@
-"""Where a new policy allows more than the old one, in sentences.
+"""Steps and plans as plain data in the words of the plan language, defaults that say nothing left out.
+
+Where a new policy allows more than the old one, in sentences.
 
 What two plans do not have in common, step by step and key by key: the one place where it is found.
 
@@ -10,7 +12,6 @@ A difference in one line for each step and part of the head: what a run says tha
 
 from __future__ import annotations
 
-from planrun.diff import plain as wording
 from planrun.diff.differences import (
     PROSE,
     Change,
@@ -22,17 +23,288 @@ from planrun.diff.differences import (
     moved,
     old_names,
 )
+from planrun.expressions.spelling import spell
+from planrun.model.plan import Exec, Group, Run, Shell, Tool, Validate
 from planrun.model.policy import Policy
+from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
+from planrun.reports.describe import duration, source_args, source_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from planrun.diff.differences import Change, StepChange
-    from planrun.model.plan import Plan, Step
+    from planrun.model.plan import Param, Plan, Retry, Step
     from planrun.model.policy import Match, Rule
+
+# Not told: where a thing stands, what follows from the rest, and what has a place of its own in a difference.
+_OF_STEP = frozenset(("", "id", "kind", "action", "needs_dir", "on_failure", "replan", "group", "instance"))
+_OF_PLAN = frozenset(("", "policy"))
+# What every step has, whether the plan says it or not: a change from the default is a change of a value.
+_ALWAYS = ("timeout", "on_failure", "section")
+
+
+def of_step(step: Step) -> dict[str, Any]:
+    """Return a step by the keys of the plan language; its id, place and risk are not among them."""
+    found: dict[str, Any] = dict(_action(step))
+    fields = plain(step)
+    for name in dict.fromkeys((*_ALWAYS, *fields)):
+        if name not in _OF_STEP and not (step.group and name == "edges"):
+            found[key(name)] = _FORMS[name](getattr(step, name)) if name in _FORMS else fields.get(name)
+    if isinstance(step.action, Tool):  # they are the tool's
+        found.pop("outputs", None)
+    if step.service is not None:
+        ready = {"run": found.pop("verify")[0]} if step.verify else {}
+        found["service"] = True
+        found["ready"] = {**ready, **{name: duration(value) for name, value in vars(step.service).items()}}
+    found["on_failure"] = _on_failure(step)
+    if step.condition is not None:
+        found["condition"] = step.condition_text.strip()
+    return found
+
+
+def _on_failure(step: Step) -> str:
+    """Return what a failure means, by the key of the step or by what the plan says of its model."""
+    if step.replan == "fatal":
+        return f"replan when fatal, else {step.on_failure}"
+    return "replan" if step.replan else step.on_failure
+
+
+def said(step: Step) -> dict[str, Any]:
+    """Return what a step says that is not what every step has that says nothing."""
+    return {
+        name: value
+        for name, value in of_step(step).items()
+        if name not in _ALWAYS or getattr(step, name) != getattr(type(step), name)
+    }
+
+
+def of_plan(plan: Plan) -> dict[str, Any]:
+    """Return the head of a plan by the keys of the plan language, without steps and policy."""
+    found: dict[str, Any] = {"schedule": plan.schedule}
+    for name, value in plain(plan).items():
+        if name not in _OF_PLAN:
+            found[key(name)] = _HEAD[name](getattr(plan, name)) if name in _HEAD else value
+    return found
+
+
+def key(name: str) -> str:
+    """Return the key of the plan language for a field of a step or plan."""
+    return _KEYS.get(name, name)
+
+
+def of_policy(plan: Plan) -> dict[str, Any]:
+    """Return the policy of a plan by the keys of the plan language; without one, nothing."""
+    policy = plan.policy
+    if policy is None:
+        return {}
+    names = ("auto_approve", "llm_auto_approve", "ask_for")
+    found: dict[str, Any] = {name: getattr(policy, name) for name in names}
+    for name, value in vars(policy).items():
+        if name not in (*names, "line", "rules") and value:
+            found[name] = plain(value)
+    if any(not rule.label for rule in policy.rules):
+        found["rules"] = [{rule.verb: _words(rule.match)} for rule in policy.rules if not rule.label]
+    return found
+
+
+def _words(match: Record) -> dict[str, Any]:
+    """Return matchers as the plan has them: one word, or a list of words."""
+    return {
+        name: list(value) if len(value) != 1 else value[0] for name, value in vars(match).items() if value
+    }
+
+
+def _action(step: Step) -> dict[str, Any]:
+    what = step.action
+    if isinstance(what, Shell):
+        return {"tool": what.name, "args": {"command": source_text(what.script)}}
+    if isinstance(what, Run):
+        return {"run": source_text(what.script)}
+    if isinstance(what, Tool):
+        return {"tool": what.name, **({"args": source_args(what.args)} if what.args else {})}
+    if isinstance(what, Exec):
+        return {"exec": [source_text(word) for word in what.argv]}
+    if isinstance(what, Validate):
+        return {"validate": [_check(check) for check in what.checks]}
+    if isinstance(what, Group):
+        return {"group": _group(what)}
+    return {step.kind: _record(what)} if step.kind != "abstract" else {}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    """Return what stands for several steps; those that are known are told themselves."""
+    found: dict[str, Any] = {"form": group.form}
+    for name, value in vars(group).items():
+        if name == "members":
+            found["instances"] = list(value)
+        elif name in ("items", "key"):
+            found[name] = spell(value)
+        elif name == "axes":
+            found |= {axis: spell(each) if isinstance(each, tuple) else each for axis, each in value.items()}
+        elif name not in ("form", "params", "template"):
+            found[name] = plain(value)
+    return found | (said(group.template) if group.template else {})
+
+
+def _check(check: Any) -> dict[str, Any]:
+    if check.kind == "that":
+        return {"that": check.source}
+    if check.kind != "json_schema":
+        return {check.kind: _texts(check.value)}
+    schema = check.value["schema"]
+    told = plain(schema) if isinstance(schema, dict) else source_text(schema)
+    return {check.kind: {"file": source_text(check.value["file"]), "schema": told}}
+
+
+def _record(record: Record) -> dict[str, Any]:
+    """Return an action that is a mapping in the plan, too."""
+    return {name: _of_action(name, value) for name, value in vars(record).items() if value is not None}
+
+
+def _of_action(name: str, value: Any) -> Any:
+    if name == "question":
+        return source_text(value)
+    if name == "timeout":
+        return duration(value)
+    if name == "options":
+        # By label, so that an option that changed is told as one that changed.
+        return {option.label: _option(option) for option in value}
+    return plain(value)
+
+
+def _option(option: Any) -> dict[str, Any]:
+    found = {
+        "value": plain(option.value),
+        "description": option.description,
+        "when": spell(option.when) if option.when else "",
+    }
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def _edges(edges: Any) -> dict[str, str]:
+    kinds: dict[str, list[str]] = {}
+    for edge in edges:
+        kinds.setdefault(edge.on, []).append("ok" if edge.kind == "open" else edge.kind)
+    return {on: " and ".join(sorted(found)) for on, found in sorted(kinds.items())}
+
+
+def _retries(retry: Retry) -> dict[str, Any]:
+    pauses = {
+        "initial": duration(retry.initial),
+        "factor": retry.factor,
+        "max": duration(retry.cap),
+        "jitter": retry.jitter,
+    }
+    found: dict[str, Any] = {"max": retry.max}
+    if any(name in vars(retry) for name in ("initial", "factor", "cap", "jitter")):
+        found["backoff"] = pauses
+    if "on" in vars(retry):
+        found["on"] = [_rule(rule) for rule in retry.on]
+    return found
+
+
+def _rule(rule: tuple[Any, ...]) -> Any:
+    if rule[0] == "exit":
+        return {"exit": list(rule[1])}
+    if rule[0] == "match":
+        return {"match": rule[1]}
+    return rule[1] if rule[0] == "class" else rule[0]
+
+
+def _texts(values: Any) -> list[str]:
+    return [source_text(value) for value in values]
+
+
+def _named(values: Any) -> dict[str, str]:
+    return {name: source_text(value) for name, value in sorted(values.items())}
+
+
+def _params(params: tuple[Param, ...]) -> dict[str, Any]:
+    found = {}
+    for param in params:
+        required = {"required": True} if param.required else {}
+        found[param.name] = plain({**param.schema, **required})
+    return found
+
+
+def _limits(limits: Any) -> dict[str, Any]:
+    return {
+        name: duration(value) if name == "deadline" else value
+        for name, value in vars(limits).items()
+        if value is not None
+    }
+
+
+def _llm(llm: Any) -> dict[str, Any]:
+    return {
+        name: duration(value) if name in ("timeout", "planning_timeout") else value
+        for name, value in vars(llm).items()
+    }
+
+
+def _expected(checks: Any) -> list[str]:
+    return [f"{check.kind}: {check.source}" for check in checks]
+
+
+def _verified(actions: Any) -> list[Any]:
+    return [
+        source_text(action.script) if isinstance(action, Run) else _texts(action.argv) for action in actions
+    ]
+
+
+def _undoing(rollback: Any) -> dict[str, Any]:
+    """Return what undoes a step under the keys of the plan; its edges and its place follow from the rest."""
+    action = rollback.undo.action
+    if isinstance(action, Tool):
+        found: dict[str, Any] = {"tool": action.name, "args": dict(action.args)}
+    else:
+        found = (
+            {"run": source_text(action.script)} if isinstance(action, Run) else {"exec": _texts(action.argv)}
+        )
+    for name in ("timeout", "env", "workdir", "shell"):
+        if name in vars(rollback.undo):
+            found[name] = _FORMS[name](vars(rollback.undo)[name])
+    return {**found, "on_failed": True} if rollback.on_failed else found
+
+
+# Fields of the records under other names than the keys of the plan.
+_KEYS = {
+    "edges": "depends_on",
+    "declared_risk": "risk",
+    "replan": "on_failure",
+    "inherit_env": "defaults.inherit_env",
+}
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "edges": _edges,
+    "condition": spell,
+    "section": str,
+    "retries": _retries,
+    "timeout": duration,
+    "idle_timeout": duration,
+    "verify_timeout": duration,
+    "env": _named,
+    "env_file": _texts,
+    "secrets": sorted,
+    "workdir": source_text,
+    "shell": " ".join,
+    "expect": _expected,
+    "verify": _verified,
+    "rollback": _undoing,
+}
+_HEAD: dict[str, Callable[[Any], Any]] = {
+    "params": _params,
+    "outputs": _named,
+    "env": _named,
+    "env_file": _texts,
+    "secrets": sorted,
+    "optional_secrets": sorted,
+    "limits": _limits,
+    "llm": _llm,
+}
+
 
 LEVELS = ("none", "read-only", "low", "medium", "high")
 _STRICT = {"deny": 2, "require": 1, "allow": 0}
@@ -90,7 +362,7 @@ def _covers(wide: Match, narrow: Match) -> bool:
     return True
 
 
-SPELLED = "written another way, which counts"
+SPELLED = "source_text another way, which counts"
 _NAMED = ("env", "outputs")  # texts by name, templates among them
 _NOT_TOLD = frozenset(("", "id", "needs_dir", "group", "instance"))
 
@@ -113,7 +385,7 @@ def compare(old: Plan | None, new: Plan | None, renamed: Mapping[str, str] | Non
 
 def _whole(old: Plan | None, new: Plan | None) -> dict[str, Any]:
     """Return head and policy of a plan that is new, or gone, as a whole."""
-    tellers = {"plan": wording.of_plan, "policy": wording.of_policy}
+    tellers = {"plan": of_plan, "policy": of_policy}
     found = {}
     for name, tell in tellers.items():
         before, after = (tell(plan) if plan else {} for plan in (old, new))
@@ -132,12 +404,12 @@ def _steps(old: Plan | None, new: Plan | None, was: dict[str, str]) -> Iterator[
     kept = set(stayed.values())
     for step in before.values():
         if step.id not in kept:
-            yield StepChange(old=step, new=None, changes=tuple(changes(wording.said(step), {})))
+            yield StepChange(old=step, new=None, changes=tuple(changes(said(step), {})))
     places = _places(stayed, before, after)
     names = old_names(was) if was else was
     for name, step in after.items():
         if name not in stayed:
-            yield StepChange(old=None, new=step, changes=tuple(changes({}, wording.said(step))))
+            yield StepChange(old=None, new=step, changes=tuple(changes({}, said(step))))
             continue
         found = tuple(_of_steps(before[stayed[name]], step, names))
         if found or name in was or name in places:
@@ -163,7 +435,7 @@ def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
     if not names:
         return
     keys = joined([key for name in names for key in _keys(name, old, new)], ())
-    told_old, told_new = wording.of_step(old), wording.of_step(new)
+    told_old, told_new = of_step(old), of_step(new)
     if "edges" in names:
         told_old["depends_on"] = _under_new_ids(told_old.get("depends_on", {}), was)
     yield from _of_keys(keys, (told_old, told_new), (before, after))
@@ -174,12 +446,12 @@ def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
     if name in ("action", "kind"):
         kinds = tuple(kind for kind in (old.kind, new.kind) if kind != "abstract")
         return _of_calls(kinds, old, new) if "tool" in kinds else kinds
-    return (wording.key(name),)
+    return (key(name),)
 
 
 def _of_calls(kinds: tuple[str, ...], old: Step, new: Step) -> tuple[str, ...]:
     """Return which of the two keys of a call differ, with the key of another action beside it."""
-    before, after = wording.of_step(old), wording.of_step(new)
+    before, after = of_step(old), of_step(new)
     return tuple(key for key in (*kinds, "args") if before.get(key) != after.get(key)) or kinds
 
 
@@ -215,14 +487,14 @@ def _same_text(change: Change, exact: tuple[dict[str, Any], dict[str, Any]]) -> 
 def _of_head(old: Plan, new: Plan) -> Iterator[Change]:
     before, after = plain(old), plain(new)
     names = [name for name in joined(after, before) if before.get(name) != after.get(name)]
-    keys = [wording.key(name) for name in names if name != "policy"]
-    yield from _of_keys(keys, (wording.of_plan(old), wording.of_plan(new)), (before, after))
+    keys = [key(name) for name in names if name != "policy"]
+    yield from _of_keys(keys, (of_plan(old), of_plan(new)), (before, after))
 
 
 def _of_policy(old: Plan, new: Plan) -> Iterator[Change]:
     if plain(old.policy) == plain(new.policy):
         return
-    found = list(changes({"policy": wording.of_policy(old)}, {"policy": wording.of_policy(new)}))
+    found = list(changes({"policy": of_policy(old)}, {"policy": of_policy(new)}))
     yield from found or [Change(path=("policy",), sign="~", note=SPELLED)]
 
 

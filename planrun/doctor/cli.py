@@ -8,6 +8,7 @@ import click
 
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json
+from planrun.doctor.doctor import check_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def doctor(*, as_json: bool) -> int:
       planrun doctor
       planrun doctor --json | jq '.checks[] | select(.status == "problem")'
     """
-    from planrun.doctor.doctor import check_all
-
     checks = check_all(os.environ)
     problems = sum(each.status == "problem" for each in checks)
     warnings = sum(each.status == "warning" for each in checks)

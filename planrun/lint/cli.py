@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import click
 
+from planrun.cliutil.click import replace_file, tell
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.findings import say_form, say_text
 from planrun.cliutil.printing import say
-from planrun.errors import EXIT_FAILED, EXIT_INVALID
+from planrun.errors import EXIT_FAILED, EXIT_INVALID, InvalidPlan
+from planrun.lint.lint import ADVICE, advise, reordered
+from planrun.plan.problems import CODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,8 +61,6 @@ def lint(  # noqa: PLR0913 - one for each option
       planrun lint plan.yml --format sarif > planrun.sarif
       planrun lint plan.yml --fix
     """
-    from planrun.lint.lint import advise
-
     if fix:
         for file in dict.fromkeys(plans):
             _fix(file)
@@ -69,9 +70,6 @@ def lint(  # noqa: PLR0913 - one for each option
     if form == "text":
         _write_text(advised, problems)
     else:
-        from planrun.lint.lint import ADVICE
-        from planrun.plan.problems import CODES
-
         say_form(form, problems, {**CODES, **ADVICE})
     if not all(one.is_plan for one in advised):
         return EXIT_INVALID
@@ -79,10 +77,6 @@ def lint(  # noqa: PLR0913 - one for each option
 
 
 def _fix(file: str) -> None:
-    from planrun.cliutil.click import replace_file, tell
-    from planrun.errors import InvalidPlan
-    from planrun.lint.lint import reordered
-
     try:
         found = reordered(file)
     except InvalidPlan:

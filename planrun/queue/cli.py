@@ -10,16 +10,16 @@ from planrun.cliutil.click import tabled
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import EXECUTE, Option, parse
-from planrun.cliutil.printing import say, say_json
+from planrun.cliutil.printing import say
 from planrun.errors import InvalidInput
+from planrun.records.queuefile import QueueFile
+from planrun.settings import current_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from planrun.model.queue import Entry, Queue
-    from planrun.records.queuefile import QueueFile
 
 _PLACING = (
     Option(
@@ -156,75 +156,10 @@ def list_(*, as_json: bool) -> int:
       planrun queue list
       planrun queue list --json | jq -r '.entries[] | select(.status == "failed") | .entry'
     """
-    from planrun.records.queuefile import exists
+    from planrun.queue.listing import print_queue
 
-    found = _file().read() if exists(_workspace()) else None
-    rows = _rows(found) if found else []
-    if as_json:
-        say_json({"paused": bool(found and found.paused), "entries": rows})
-        return 0
-    if not rows or found is None:
-        say("the queue of this folder is empty")
-        return 0
-    from planrun.cliutil.printing import table
-
-    head = ("Entry", "Status", "Priority", "Plan", "Folder", "After", "Run", "Why")
-    say(table(head, [_cells(row) for row in rows], right=(0, 2)))
-    if found.paused:
-        say("\nthe queue is paused; planrun queue resume goes on")
+    print_queue(as_json=as_json)
     return 0
-
-
-def _rows(found: Queue) -> list[dict[str, Any]]:
-    from planrun.queue.outcomes import is_lost
-
-    statuses = found.statuses()
-    workspace = _workspace()
-    return [
-        {
-            "entry": entry.number,
-            "status": statuses[entry.number],
-            "priority": entry.added.priority,
-            "plan": entry.added.plan,
-            "folder": entry.added.folder,
-            "options": list(entry.added.options),
-            "after": list(entry.added.after),
-            "added_at": entry.added.at,
-            "started_at": entry.started.at if entry.started else None,
-            "ended_at": entry.ended.at if entry.ended else None,
-            "run": entry.run or None,
-            "exit_code": entry.ended.exit_code if entry.ended else None,
-            "lost": is_lost(workspace, entry),
-            "reason": _why(found, entry, statuses),
-        }
-        for entry in found.ranked()
-    ]
-
-
-def _why(found: Queue, entry: Entry, statuses: dict[int, str]) -> str:
-    status = statuses[entry.number]
-    before = found.before(entry, statuses) if status in ("queued", "blocked") else ()
-    if before:
-        held = [f"{number} is {statuses.get(number, 'gone')}" for number in before]
-        return "entry " + ", ".join(held)
-    return entry.reason
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    from planrun.reports.escape import line
-
-    why = "its process is gone; planrun queue run looks after it" if row["lost"] else row["reason"]
-    after = ", ".join(map(str, row["after"])) or "-"
-    return (
-        str(row["entry"]),
-        row["status"],
-        str(row["priority"]),
-        line(row["plan"]),
-        line(row["folder"]),
-        after,
-        row["run"] or "-",
-        line(why, 200) or "-",
-    )
 
 
 @queue.command("run", short_help="Work the queue off.")
@@ -379,12 +314,4 @@ def clear(*, everything: bool) -> int:
 
 
 def _file() -> QueueFile:
-    from planrun.records.queuefile import QueueFile
-
-    return QueueFile(_workspace())
-
-
-def _workspace() -> str:
-    from planrun.settings import current_folder
-
-    return current_folder()
+    return QueueFile(current_folder())

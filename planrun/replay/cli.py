@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import click
 
+from planrun.app.inspect import read_run
 from planrun.cliutil.completion import complete_runs
-from planrun.cliutil.printing import say, say_json
+from planrun.cliutil.printing import say, say_json, table
+from planrun.model.events import NAMES
+from planrun.model.jsontext import dumps
+from planrun.plan.load import load
+from planrun.replay.replay import play_again
+from planrun.replay.results import told as comparable
+from planrun.replay.whatif import suppose
+from planrun.reports.escape import line
+from planrun.reports.facts import names, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,13 +54,8 @@ def replay(run: str, *, plan: str, policy: str, as_json: bool) -> int:
       planrun replay 20260131-09 --plan plan.yml
       planrun replay last --policy ci/policy.yml --json
     """
-    from planrun.app.inspect import read_run
-
     found = read_run(run)
     if plan or policy:
-        from planrun.plan.load import load
-        from planrun.replay.whatif import suppose
-
         edited = load(plan, cache=False) if plan else None
         supposed = suppose(found.state, found.rundir, edited, policy)
         if as_json:
@@ -59,8 +63,6 @@ def replay(run: str, *, plan: str, policy: str, as_json: bool) -> int:
         else:
             say("\n".join(_supposed(found, supposed)))
         return 0
-    from planrun.replay.replay import play_again
-
     again = play_again(found.rundir, found.reading, found.state.versions)
     if as_json:
         say_json(_again_data(found, again))
@@ -70,8 +72,6 @@ def replay(run: str, *, plan: str, policy: str, as_json: bool) -> int:
 
 
 def _again(found: Inspected, again: Again) -> Iterator[str]:
-    from planrun.reports.escape import line
-
     events = f"{again.played} event{'' if again.played == 1 else 's'}"
     yield from [f"{line(told)}" for told in again.missing]
     if not again.differences:
@@ -85,19 +85,12 @@ def _again(found: Inspected, again: Again) -> Iterator[str]:
 
 
 def _event(event: Any) -> str:
-    from planrun.model.events import NAMES
-    from planrun.model.jsontext import dumps
-    from planrun.replay.results import told
-
-    return f"{NAMES[type(event)]} {dumps(told(event))}" if event is not None else "nothing"
+    return f"{NAMES[type(event)]} {dumps(comparable(event))}" if event is not None else "nothing"
 
 
 def _again_data(found: Inspected, again: Again) -> dict[str, Any]:
-    from planrun.model.events import NAMES
-    from planrun.replay.results import told
-
     def data(event: Any) -> dict[str, Any] | None:
-        return {"type": NAMES[type(event)], **told(event)} if event is not None else None
+        return {"type": NAMES[type(event)], **comparable(event)} if event is not None else None
 
     return {
         "run": found.run,
@@ -112,10 +105,6 @@ def _again_data(found: Inspected, again: Again) -> dict[str, Any]:
 
 
 def _supposed(found: Inspected, supposed: Supposed) -> Iterator[str]:
-    from planrun.cliutil.printing import table
-    from planrun.reports.escape import line
-    from planrun.reports.facts import seconds
-
     rows = [row for row in supposed.rows if row.differs]
     if rows:
         yield table(
@@ -136,8 +125,6 @@ def _supposed(found: Inspected, supposed: Supposed) -> Iterator[str]:
 
 
 def _verdict(supposed: Supposed) -> str:
-    from planrun.reports.facts import names
-
     if any(row.is_unknown for row in supposed.rows):
         return "unknown until run"
     if supposed.verdict is None:
@@ -164,8 +151,6 @@ def _would(row: Row) -> str:
 
 
 def _told(status: str, reason: str, took: float) -> str:
-    from planrun.reports.facts import seconds
-
     why = f" ({reason.replace('_', ' ')})" if reason and reason != "ran" else ""
     return f"{status}{why}" + (f" {seconds(took)}" if took else "")
 

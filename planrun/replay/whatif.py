@@ -1,4 +1,4 @@
-"""What a run would have come to: a case made from a ledger, a plan and a policy, played and laid beside the record."""
+"""A what-if: the recorded results of a run under another plan or policy, with the real scheduler."""
 
 from __future__ import annotations
 
@@ -6,31 +6,349 @@ import os
 
 from planrun.actions.prepare import Place, Steps
 from planrun.actions.render import SH
+from planrun.actions.templates import formulas
 from planrun.app.history import kept, weights
 from planrun.app.selection import select
+from planrun.approval.assess import as_written
 from planrun.approval.digest import review
-from planrun.approval.policies import Ceilings, ceilings_of, layers_of, restore
+from planrun.approval.policies import Ceilings, ceilings_of, facts_of, layers_of, restore
+from planrun.approval.rules import decide
 from planrun.engine.context import Dependencies, Options
 from planrun.engine.gated import GatedScheduler
 from planrun.engine.scheduler import Scheduler
+from planrun.errors import EvaluationError
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
+from planrun.expressions.check import references
 from planrun.model import events as ev
 from planrun.model import graph
+from planrun.model.events import GateOpened
+from planrun.model.job import Job, Outcome, Passage, Prepared
 from planrun.model.record import Record
 from planrun.model.state import RunState
+from planrun.plan.compile.canonical import plain
 from planrun.plan.keys.params import keep_params
 from planrun.records import history
-from planrun.replay.simulate import Case, Supposition
+from planrun.replay.results import calls, outcome_of
 from planrun.reports import facts
 from planrun.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
+    from planrun.actions.prepare import Steps
     from planrun.approval.rules import Layers
-    from planrun.model.plan import Plan
+    from planrun.executors.virtual import VirtualClock
+    from planrun.model import events as ev
+    from planrun.model.plan import Plan, Step
     from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+
+# What does not change what a step does, only when, whether, how often, and what people read.
+_AROUND = frozenset(
+    {
+        "id",
+        "title",
+        "description",
+        "owner",
+        "notes",
+        "tags",
+        "estimated_tokens",
+        "edges",
+        "condition",
+        "condition_text",
+    }
+    | {
+        "parallel",
+        "retries",
+        "timeout",
+        "idle_timeout",
+        "on_failure",
+        "replan",
+        "recovers",
+        "replaces",
+        "idempotent",
+    }
+    | {"section", "origin", "declared_risk", "lock", "locks", "reversible", "folder"}
+)
+_ASSUMED = Outcome(status="completed", reason="ran", exit_code=0)
+
+
+class Case(Record):
+    """What is supposed: a recorded run, the plan and the policies that it would have been under.
+
+    `changed`: scripts of the workspace that are not what ran then. `seconds`: what is known of durations besides.
+    `same`: whether everything that was approved is as it was then.
+    """
+
+    before: RunState
+    plan: Plan
+    params: Mapping[str, Any]
+    rundir: str
+    layers: Layers | None  # None: every step may start
+    changed: frozenset[str] = frozenset()
+    seconds: Mapping[str, float] = {}
+    same: bool = True
+
+
+class Supposition:
+    """Step runner, gates, journal and inbox of such a run; `assumed` and `unknown` say why, by step."""
+
+    def __init__(self, case: Case, steps: Steps, clock: VirtualClock) -> None:
+        self.assumed: dict[str, str] = {}
+        self.unknown: dict[str, str] = {}
+        self.records = 0
+        self.lost = None
+        self._case = case
+        self._steps = steps
+        self._clock = clock
+        self._known = {**case.before.dropped, **case.before.steps}
+        self._next: dict[str, Outcome] = {}
+        self._taken: dict[str, int] = {}
+
+    # Journal and inbox.
+
+    def append(self, _event: ev.Event) -> None:
+        """Nothing is written."""
+        self.records += 1
+
+    def sync(self) -> None:
+        """Nothing is written."""
+
+    def take(self) -> list[int]:
+        """No signal comes: those of the record belong to moments that may not come."""
+        return []
+
+    # The step runner.
+
+    def play(self, job: Job) -> Outcome:
+        """Return how an attempt ends."""
+        return self._next[job.step]
+
+    def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
+        """Return the next attempt that is on record, or one that is assumed."""
+        if step.kind in ("ask", "decide") and not self._foreign(step):
+            try:
+                return self._steps.prepare(step, attempt, state)
+            except EvaluationError:  # what it asks depends on something unknown
+                return Prepared(fingerprint="", outcome=_ASSUMED)
+        self._next[step.id] = outcome = self._outcome(step)
+        if step.kind not in ("run", "exec") and not outcome.duration:
+            return Prepared(fingerprint="", outcome=outcome)
+        log = f"logs/{step.id}/{attempt}.log"
+        return Prepared(
+            fingerprint="",
+            job=Job(step=step.id, attempt=attempt, argv=(), env={}, cwd="", log=log, timeout=step.timeout),
+        )
+
+    def _outcome(self, step: Step) -> Outcome:
+        found = self._known.get(step.id)
+        why = self._foreign(step)
+        ended = [] if why or found is None else _results(found)
+        taken = self._taken.get(step.id, 0)
+        if step.service is not None and not (taken < len(ended) and ended[taken][0].status == "failed"):
+            return _ASSUMED.but(duration=float("inf"))  # until nobody needs it any more
+        if taken < len(ended):
+            self._taken[step.id] = taken + 1
+            event, log = ended[taken]
+            return _in_time(step, outcome_of(event, self._case.rundir, log))
+        if not why and found is not None and found.restored is not None:
+            return _ASSUMED.but(outputs=found.restored.outputs)
+        self.assumed[step.id] = why or (
+            "it never ran" if not ended else f"it ran {len(ended)} times, and never so often"
+        )
+        return _in_time(step, _ASSUMED.but(duration=self._case.seconds.get(step.id, self._usual)))
+
+    @property
+    def _usual(self) -> float:
+        ordered = sorted(self._case.seconds.values())
+        return ordered[(len(ordered) - 1) // 2] if ordered else 1.0
+
+    def _foreign(self, step: Step) -> str:
+        """Say why what is on record of a step is not what it would do; empty when it is."""
+        found = self._known.get(step.id)
+        if found is None:
+            return "it is not in the recorded run"
+        if found.step is not step and _recipe(found.step) != _recipe(step):
+            return "what it does changed"
+        if self._surroundings_changed(step):
+            return "its environment or parameters changed"
+        if changed := sorted(self._case.changed.intersection((*step.scripts, *step.mentions))):
+            return f"the script {changed[0]} changed"
+        for formula in formulas(step):
+            if formula is not step.condition and (name := self._unwritten(formula)):
+                return f"it reads what {name} would hand on"
+        return ""
+
+    def _surroundings_changed(self, step: Step) -> bool:
+        old, new = self._case.before.plan, self._case.plan
+        if old is new:
+            return False
+        if (
+            plain(old.env) != plain(new.env)
+            or old.inherit_env != new.inherit_env
+            or old.env_file != new.env_file
+        ):
+            return True
+        reads = {
+            str(reference.path[1])
+            for formula in formulas(step)
+            for reference in references(formula)
+            if reference.path[0] == "params" and len(reference.path) > 1
+        }
+        now, then = self._case.params, self._case.before.params
+        return any(now.get(name) != then.get(name) for name in reads)
+
+    def _unwritten(self, formula: Any) -> str:
+        """Return a step whose outputs or exit code a formula reads, and nobody knows; "" when there is none."""
+        for reference in references(formula):
+            path = [str(part) for part in reference.path]
+            if path[0] != "steps" or len(path) < 3 or path[2] == "status":
+                continue
+            for name in (*self.assumed, *self.unknown):
+                if name == path[1] or name.startswith((f"{path[1]}[", f"{path[1]}/")):
+                    return name
+        return ""
+
+    def conclude(self, _step: Step, _job: Job, outcome: Outcome) -> Outcome:
+        """What its outputs were is part of what was recorded."""
+        return outcome
+
+    def opening(self, group: Step, state: RunState) -> dict[str, Any]:
+        """Return what a group is made of; raises EvaluationError."""
+        found = self._known.get(group.id)
+        if found is not None and found.opened is not None and not self._foreign(group):
+            return {name: value for name, value in vars(found.opened).items() if name in ("items", "params")}
+        return self._steps.opening(group, state)
+
+    def gathered(self, group: Step, state: RunState) -> dict[str, Any]:
+        """Return the outputs of a group; those that come from something unknown are left out."""
+        try:
+            return self._steps.gathered(group, state)
+        except EvaluationError:
+            self.assumed[group.id] = "its outputs come from what is unknown"
+            return {}
+
+    def plan_outputs(self, state: RunState) -> tuple[dict[str, Any], str]:
+        """Return the outputs of the plan; those that read something unknown are left out."""
+        outputs, message = self._steps.plan_outputs(state)
+        return outputs, "" if self.assumed or self.unknown else message
+
+    def holds(self, step: Step, state: RunState) -> bool:
+        """Whether a condition holds; where nobody can know, it is taken for true, and the step is unknown."""
+        assert step.condition is not None
+        if name := self._unwritten(step.condition):
+            self.unknown[step.id] = f"its condition reads what {name} would hand on"
+            return True
+        reads = {str(reference.path[0]) for reference in references(step.condition)}
+        if "env" not in reads and "hash_files" not in set(calls(step.condition)):
+            return self._steps.holds(step, state)
+        found = self._known.get(step.id)
+        if found is None or plain(found.step).get("condition") != plain(step).get("condition"):
+            self.unknown[step.id] = "its condition reads the environment or files, which are not on record"
+            return True
+        if found.status == "skipped" and found.reason == "condition":
+            return False
+        if not found.attempts:
+            self.unknown[step.id] = "its condition was never looked at, and reads what is not on record"
+        return True
+
+    # The gates.
+
+    def judge(self, step: Step, _state: RunState, _job: Job | None) -> Passage:
+        """Let a step in as the policies that are supposed would, with the answers that are on record."""
+        decision = None
+        if self._case.layers is not None:
+            begun = self._case.before.started
+            found = as_written(step, self._case.layers)
+            risk = self._risk(step)
+            facts = facts_of(step, begun.context if begun else {}, {**found, "risk": risk} if risk else found)
+            decision = decide(facts, self._case.layers)
+            if decision.answer == "deny":
+                return Passage(answer="deny", risk=risk, rule=decision.rule, reason=decision.reason)
+        if step.kind in ("ask", "decide"):
+            return self._answer(step)
+        if decision is None or decision.answer == "allow":
+            return Passage(answer="allow", risk=self._risk(step), rule=decision.rule if decision else "")
+        return self._approval(step, decision.rule, decision.reason)
+
+    def _risk(self, step: Step) -> str:
+        """The class that was found when a step started, if it would do the same."""
+        found = self._known.get(step.id)
+        started = found.attempts[-1].started if found and found.attempts else None
+        return started.risk if started and not self._foreign(step) else ""
+
+    def _answer(self, step: Step) -> Passage:
+        found = self._known.get(step.id)
+        gate = found.gate if found else None
+        if gate is None or gate.answered is None or self._foreign(step):
+            return Passage(answer="ask", opened=self._opened(step, step.kind, "nobody has answered it"))
+        return Passage(answer="allow", answered=gate.answered.but(at=self._clock.stamp()))
+
+    def _approval(self, step: Step, rule: str, reason: str) -> Passage:
+        found = self._known.get(step.id)
+        gates = [found.gate if found else None, self._case.before.gate]
+        answered = next((gate.answered for gate in gates if gate and gate.answered), None)
+        opened = self._opened(step, "approval", reason).but(rule=rule)
+        if answered is None or not self._case.same or self._foreign(step):
+            return Passage(answer="ask", rule=rule, reason=reason, opened=opened)
+        if answered.answer == "approved":
+            return Passage(answer="allow", rule=f"approval:{answered.approval or answered.via}")
+        by = f" by {answered.by}" if answered.by else ""
+        return Passage(answer="deny", rule=rule, reason=f"rejected{by}")
+
+    def _opened(self, step: Step, kind: str, reason: str) -> ev.GateOpened:
+        return GateOpened(at=self._clock.stamp(), step=step.id, kind=kind, reason=reason)
+
+    def failed(self, step: Step, state: RunState) -> Passage:
+        """Have become of a failure what somebody said then."""
+        found = self._known.get(step.id)
+        after = found.after if found else None
+        if state.steps[step.id].after is not None or after is None or after.answered is None:
+            return Passage(
+                answer="ask", opened=self._opened(step, "failure", "nobody has said what is to become of it")
+            )
+        now = self._clock.stamp()
+        opened = after.opened.but(at=now) if after.opened else self._opened(step, "failure", "")
+        return Passage(answer="allow", opened=opened, answered=after.answered.but(at=now))
+
+    def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
+        """Nobody is there to answer."""
+        return []
+
+
+def _results(found: StepState) -> list[tuple[ev.AttemptEnded, str]]:
+    """Return the attempts of a step that ended by themselves, each with its log."""
+    return [
+        (attempt.ended, attempt.started.log)
+        for attempt in found.attempts
+        if attempt.ended
+        and attempt.ended.status in ("completed", "failed")
+        and attempt.ended.reason != "refused"
+    ]
+
+
+def _recipe(step: Step) -> dict[str, Any]:
+    """Return what decides what a step does."""
+    return {name: value for name, value in plain(step).items() if name not in _AROUND}
+
+
+def _in_time(step: Step, outcome: Outcome) -> Outcome:
+    """Return how an attempt ends under the timeout that a step has in this plan."""
+    if (
+        step.service is not None
+        or outcome.duration <= step.timeout
+        or outcome.reason in ("timeout", "idle_timeout")
+    ):
+        return outcome
+    return Outcome(
+        status="failed",
+        reason="timeout",
+        duration=step.timeout,
+        message="it took longer than its timeout then",
+    )
+
 
 GONE = "it is not in the plan any more"
 

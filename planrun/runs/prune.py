@@ -7,10 +7,13 @@ import shutil
 import time
 
 from planrun.app.inspect import known_runs, read_beside, read_run
+from planrun.cliutil.options import span
+from planrun.cliutil.printing import say, say_json
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.events import RollbackStarted, RunEnded, RunEnding
 from planrun.model.record import Record
 from planrun.model.rollback import owes
+from planrun.plan.schema.forms import as_duration
 from planrun.records import queuefile
 from planrun.records.lock import WorkspaceLock
 from planrun.records.rundir import HOME, RUNS
@@ -38,6 +41,30 @@ class Pruned(Record):
     stays: tuple[Stays, ...] = ()
     removed: tuple[str, ...] = ()
     size: int = 0  # bytes of what was removed, or would be
+
+
+def print_pruned(keep: int, older_than: str, *, dry_run: bool, as_json: bool) -> None:
+    """Delete finished runs as `prune` does, and print the result; raises what `prune` raises."""
+    seconds = as_duration(span("--older-than", older_than)) if older_than else 0.0
+    pruned = prune(keep, older_than=seconds, dry_run=dry_run)
+    if as_json:
+        stays = [{"run": each.run, "why": each.why} for each in pruned.stays]
+        say_json(
+            {
+                "kept": pruned.kept,
+                "stays": stays,
+                "removed": list(pruned.removed),
+                "bytes": pruned.size,
+                "dry_run": dry_run,
+            }
+        )
+        return
+    for each in pruned.stays:
+        say(f"{each.run} stays: {each.why}")
+    verb = "would be removed" if dry_run else "removed"
+    count = len(pruned.removed)
+    kept = pruned.kept + len(pruned.stays)
+    say(f"{count} run{'' if count == 1 else 's'} {verb}, {pruned.size:,} bytes; {kept} kept")
 
 
 def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Pruned:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import click
 
+from planrun.approval.preview import foresee, plan_data, totals
 from planrun.cliutil.click import judged, outlook
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table
+from planrun.model.groups import number_of, unknown, waited_for
+from planrun.model.plan import Edge
+from planrun.plan.load import load
+from planrun.reports import describe, drawing
+from planrun.reports.describe import FAILURE_MEANS, duration, edge, longest_path, risk_cell
+from planrun.reports.escape import line
+from planrun.reports.policies import totals_line
+from planrun.settings import current_folder
+from planrun.show.markdown import markdown
+from planrun.values import show as value_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,11 +69,6 @@ def show(  # noqa: PLR0913 - one for each option
       planrun show plan.yml --graph dot | dot -Tsvg > plan.svg
       planrun show plan.yml --json | jq '.steps[].id'
     """
-    from planrun.approval.preview import foresee, plan_data
-    from planrun.plan.load import load
-    from planrun.reports import describe
-    from planrun.settings import current_folder
-
     if sum((graph is not None, levels, order, as_json, form is not None)) > 1:
         raise click.UsageError(
             "--graph, --levels, --order, --format and --json exclude each other", click.get_current_context()
@@ -83,8 +89,6 @@ def show(  # noqa: PLR0913 - one for each option
         if as_json or form == "json":
             say_json({**describe.as_data(found, foreseen.as_data()), **plan_data(ahead)})
         elif form == "markdown":
-            from planrun.show.markdown import markdown
-
             say(markdown(found, foreseen, ahead).rstrip("\n"))
         else:
             say("\n".join(overview(foreseen, ahead)))
@@ -92,16 +96,12 @@ def show(  # noqa: PLR0913 - one for each option
 
 
 def _drawn(plan: Plan, form: str) -> str:
-    from planrun.reports import drawing
-
     draw = {"mermaid": drawing.mermaid, "dot": drawing.dot, "text": drawing.text}
     return draw[form](plan)
 
 
 def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     """Yield the table of a plan and what there is to know besides."""
-    from planrun.reports.escape import line
-
     plan, steps = ahead.plan, ahead.steps()
     title = line(plan.title or plan.name)
     yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]}{_without(foreseen)})'
@@ -118,8 +118,6 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     else:
         yield table(("#", "Step", "Deps", "Risk"), [row[:2] + row[3:] for row in _rows(steps)], right=(0,))
     count = sum(step.kind != "group" for step in plan.steps)
-    from planrun.model.groups import number_of, unknown
-
     yield f"\nTotal: {number_of(count, unknown(plan.steps))}{f', ~{tokens} tokens' if tokens else ''}"
     yield from _judgements(ahead, [*steps, *ahead.undoing()])
     yield "\n".join(_limits(plan))
@@ -153,9 +151,6 @@ def _listed(title: str, rows: Iterator[str]) -> list[str]:
 
 def _judgements(ahead: Outlook, steps: list[Prospect]) -> Iterator[str]:
     """What the risks come to, the policy in force, and what it would not let run unasked."""
-    from planrun.approval.preview import totals
-    from planrun.reports.policies import totals_line
-
     yield f"Risk: {totals_line(totals(steps))}"
     yield f"Policy: {printable(ahead.policy)}"
     replaced = _replaced(steps)
@@ -188,11 +183,6 @@ def _reasons(steps: list[Prospect]) -> Iterator[str]:
 
 
 def _rows(steps: list[Prospect]) -> Iterator[tuple[str, ...]]:
-    from planrun.model.groups import waited_for
-    from planrun.model.plan import Edge
-    from planrun.reports.describe import edge, risk_cell
-    from planrun.reports.escape import line
-
     replaced = _replaced(steps)
     waits = waited_for([one.step for one in steps])
     number = 0
@@ -223,8 +213,6 @@ def _is_known(step: Step) -> bool:
 
 
 def _limits(plan: Plan) -> Iterator[str]:
-    from planrun.reports.describe import duration, longest_path
-
     limits = plan.limits
     yield f"Schedule: {plan.schedule}" + (
         f", at most {limits.max_parallel} at once" if limits.max_parallel else ""
@@ -243,16 +231,14 @@ def _params(plan: Plan) -> Iterator[str]:
 
 
 def _param(param: Param) -> str:
-    from planrun.values import show as shown
-
     schema = param.schema
     parts = [str(schema.get("type", "string"))]
     if "enum" in schema:
-        parts.append("one of " + ", ".join([shown(value) for value in schema["enum"]]))
+        parts.append("one of " + ", ".join([value_text(value) for value in schema["enum"]]))
     if "pattern" in schema:
         parts.append(f"pattern {printable(str(schema['pattern']))}")
     if "default" in schema:
-        parts.append(f"default {shown(schema['default'])}")
+        parts.append(f"default {value_text(schema['default'])}")
     elif param.required:
         parts.append("required")
     return ", ".join(parts)
@@ -288,8 +274,6 @@ def _criteria(plan: Plan) -> Iterator[str]:
 
 
 def _failures(plan: Plan) -> Iterator[str]:
-    from planrun.reports.describe import FAILURE_MEANS
-
     for step in plan.steps:
         parts = _reactions(step)
         if parts:

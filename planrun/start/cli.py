@@ -1,10 +1,128 @@
-"""`planrun init` and `planrun schema`: what a newcomer starts from."""
+"""`planrun init` and `planrun schema`: an example plan, and the schemas that editors check it with."""
 
 from __future__ import annotations
 
+import os
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
+
 import click
 
+from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_bytes
+from planrun.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+SCHEMAS = ("plan", "policy", "ledger", "approval", "recording")
+SCHEMA_FILE = "plan.schema.json"  # beside the plan, so that editors find it without a network
+
+EXAMPLE = """\
+# yaml-language-server: $schema=plan.schema.json
+# $schema: plan.schema.json
+#
+# Check it: planrun validate {file}      See it: planrun show {file}      Run it: planrun execute {file}
+version: 1
+name: {name}
+description: An example to change; every step here really runs.
+
+params:                                # planrun execute {file} --param greeting=Hi
+  greeting: {{type: string, default: Hello}}
+
+defaults: {{timeout: 5m}}
+# What is riskier waits for an approval (see planrun explain). For a plan that deploys, add `preset: careful`: it asks
+# before work that destroys, publishes or decides a strategy.
+policy: {{auto_approve: medium}}
+
+steps:
+  - id: tools
+    title: Everything needed is here
+    validate:
+      - commands_on_path: [sh, uname]
+
+  - id: look
+    title: Look at this machine
+    depends_on: [tools]
+    run: echo "system=$(uname -s)" >> "$PLANRUN_OUTPUT"
+    outputs: {{system: string}}          # typed; later steps read it
+
+  - id: lint
+    title: Something that may fail
+    depends_on: [tools]
+    run: ls
+    on_failure: continue               # tolerated: a failure ends the run as `partial`
+
+  - id: greet
+    depends_on: [look]                 # waits for look only; lint runs beside it
+    run: echo "$GREETING from $SYSTEM"
+    env:                               # any value is safe here; in a script it might be read as code
+      GREETING: ${{{{ params.greeting }}}}
+      SYSTEM: ${{{{ steps.look.outputs.system }}}}
+    retries: 1
+
+  - id: announce
+    depends_on: [greet]
+    condition: run.ci                  # only in CI; skipped elsewhere
+    run: echo "this is CI"
+
+finally:
+  - id: bye                            # runs however the run ended
+    run: echo "done"
+"""
+
+
+def write_example(file: str) -> list[str]:
+    """Write the example plan and, unless there is one, its schema beside it; returns what was written.
+
+    Raises InvalidInput when the file exists or cannot be written: a plan is never overwritten.
+    """
+    folder, name = os.path.split(file)
+    stem = name.partition(".")[0]
+    speaking = stem != "plan" and stem.isidentifier() and stem.isascii()
+    _write(file, EXAMPLE.format(file=_word(file), name=stem if speaking else "example").encode())
+    written = [file]
+    schema = os.path.join(folder, SCHEMA_FILE)
+    if not os.path.lexists(schema):
+        _write(schema, schema_bytes("plan"))
+        written.append(schema)
+    return written
+
+
+def schema_bytes(name: str) -> bytes:
+    """Return a JSON Schema as it is shipped; raises InvalidInput for an unknown name."""
+    if name not in SCHEMAS:
+        raise InvalidInput(f'no schema "{name}"; known: {", ".join(SCHEMAS)}')
+    package = files("planrun")
+    source = package / "schemas" / f"{name}.schema.json"
+    if not source.is_file():  # a source tree: the schemas stand beside the package
+        source = _beside(package) / f"{name}.schema.json"
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"the schema is not installed: {source}: {error.strerror}") from None
+
+
+def _beside(package: Traversable) -> Traversable:
+    return Path(str(package)).parent / "schemas"
+
+
+def _word(file: str) -> str:
+    """Return a file name for a comment: shell quoting where it is needed, and nothing that ends the comment."""
+    return quote(file) if file.isprintable() else "plan.yml"
+
+
+def _write(path: str, data: bytes) -> None:
+    if os.path.lexists(path):
+        raise InvalidInput(f"{path} exists already; planrun init never overwrites a file")
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "xb") as out:  # exclusive: what appears in between is not overwritten either
+            out.write(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
 
 
 @click.command(short_help="Write an example plan to begin with.")
@@ -19,9 +137,6 @@ def init(file: str) -> int:
       planrun init
       planrun init plans/release.yml
     """
-    from planrun.cliutil.failure import printable
-    from planrun.start.start import write_example
-
     for path in write_example(file):
         say(f"wrote {printable(path)}")
     say(f"next: planrun show {printable(file)}; planrun execute {printable(file)}")
@@ -47,7 +162,5 @@ def schema(name: str) -> int:
     In a plan or a policy file, the first line names the schema for editors:
       # yaml-language-server: $schema=plan.schema.json
     """
-    from planrun.start.start import schema_bytes
-
     say_bytes(schema_bytes(name))
     return 0

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from re import fullmatch
+
 import click
 
-from planrun.cliutil.printing import say, say_json
+from planrun.cliutil.printing import say, say_json, table
+from planrun.clock import later
 from planrun.errors import InvalidInput
+from planrun.reports.escape import line
+from planrun.reports.facts import seconds
+from planrun.stats.figures import Plans, as_data, count, example, ranked, spread
+from planrun.stats.gathering import Gathering, Wanted
+from planrun.stats.gathering import rebuild as rebuild_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,9 +59,6 @@ def stats(folders: tuple[str, ...], *, steps: int, rebuild: bool, as_json: bool,
       planrun stats --plan release --since 30d
       planrun stats artifacts/run-* --json | jq '.plans[].steps | max_by(.failure_rate)'
     """
-    from planrun.stats.figures import Plans, as_data, count, example
-    from planrun.stats.gathering import Gathering, Wanted
-
     remade = _rebuild(folders) if rebuild else []
     gathering, plans = Gathering(folders or (".",)), Plans()
     chosen = Wanted(most=wanted["runs"], plan=wanted["plan"], since=_moment(wanted["since"]))
@@ -74,24 +80,16 @@ def stats(folders: tuple[str, ...], *, steps: int, rebuild: bool, as_json: bool,
 def _rebuild(folders: Sequence[str]) -> list[str]:
     if folders:
         raise InvalidInput("--rebuild is about the history of this folder, so it takes no other one")
-    from planrun.reports.escape import line
-    from planrun.stats.gathering import rebuild
-
-    return [f"history of {line(told)}" for told in rebuild()]
+    return [f"history of {line(told)}" for told in rebuild_history()]
 
 
 def _moment(text: str) -> str:
     """Return the moment that a text names, as a stamp; raises InvalidInput."""
     if not text:
         return ""
-    import time
-    from re import fullmatch
-
-    from planrun.clock import later
-
     if found := fullmatch(r"(\d{1,5})([dh])", text):
-        seconds = int(found[1]) * (86400 if found[2] == "d" else 3600)
-        return later("1970-01-01T00:00:00.000Z", max(0.0, time.time() - seconds))
+        span = int(found[1]) * (86400 if found[2] == "d" else 3600)
+        return later("1970-01-01T00:00:00.000Z", max(0.0, time.time() - span))
     if fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?", text):
         return text.removesuffix("Z")
     raise InvalidInput(
@@ -100,11 +98,6 @@ def _moment(text: str) -> str:
 
 
 def _told(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str]:
-    from planrun.cliutil.printing import table
-    from planrun.reports.escape import line
-    from planrun.reports.facts import seconds
-    from planrun.stats.figures import ranked, spread
-
     ends = ", ".join(f"{number} {verdict}" for verdict, number in figures.verdicts().items())
     times = "1 run" if len(figures.runs) == 1 else f"{len(figures.runs)} runs"
     yield f"{line(figures.name)} ({line(figures.file)}): {times}, {ends}"
@@ -129,10 +122,6 @@ def _told(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str
 
 
 def _cells(name: str, step: StepFigures, figures: PlanFigures) -> tuple[str, ...]:
-    from planrun.reports.escape import line
-    from planrun.reports.facts import seconds
-    from planrun.stats.figures import spread
-
     found = spread(step.seconds)
     took = [seconds(value) for value in (found.median, found.p95, found.most)] if found else ["-"] * 3
     share = step.path / figures.path if figures.path else 0.0
@@ -147,8 +136,6 @@ def _rate(part: int, whole: int) -> str:
 
 
 def _worst(figures: PlanFigures) -> Iterator[str]:
-    from planrun.reports.escape import line
-
     for field, told in _RATES:
         ordered = sorted(
             figures.steps.items(), key=lambda pair: -getattr(pair[1], field) / (pair[1].ended or 1)
@@ -163,9 +150,6 @@ def _worst(figures: PlanFigures) -> Iterator[str]:
 
 
 def _path(path: Example | None) -> Iterator[str]:
-    from planrun.reports.escape import line
-    from planrun.reports.facts import seconds
-
     if path is None:
         return
     yield f"\nCritical path of run {path.run}, the one of median length:"
@@ -177,8 +161,6 @@ def _path(path: Example | None) -> Iterator[str]:
 
 
 def _about_broken(broken: Sequence[Broken]) -> Iterator[str]:
-    from planrun.reports.escape import line
-
     if broken:
         yield f"{len(broken)} not counted, since they are broken:"
         yield from [f"  {line(each.folder)}: {line(each.why, 200)}" for each in broken[:_NAMED]]

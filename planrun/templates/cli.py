@@ -8,6 +8,8 @@ from planrun.cliutil import click as written
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_bytes, say_json, table
 from planrun.errors import InvalidInput, InvalidPlan
+from planrun.plan.templates import text_of
+from planrun.templates.templates import find, known, opened, render, values_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +54,6 @@ def templates(  # noqa: PLR0913 - click gives each option as an argument
       planrun templates show express-api-endpoint
       planrun templates render express-api-endpoint --var resource=orders -o plan.yml
     """
-    from planrun.templates.templates import find
-
     if verb == "list":
         _refuse_name(name)
         return _list(as_json=as_json)
@@ -79,8 +79,6 @@ def _refuse_name(name: str | None) -> None:
 
 
 def _list(*, as_json: bool) -> int:
-    from planrun.templates.templates import known, opened
-
     rows: list[dict[str, Any]] = []
     for found in known().values():
         try:
@@ -103,8 +101,6 @@ def _list(*, as_json: bool) -> int:
 
 
 def _show(found: Found, *, as_json: bool) -> int:
-    from planrun.templates.templates import opened
-
     template = opened(found)
     document = _document(found, template)
     if as_json:
@@ -127,8 +123,6 @@ def _show(found: Found, *, as_json: bool) -> int:
 def _words(fragment: dict[str, Any]) -> str:
     words = [", ".join(map(str, fragment["enum"])) if "enum" in fragment else fragment["type"]]
     if "default" in fragment:
-        from planrun.plan.templates import text_of
-
         words.append(f"default {text_of(fragment['default'])}")
     elif fragment.get("required"):
         words.append("required")
@@ -153,8 +147,6 @@ def _document(found: Found, template: Template) -> dict[str, Any]:
 
 
 def _made(found: Found, given: tuple[str, ...]) -> Rendered:
-    from planrun.templates.templates import opened, render, values_of
-
     template = opened(found)
     return render(template, found.name, values_of(template, given))
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from planrun.diff import plain, plans
+from planrun.diff import plans
+from planrun.diff import plans as plain
 from planrun.diff.differences import renamed
 from planrun.diff.phrases import once_for_many, one_by_one
 from planrun.diff.plans import compare

@@ -1,4 +1,4 @@
-"""How far a run is: its bar, what comes next, and what holds up the rest."""
+"""The work of `planrun status`: the progress of a run, the next steps, and what blocks the others."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ import os
 import time
 
 from planrun.app.history import progress_forecast
+from planrun.app.inspect import inspect
 from planrun.app.rerun import refusal
+from planrun.cliutil.failure import printable
+from planrun.cliutil.printing import say, say_json, speaks_unicode
+from planrun.model.rollback import owes
 from planrun.records import history
 from planrun.reports import facts, gates
-from planrun.reports import facts as units
 from planrun.reports import models as usage
+from planrun.reports.escape import line
+from planrun.reports.extras import pending
+from planrun.reports.models import totals_line
 from planrun.reports.policies import any_gate
 from planrun.reports.progress import progress
+from planrun.reports.text import step_line
 from planrun.runs.explain import judgement, reasons, roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from planrun.app.inspect import Inspected
@@ -27,6 +35,64 @@ if TYPE_CHECKING:
 # What an ended step has to say for itself beyond its line.
 _TELL = frozenset({"blocked", "skipped", "cancelled"})
 _TO_COME = frozenset({"pending", "waiting", "paused"})
+
+
+def print_status(run: str, *, as_json: bool) -> None:
+    """Print the progress of a run; raises InvalidInput."""
+    inspected = inspect(run)
+    if as_json:
+        say_json(as_data(inspected))
+    else:
+        say("\n".join(_panel(inspected)))
+
+
+def _panel(found: Inspected) -> Iterator[str]:
+    state = found.state
+    plan = state.plan
+    word = status_of(found).capitalize()
+    yield f'Plan v{plan.version}: "{line(plan.title or plan.name)}" [{word}]'
+    figures = metrics(found) if found.going else None
+    left = ""
+    if figures and figures.eta:
+        left = f", {'about' if figures.eta_known else 'at least'} {facts.seconds(figures.eta)} to go"
+    yield f"{bar(state)}  run {found.run}, {facts.seconds(elapsed(found))}{left}"
+    if found.reading.condition in ("torn", "altered", "truncated"):
+        yield f"the ledger is {found.reading.condition}: {found.reading.detail}"
+    if state.planning is not None:
+        yield f"language model: {totals_line(state)}"
+    yield ""
+    icons = facts.ICONS if speaks_unicode() else facts.ASCII_ICONS
+    labels = facts.labels(state)
+    progress_of = said(found)
+    for step in state.steps.values():
+        yield step_line(step, icons, labels=labels)
+        if step.step.id in progress_of:
+            share, message = progress_of[step.step.id]
+            yield f"    {share:.0%} {printable(message)}".rstrip()
+        yield from [f"    {printable(' '.join(reason.split()))}" for reason in why(found, step)]
+    yield from _at_rest(found)
+    coming = next_steps(state)
+    if coming and not state.ended:
+        yield f"\nnext: {', '.join(coming[:5])}" + (f" and {len(coming) - 5} more" if len(coming) > 5 else "")
+
+
+def _at_rest(found: Inspected) -> Iterator[str]:
+    """What a run waits for and how it is answered; how it goes on when nobody works on it."""
+    state = found.state
+    if not found.going and owes(state):
+        yield f"\n{pending(state)}"
+    asked = waiting(found)
+    if asked:
+        yield "\nwaiting for"
+    for gate in asked:
+        yield f"  {gate['told']}"
+        yield from [f"    $ {command}" for command in gate["commands"]]
+    if state.exit_status is not None and not state.ended and not found.going:
+        yield (
+            f"\nto continue once answered: planrun resume {found.run}"
+            if asked
+            else f"\n{facts.unended(state)}"
+        )
 
 
 def status_of(found: Inspected) -> str:
@@ -43,7 +109,7 @@ def status_of(found: Inspected) -> str:
 def elapsed(found: Inspected) -> float:
     """Return the seconds that a run took so far."""
     if found.going and found.state.started:
-        return max(0.0, time.time() - units.epoch(found.state.started.at))
+        return max(0.0, time.time() - facts.epoch(found.state.started.at))
     return facts.elapsed(found.state)
 
 
@@ -139,7 +205,7 @@ def metrics(found: Inspected) -> Progress:
     """Return the figures of a run as it is now: of one that goes on with what is known of its end."""
     state = found.state
     if not found.going:
-        return progress(state, units.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
+        return progress(state, facts.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
     expected = history.estimates(history.path_of(os.path.dirname(os.path.dirname(found.rundir)), state.plan))
     return progress(state, time.time(), progress_forecast(state, found.rundir, expected))
 

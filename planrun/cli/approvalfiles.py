@@ -1,0 +1,89 @@
+"""The work of `planrun approve PLAN` and `planrun lock PLAN`: write an approval file or a lockfile."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.approval import lockfile
+from planrun.approval.approvals import Grant, approval_file, approval_of, as_text, told, write_approval
+from planrun.approval.digest import review
+from planrun.approval.preview import Outlook
+from planrun.cliutil.failure import complain, printable
+from planrun.cliutil.printing import say
+from planrun.errors import InvalidInput
+from planrun.plan.keys.params import parse_params
+from planrun.plan.load import load
+from planrun.settings import Settings, current_folder
+from planrun.templates.templates import known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.approval.digest import Reviewed
+    from planrun.model.plan import Plan
+
+
+def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any], Reviewed]:
+    """Load a plan with its parameters and read its scripts, in this folder; raises InvalidInput."""
+    if not os.path.lexists(file):
+        _refuse_template(file)
+    plan = load(file, cache=False)
+    values = parse_params(plan, params)
+    return plan, values, review(plan, values, current_folder())
+
+
+def _refuse_template(name: str) -> None:
+    """Raise InvalidInput for the name of a template: what is reviewed, and what runs, is the plan made of it."""
+    if name in known():
+        raise InvalidInput(
+            f'"{name}" is a template and no plan; first `planrun templates render {name} --var NAME=VALUE -o plan.yml`'
+        )
+
+
+def approve_plan(file: str, given: dict[str, Any]) -> int:
+    """Write an approval of a plan; `given` are the options of `approve`."""
+    grant = Grant(
+        **{
+            name: given[name]
+            for name in ("steps", "expires", "uses", "approver")
+            if given.get(name) not in (None, ())
+        }
+    )
+    plan, _, reviewed = review_plan(file, given["params"])
+    approval = approval_of(plan, reviewed, grant)
+    # Whoever approves reads the risk of what runs: with these parameters, and not with the worst that there could be.
+    ahead = Outlook(plan, Settings(params=given["params"]))
+    judged = plan.but(steps=tuple([prospect.step for prospect in ahead.steps()]))
+    lines = [printable(line) for line in told(judged, reviewed, approval)]
+    path = given["out"] or approval_file(file)
+    if path == "-":
+        sys.stderr.write("".join([f"{line}\n" for line in lines]))
+        say(as_text(approval).rstrip("\n"))
+        return 0
+    write_approval(path, approval)
+    say("\n".join(lines))
+    say(f"wrote {printable(path)}; planrun execute {printable(file)} --approval {printable(path)} uses it")
+    return 0
+
+
+def write_lock_file(
+    plan: str, params: tuple[str, ...], policy: str | None, out: str | None, *, check: bool
+) -> int:
+    """Write the lockfile of a plan, or with `check` compare it with the plan; return the exit code."""
+    found, values, reviewed = review_plan(plan, params)
+    now = lockfile.lock_of(found, values, reviewed)
+    policies = [lockfile.policy_of(policy)] if policy else []
+    path = out or lockfile.lock_file(plan)
+    if not check:
+        lockfile.write_lock(path, {**now, **({"policy": policies[0]} if policies else {})})
+        say(f"wrote {printable(path)}, digest {now['digest']}")
+        return 0
+    differences = list(lockfile.drift(lockfile.read_lock(path, found), now, policies))
+    if differences:
+        lines = "".join([f"\n  {line}" for line in differences])
+        complain(f"{plan} is not what {path} holds:{lines}")
+        return 3
+    say(f"{printable(path)} holds what {printable(plan)} is, digest {now['digest']}")
+    return 0

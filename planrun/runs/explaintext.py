@@ -1,0 +1,218 @@
+"""The work of `planrun explain`: the explanation of a step, as text or as JSON."""
+
+from __future__ import annotations
+
+from planrun.app.inspect import inspect, is_plan
+from planrun.cliutil.click import outlook
+from planrun.cliutil.failure import printable
+from planrun.cliutil.printing import say, say_json
+from planrun.plan.load import load
+from planrun.reports.describe import FAILURE_MEANS
+from planrun.reports.facts import classified, seconds
+from planrun.runs.explain import explain_planned, explain_recorded, find_step
+from planrun.settings import Settings
+from planrun.values import show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+def explain_step(
+    plan_or_run: str, step: str, *, as_json: bool, cache_store: str, report_dir: str, **under: Any
+) -> None:
+    """Print the explanation of a step of a plan or of a run; `under`: the options of `judged`."""
+    if is_plan(plan_or_run):
+        plan = load(plan_or_run, cache=False)
+        chosen = find_step(plan, step)
+        explanation = explain_planned(plan, chosen, outlook(plan, **under))
+        if chosen.cache:
+            from planrun.runs.cachepreview import preview  # few steps have a cache
+
+            settings = Settings(params=under["params"], cache_store=cache_store, report_dir=report_dir)
+            explanation["cache"] = preview(plan, chosen, settings).as_data()
+    else:
+        run = inspect(plan_or_run)
+        explanation = explain_recorded(run, find_step(run.state.plan, step))
+    if as_json:
+        say_json(explanation)
+    else:
+        say("\n".join(printable(row) for row in _text(explanation)))
+
+
+def _text(found: dict[str, Any]) -> Iterator[str]:
+    step = found["step"]
+    title = f": {step['title']}" if step["title"] else ""
+    yield f"Step {step['id']}{title}"
+    yield f"  {found['plan']}:{step['line']}" + (", runs at the end" if step["section"] == "finally" else "")
+    if found["run"]:
+        reason = f" ({found['reason']})" if found["reason"] else ""
+        yield f"  {found['status']}{reason} in run {found['run']}"
+        yield "\nWhy"
+    else:
+        yield "\nIt runs when"
+    yield from [f"  {_one_line(reason)}" for reason in found["because"]]
+    if found.get("advice"):
+        yield "\nWhat to do"
+        yield from [f"  {_one_line(each)}" for each in found["advice"]]
+    if found["run"] and found["edges"]:
+        yield "\nIt waits until"
+        yield from [
+            f"  {edge['step']} {edge['wants']}: {edge['became']}, {_judged(edge)}" for edge in found["edges"]
+        ]
+    yield from _condition(found["condition"])
+    yield from _risk(found)
+    yield from _cache(found["cache"])
+    yield from _gate(found)
+    yield "\nSettings"
+    yield from [_setting(setting) for setting in found["settings"]]
+    if step["secrets"]:
+        yield f"\nSecrets it gets: {', '.join(step['secrets'])}"
+    if found["waited_for_by"]:
+        yield f"\nWaited for by: {', '.join(found['waited_for_by'])}"
+    yield from _attempts(found["attempts"])
+    if found["ran_again"]:
+        yield "\nRun again"
+        yield from [
+            f"  {_one_line(again['because'])} (resumed {again['at']})" for again in found["ran_again"]
+        ]
+    if step["action"]:
+        yield "\nWhat it does"
+        yield from [f"  | {row}" for row in step["action"].rstrip("\n").split("\n")]
+
+
+def _judged(edge: dict[str, Any]) -> str:
+    return {
+        "satisfied": "settled",
+        "blocked": "and blocks it",
+        "tolerated": "and skips it, since that is tolerated",
+        "upstream": "and skips it",
+        "approval": "and skips it, since it was left out when the run was approved",
+        "open": "still open",
+    }[edge["judgement"]]
+
+
+def _condition(condition: dict[str, Any] | None) -> Iterator[str]:
+    if condition is None or condition["holds"] is None:
+        return
+    yield f"\nCondition: {_one_line(condition['text'])}"
+    yield f"  it was {'true' if condition['holds'] else 'false'}"
+    yield from [f"  {path} was {show(value)}" for path, value in condition["read"].items()]
+
+
+_ANSWERS = {"allow": "allowed", "ask": "asked for", "deny": "denied"}
+
+
+def _risk(found: dict[str, Any]) -> Iterator[str]:
+    """The class of the action, why, and who decided what about it."""
+    step = found["step"]
+    yield f"\nRisk: {step['risk']}" + (f", {_one_line(step['risk_reason'])}" if step["risk_reason"] else "")
+    if step["declared_risk"]:
+        yield f"  declared in the plan: {step['declared_risk']}"
+    if step["effects"]:
+        yield f"  effects: {', '.join(step['effects'])}"
+    if step["open_risk"]:
+        yield "  values that are not known yet decide about it"
+    if step["scripts"]:
+        yield f"  scripts: {', '.join(step['scripts'])}"
+    decision = found["decision"]
+    if found["run"] is None:
+        yield from _foreseen(decision)
+    elif decision:
+        yield f"  {_ANSWERS[decision['answer']]}" + (
+            f" by {_one_line(decision['rule'])}" if decision["rule"] else ""
+        )
+
+
+def _foreseen(decision: dict[str, Any]) -> Iterator[str]:
+    """What the policies in force will say, rule by rule."""
+    for command in decision.get("commands", ()):
+        words = " ".join([word if word is not None else "…" for word in command["words"]])
+        yield f"  {command['risk']}: {_one_line(words)}: {_one_line(command['reason'])}"
+    yield f"\nPolicy: {_one_line(decision['policy'])}"
+    for look in decision["rules"]:
+        whose = "" if look["policy"] == "plan" else f"{_one_line(look['policy'])}: "
+        fits = "is about it" if look["fits"] else "is about something else"
+        yield f"  {whose}rule {look['rule']} (line {look['line']}) would {look['verb']}: it {fits}"
+    yield from [
+        f"  {_ANSWERS[one['answer']]} by {one['rule']}: {_one_line(one['reason'])}"
+        for one in decision["policies"]
+    ]
+    yield f"  So it is {_ANSWERS[decision['answer']]} ({decision['rule']})"
+    if decision["missing"]:
+        yield f"  It needs {_one_line(decision['missing'])}"
+
+
+def _cache(found: dict[str, Any] | None) -> Iterator[str]:
+    """Whether a step has a result in the cache, and why not."""
+    if found is None:
+        return
+    why = _one_line(found["why"] or "")
+    if found["hit"] is None:
+        yield "\nCache: not known before it runs" + (f": {why}" if why and not found["depends_on"] else "")
+        if found["depends_on"]:
+            yield f"  its key depends on the results of {found['depends_on']}, which are not known now"
+            yield f"  of the other parts: {why or 'nothing differs from the last time'}"
+        return
+    yield f"\nCache: hit, the result of run {found['run']}" if found["hit"] else f"\nCache: miss, {why}"
+    yield f"  key: {found['key']}"
+
+
+def _gate(found: dict[str, Any]) -> Iterator[str]:
+    """What somebody was asked, and who answered."""
+    gate = found["gate"]
+    if gate is None:
+        return
+    wanted = {"ask": "answer", "decide": "decision", "failure": "decision about its failure"}
+    yield f"\nGate: {wanted.get(gate['kind'], 'approval')} {gate['status']}"
+    asked = " ".join(filter(None, (gate["header"], gate["question"])))
+    if asked:
+        yield f"  {_one_line(asked)}"
+    if gate["reason"]:
+        yield f"  {_one_line(gate['reason'])}" + (f" ({gate['rule']})" if gate["rule"] else "")
+    if gate["opened_at"]:
+        yield f"  opened {gate['opened_at']}" + (f", until {gate['until']}" if gate["until"] else "")
+    if gate["status"] == "answered":
+        yield f"  {gate['told']} at {gate['answered_at']}"
+    yield from [f"  $ {command}" for command in gate["commands"]]
+
+
+def _setting(setting: dict[str, Any]) -> str:
+    place = {
+        "step": "set here",
+        "defaults": "from defaults",
+        "policy": "from the policy",
+        "llm": "from llm",
+        "built in": "built in",
+    }[setting["source"]]
+    place += f", line {setting['line']}" if setting["line"] else ""
+    means = f": {FAILURE_MEANS[setting['value']]}" if setting["key"] == "on_failure" else ""
+    return f"  {setting['key']}: {setting['value']} ({place}){means}"
+
+
+def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
+    if attempts:
+        yield "\nAttempts"
+    for attempt in attempts:
+        took = f" after {seconds(attempt['duration_s'])}" if attempt["duration_s"] is not None else ""
+        why = f" ({attempt['reason']})" if attempt["reason"] else ""
+        yield f"  {attempt['n']}. {attempt['status']}{why}{took}"
+        if attempt["error"]:
+            error = attempt["error"]
+            yield f"     {_one_line(error.get('message', ''))}"
+            if classified(error):
+                yield f"     error class {error.get('class', '')}, by rule {error.get('rule', '')}"
+        for check in attempt["checks"]:
+            if not check.get("ok"):
+                yield f"     check failed: {check.get('name', '')}: {check.get('message', '')}"
+        if attempt["delay_s"]:
+            yield f"     then a pause of {seconds(attempt['delay_s'])}"
+        if attempt["log"]:
+            yield f"     log: {attempt['log']}"
+        if attempt["status"] != "completed":
+            yield from [f"     | {row}" for row in attempt["log_end"].rstrip("\n").split("\n") if row]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
