@@ -362,7 +362,7 @@ def _covers(wide: Match, narrow: Match) -> bool:
     return True
 
 
-SPELLED = "source_text another way, which counts"
+SPELLED = "written another way, which counts"
 _NAMED = ("env", "outputs")  # texts by name, templates among them
 _NOT_TOLD = frozenset(("", "id", "needs_dir", "group", "instance"))
 

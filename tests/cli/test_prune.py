@@ -70,7 +70,7 @@ def test_age_queue_and_lock_are_heeded(say: Callable[..., Said], tmp_path: Path)
     assert (said.code, len(runs(tmp_path))) == (2, 2)
     assert say("prune", "--keep", "0").code == 0
     assert runs(tmp_path) == []
-    assert "there are no runs" in say("runs").out
+    assert "no runs in this folder" in say("runs").out
 
 
 def test_what_a_killed_call_left_is_taken_away(say: Callable[..., Said], tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_runs_lists_what_failed(say: Say, mixed: Path) -> None:
 
 def test_runs_of_an_empty_folder(say: Say) -> None:
     """Without runs there is a sentence, and an empty list as JSON."""
-    assert say("runs") == (0, "there are no runs in this folder\n", "")
+    assert say("runs") == (0, "no runs in this folder\n", "")
     assert json.loads(say("runs", "--json").out) == {"schema_version": 1, "runs": [], "left_out": 0}
 
 
@@ -138,7 +138,7 @@ def test_a_run_without_a_ledger_is_named(say: Say, tmp_path: Path, words: tuple[
 def test_runs_can_be_limited(say: Say, mixed: Path) -> None:
     """`--limit N` shows the newest N and says how many are left out."""
     (mixed.parent / "20200101-old").mkdir()
-    assert say("runs", "--limit", "1").out.endswith("1 older ones are left out; --limit 0 lists all\n")
+    assert say("runs", "--limit", "1").out.endswith("1 older runs not shown; --limit 0 shows all\n")
     assert len(json.loads(say("runs", "--limit", "0", "--json").out)["runs"]) == 2
 
 
