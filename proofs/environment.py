@@ -51,7 +51,7 @@ FAULTS = {
     "no-masks": "from planrun.executors import local\nlocal._outputs = lambda folder, masks: local.Logs(folder)\n",
     "loose-files": "import os\nopened = os.open\n"
     "os.open = lambda path, flags, mode=0o777, **more: opened(path, flags, mode | 0o44, **more)\n",
-    "tracing-left": "from planrun.executors import hardening\nhardening._withhold_tracing = lambda call: True\n",
+    "tracing-left": "from planrun.executors import hardening\nhardening._drop_ptrace = lambda call: True\n",
     "nothing-erased": "from planrun.executors import hardening\nhardening._erase = lambda names: True\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""

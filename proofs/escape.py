@@ -25,7 +25,7 @@ LATEST = 0.15
 CAUGHT_BY = {
     "no-guardian": ("double-fork", "kill"),
     "no-marks": ("without-a-trace", "normal"),
-    "blind-births": ("setsid", "normal"),
+    "no-spawned-pids": ("setsid", "normal"),
     "one-look": ("ignores-term", "normal"),
     "late-sweep": ("setsid", "normal"),
 }

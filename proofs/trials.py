@@ -39,11 +39,12 @@ FAULTS = {
     "no-guardian": "from planrun.executors.local import Guardian as G\n"
     "G.__init__ = lambda self, *_, **__: setattr(self, '_pid', 0) or setattr(self, '_pipe', os.dup(1))\n",
     "no-marks": "from planrun.executors.mark import Marks as M\nM._try = lambda self: False\n",
-    "blind-births": "from planrun.executors.tree import SpawnedPids as B\nB.since = lambda *_: range(0)\n",
+    "no-spawned-pids": "from planrun.executors.tree import SpawnedPids as B\nB.since = lambda *_: range(0)\n",
     "one-look": "from planrun.executors.attempt import Attempt as A\n"
     "A._sweep = lambda self, now: (self._sweep_with(15), setattr(self, 'over', True))\n"
     "from planrun.executors.local import LocalExecutor as L\nL._kill_leftovers = lambda *_, **__: None\n",
-    "late-sweep": "from planrun.executors.attempt import Attempt as A\nA._suspicious = lambda self: False\n",
+    "late-sweep": "from planrun.executors.attempt import Attempt as A\n"
+    "A._may_have_left_processes = lambda self: False\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
 MASKED = "secrets: [TRIAL_SECRET]\n"

@@ -10,6 +10,17 @@ from __future__ import annotations
 from _signal import SIGUSR1 as PAUSE
 
 from planrun.engine.queue import Frontier, Queue, pop, push
+from planrun.engine.termination import (
+    cancel_pending,
+    close_steps,
+    enforce_deadline,
+    interrupt,
+    pause_run,
+    request_pause,
+    roll_back,
+    skip_excluded,
+    stop_all,
+)
 from planrun.errors import EXIT_RECORDS, EvaluationError, InternalError
 from planrun.model import events as ev
 from planrun.model.job import Outcome, as_fields
@@ -68,8 +79,6 @@ class Scheduler:
             for section in ("steps", "rollback", "finally"):
                 self._run_section(section)
                 if self.state.pausing and self._is_unfinished:
-                    from planrun.engine.termination import pause_run
-
                     return pause_run(self)
             return self._end()
         finally:
@@ -80,12 +89,8 @@ class Scheduler:
     def _run_section(self, section: str) -> None:
         """Run a section; rollback and pending cleanup have conditions of their own."""
         if section == "rollback" and any([step.rollback for step in self.state.plan.steps]):  # noqa: C419 - half the time
-            from planrun.engine.termination import roll_back
-
             roll_back(self)
         elif section == "steps" and self.options.cleanup_only:
-            from planrun.engine.termination import close_steps
-
             close_steps(self)
         else:
             self.drive(section)
@@ -131,8 +136,6 @@ class Scheduler:
         if self.state.resumed and any([step.service for step in steps]):  # noqa: C419 - half the time
             self._load_services()  # pending steps may need a service that has to start again first
         if self.state.replaced or self.options.selected is not None:
-            from planrun.engine.termination import skip_excluded  # few runs select steps
-
             skip_excluded(self, steps)
 
     @property
@@ -211,22 +214,16 @@ class Scheduler:
     def _handle_signals(self) -> None:
         """Handle signals, the section's deadline, the end of the cleanup time and timers."""
         for signum in self.dependencies.inbox.take():
-            from planrun.engine.termination import interrupt, request_pause
-
             (request_pause if signum == PAUSE else interrupt)(self, signum)
         if self.given_up:
             return
         now = self.clock.monotonic()
         if self._section_deadline is not None and now >= self._section_deadline:
-            from planrun.engine.termination import enforce_deadline
-
             enforce_deadline(self)
         if self.cleanup_until is not None and now >= self.cleanup_until:
             # From now on nothing starts, in this section and the next, and what runs is killed.
             self.cleanup_until = now
             self.dependencies.executor.kill_all()
-            from planrun.engine.termination import cancel_pending
-
             cancel_pending(self, "cancelled")
         if self.timers:
             for name in (self.dependencies.due or due)(self.timers, now):
@@ -406,8 +403,6 @@ class Scheduler:
             fail_fast(self, step)
         aborts = self.state.steps[step.id].on_failure == "abort" and step.section == "steps"
         if aborts and self.state.ending is None:
-            from planrun.engine.termination import stop_all
-
             stop_all(self, "abort", "cancelled", step=step.id)
 
     # Records.

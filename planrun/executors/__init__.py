@@ -1,8 +1,8 @@
-"""Where attempts run.
+"""Executors: where attempts run.
 
-local.py is the face and the loop, attempt.py the course of one attempt, spawn.py its start, watch.py and signals.py
-what the loop waits for, tree.py the processes of an attempt, output.py what is wanted of its output, logs.py and
-piped.py (through masks) where that goes, ending.py the words for its end. mark.py and births.py tell whose a process
-is and whether there can be any, guardian.py and leftovers.py end what a planrun could not end itself. shield.py
-closes planrun to its steps.
+`local` is the executor and its loop; `attempt` is one attempt with its timers and its outcome; `spawn` starts a
+process; `wait` waits for processes, output and signals; `tree` finds and signals the processes of an attempt; `logs`
+and `piped` (through masks) receive its output. `mark` identifies whose a process is, `scan` reads /proc, `owners` finds
+and kills what a run left. guardian.sh kills the steps of a planrun that was killed. `containers` removes containers,
+`scriptcopies` holds the copies of reviewed scripts, `hardening` closes planrun's own memory to its steps.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# `_signal` and not `signal`: see wait.py.
 import _signal
 import os
 
@@ -9,15 +10,11 @@ from planrun.model.job import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Literal
+
     from planrun.executors.logs import Output
     from planrun.executors.tree import ProcessTree
     from planrun.model.job import Job
-
-# `_signal` and not `signal`: see signals.py.
-
-
-if TYPE_CHECKING:
-    from typing import Any, Literal
 
     Status = Literal["completed", "failed", "cancelled"]
     Verdict = tuple[Status, str, str]  # status, reason, message
@@ -27,20 +24,20 @@ DEADLINE: Verdict = ("failed", "timeout", "stopped by the deadline of the run")
 
 
 def timed_out(timeout: float) -> Verdict:
-    """The attempt took longer than it may."""
+    """The attempt exceeded its timeout."""
     return "failed", "timeout", f"timed out after {span(timeout)}"
 
 
 def fell_silent(idle_timeout: float) -> Verdict:
-    """The attempt wrote nothing for longer than it may."""
+    """The attempt wrote nothing for longer than its idle_timeout."""
     return "failed", "idle_timeout", f"no output for {span(idle_timeout)}"
 
 
 def outcome(attempt: Attempt, log_bytes: int, errors: tuple[int, int] | None = None) -> Outcome:
-    """What an attempt that is over came to; `errors`: where in its log the last of stderr stands."""
+    """Return the outcome of an attempt that is over; `errors`: where in its log the last of stderr is."""
     status = attempt.wait_status
     code = None if status is None else os.waitstatus_to_exitcode(status)
-    verdict, reason, message = attempt.verdict or _own_end(code)
+    verdict, reason, message = attempt.verdict or _verdict_of_exit(code)
     fields: dict[str, Any] = {
         "status": verdict,
         "reason": reason,
@@ -81,7 +78,7 @@ def signal_name(signum: int) -> str:
     return min(names, default=f"signal {signum}")  # of two names the older: SIGABRT, not SIGIOT
 
 
-def _own_end(code: int | None) -> Verdict:
+def _verdict_of_exit(code: int | None) -> Verdict:
     if code == 0:
         return "completed", "ran", ""
     if code is None:
@@ -109,29 +106,29 @@ def _notes(attempt: Attempt) -> tuple[str, ...]:
 
 
 NEVER = float("inf")
-SHOW_LOG_AFTER = 1.0  # seconds until a running attempt's log has its name, for people who follow it
-# After the main process ended, its others have these seconds; together less than the 2 that are promised.
+SHOW_LOG_AFTER = 1.0  # seconds until a running attempt's log gets its name, so that users can follow it
+# Seconds for the other processes after the main process ended; together less than the promised 2.
 LINGER = 0.3  # to end by themselves: in `exec > >(tee log)` tee has yet to write the last lines
-ASKED = 0.6  # after SIGTERM
-UNKILLABLE = 1.0  # after SIGKILL, when waiting is given up: somebody else's process (sudo), a dead disk
-_IDLE_LOOKS, _IDLE_PAUSE = 4, 0.5  # looks per idle timeout; seconds between two at most
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05  # seconds between two looks at processes that are about to end
+TERM_GRACE = 0.6  # after SIGTERM
+UNKILLABLE = 1.0  # after SIGKILL, then waiting ends: the process of another user (sudo), a dead disk
+_IDLE_CHECKS, _IDLE_PAUSE = 4, 0.5  # checks per idle timeout; at most so many seconds between two
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05  # seconds between two checks of processes that are ending
 
-_RUNNING = 0  # the main process runs and nothing is wanted of it
-_STOPPING = 1  # it was asked to end
+_RUNNING = 0  # the main process runs and was not signalled
+_STOPPING = 1  # the first signal was sent
 _KILLED = 2  # SIGKILL was sent
-_LEAVING = 3  # the main process ended, others of its tree have not
+_CLEANING_UP = 3  # the main process ended, others of its tree have not
 
 
 class Attempt:
     """A running attempt; all times are monotonic seconds.
 
-    `look` is to be called when `wake` has come, `main_ended` once; when `over` is true nothing of it is left.
+    Call `update` at the time `wake`, and `main_ended` once; when `over` is true, no process of it is left.
     """
 
     __slots__ = (
-        "_asked_by",
         "_deadline",
+        "_first_signal",
         "_idle_at",
         "_kill_at",
         "_last_growth",
@@ -162,15 +159,17 @@ class Attempt:
         self.tree = tree
         self.started = self.ended = started
         self.over = False
-        self.verdict: Verdict | None = None  # decided by us; what the process does later changes nothing
+        self.verdict: Verdict | None = (
+            None  # decided by planrun; what the process does later does not change it
+        )
         self.wait_status: int | None = None
-        self.swept: set[int] = set()  # process ids that had to be ended after the main process
-        self.swept_group = False  # likewise, where single processes cannot be told
+        self.swept: set[int] = set()  # process ids that were signalled after the main process ended
+        self.swept_group = False  # the same, where only the group can be signalled
         self.stuck: tuple[int, ...] = ()  # process ids that did not end
-        self.held = False  # somebody who was not found kept the output open
+        self.held = False  # a process that was not found kept the output open
         self._stage = _RUNNING
         self._stopped = False
-        self._asked_by = 0
+        self._first_signal = 0
         self._deadline = started + job.timeout
         self._show_at = NEVER if log.shown else started + SHOW_LOG_AFTER
         self._size = 0
@@ -180,9 +179,9 @@ class Attempt:
         self._pause = _FIRST_PAUSE
         self.wake = min(self._deadline, self._show_at, self._idle_at)
 
-    def look(self, now: float, grace: float) -> None:
-        """Do what is due at this time; `grace`: seconds between asking and killing."""
-        if self._stage == _LEAVING:
+    def update(self, now: float, grace: float) -> None:
+        """Do what is due at this time; `grace`: seconds between SIGTERM and SIGKILL."""
+        if self._stage == _CLEANING_UP:
             self._sweep(now)
         elif self._stage == _STOPPING:
             self.kill(now)
@@ -191,81 +190,81 @@ class Attempt:
             self.stuck = (self.tree.leader, *self.tree.members())
             self.over = True
         else:
-            self._look_at_timers(now, grace)
+            self._check_timers(now, grace)
 
     def stop(self, verdict: Verdict, now: float, grace: float) -> None:
-        """Ask by SIGTERM; when it is called again, kill."""
+        """Send SIGTERM; a second call kills."""
         if self._stopped:
             self.kill(now)
         else:
             self._stopped = True
-            self.ask(_signal.SIGTERM, verdict, now + grace)
+            self.terminate(_signal.SIGTERM, verdict, now + grace)
 
-    def ask(self, signum: int, verdict: Verdict, kill_at: float) -> None:
-        """Decide the end and signal every process once; an attempt that was asked before is left in peace."""
+    def terminate(self, signum: int, verdict: Verdict, kill_at: float) -> None:
+        """Decide the verdict and signal every process once; later calls do nothing."""
         if self._stage != _RUNNING:
             return
         self._stage = _STOPPING
         self.verdict = verdict
-        self._asked_by = signum
+        self._first_signal = signum
         self._kill_at = self.wake = kill_at
-        self.tree.look()  # now, while the parent of a process still says whose it is
+        self.tree.search()  # now, while parents still identify their children
         self.tree.signal(signum)
-        self.tree.signal(_signal.SIGCONT)  # one that is stopped gets no other signal
+        self.tree.signal(_signal.SIGCONT)  # a stopped process receives no other signal
 
     def kill(self, now: float) -> None:
-        """Kill every process; an end that was not decided before is `cancelled`."""
-        if self._stage == _LEAVING:
+        """Kill every process; the verdict is `cancelled` unless it was decided before."""
+        if self._stage == _CLEANING_UP:
             self._kill_at = min(self._kill_at, now)
             self.wake = now
         elif self._stage != _KILLED:
             self.verdict = self.verdict or CANCELLED
             self._stage = _KILLED
             self.wake = now + UNKILLABLE
-            self.tree.look()
+            self.tree.search()
             self.tree.signal(_signal.SIGKILL)
 
     def main_ended(self, wait_status: int | None, now: float) -> None:
-        """Take note that the main process was reaped, and see who is left of it."""
+        """Record that the main process was reaped, and search for processes it left."""
         self.wait_status = wait_status
         self.ended = now
         self.log.main_ended(failed=wait_status != 0)
         self.tree.leading = False
-        if not self._suspicious():
+        if not self._may_have_left_processes():
             self.over = True
-        elif not self.tree.may_look(now):
-            self._leave(now)
-            self.wake = self.tree.next_look
-        elif self.tree.look(self.log.held_as()) or self.log.unfinished():
-            self._leave(now)
+        elif not self.tree.may_search(now):
+            self._begin_cleanup(now)
+            self.wake = self.tree.next_search
+        elif self.tree.search(self.log.held_as()) or self.log.unfinished():
+            self._begin_cleanup(now)
         else:
             self.over = True
 
-    def _suspicious(self) -> bool:
-        """Whether anybody may be left; a step without children pays one system call for this."""
+    def _may_have_left_processes(self) -> bool:
+        """Whether processes may be left; costs one system call for a step without children."""
         if self.verdict is not None:
             return True
         tree = self.tree
         if tree.childless():
-            return self.log.unfinished()  # it can be handed to somebody else's process all the same
+            return self.log.unfinished()  # the pipe can have been passed to a process of another tree
         return tree.has_group() or self.log.held() or tree.suspected()
 
-    def _leave(self, now: float) -> None:
+    def _begin_cleanup(self, now: float) -> None:
         if self._stage == _RUNNING:
             self._term_at = now + LINGER
-            self._kill_at = self._term_at + ASKED
-        elif self._stage == _STOPPING and self._asked_by != _signal.SIGTERM:
+            self._kill_at = self._term_at + TERM_GRACE
+        elif self._stage == _STOPPING and self._first_signal != _signal.SIGTERM:
             self._term_at = now + LINGER  # a shell lets its background processes ignore SIGINT
         elif self._stage == _KILLED:
             self._kill_at = now
-        self._stage = _LEAVING
+        self._stage = _CLEANING_UP
         self.wake = now + self._pause
 
     def _sweep(self, now: float) -> None:
-        if not self.tree.may_look(now):
-            self.wake = self.tree.next_look
+        if not self.tree.may_search(now):
+            self.wake = self.tree.next_search
             return
-        if not self.tree.remaining() and not self.tree.look(self.log.held_as()):
+        if not self.tree.remaining() and not self.tree.search(self.log.held_as()):
             self._await_output(now)
             return
         if now >= self._kill_at + UNKILLABLE:
@@ -281,31 +280,31 @@ class Attempt:
         self.wake = now + self._pause
 
     def _await_output(self, now: float) -> None:
-        """Let somebody who is not to be found write to the end, as long as the others would have had to end."""
+        """Wait for a writer that cannot be found, as long as for processes that can."""
         self.held = self.log.unfinished()
-        if not self.held or now >= min(self._kill_at, self.ended + LINGER + ASKED):
+        if not self.held or now >= min(self._kill_at, self.ended + LINGER + TERM_GRACE):
             self.over = True
             return
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         self.wake = now + self._pause
 
     def _sweep_with(self, signum: int) -> None:
-        self.tree.look(self.log.held_as(), thorough=True)
+        self.tree.search(self.log.held_as(), thorough=True)
         self.swept.update(self.tree.members())
         self.swept_group = True
         self.tree.signal(signum)
 
-    def _look_at_timers(self, now: float, grace: float) -> None:
+    def _check_timers(self, now: float, grace: float) -> None:
         if now >= self._show_at:
             self._show_at = NEVER
             self.log.show()
         if now >= self._deadline:
-            self.ask(_signal.SIGTERM, timed_out(self.job.timeout), now + grace)
+            self.terminate(_signal.SIGTERM, timed_out(self.job.timeout), now + grace)
             return
         idle = self.job.idle_timeout
         if idle is not None and now >= self._idle_at:
             if self._silent_since(now) >= idle:
-                self.ask(_signal.SIGTERM, fell_silent(idle), now + grace)
+                self.terminate(_signal.SIGTERM, fell_silent(idle), now + grace)
                 return
             self._idle_at = min(now + self._idle_pause(idle), self._last_growth + idle)
         self.wake = min(self._deadline, self._show_at, self._idle_at)
@@ -319,4 +318,4 @@ class Attempt:
 
     @staticmethod
     def _idle_pause(idle_timeout: float) -> float:
-        return min(idle_timeout / _IDLE_LOOKS, _IDLE_PAUSE)
+        return min(idle_timeout / _IDLE_CHECKS, _IDLE_PAUSE)

@@ -1,4 +1,4 @@
-"""Containers that outlive the client that started them: taken away by name, and all that a run left by its label."""
+"""Removal of containers that outlive their client: one by its name, and all that a run left by its label."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ if TYPE_CHECKING:
 LABEL = "planrun.run"  # as `planrun.actions.containers` gives it
 VARIABLES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH",
              "CONTAINER_HOST", "HOME", "XDG_RUNTIME_DIR")  # fmt: skip
-"""What says where an engine is, and what its client may do there."""
+"""Variables that say where an engine is and how its client authenticates."""
 _TRIES, _PAUSE = 15, 0.1  # seconds
-CREATING = 2.0  # seconds in which an engine makes a container whose client is gone; the next run looks again
-_PATIENCE = 5.0  # seconds for one call of the client
+CREATING = 2.0  # seconds in which an engine may still create it; the next run checks again
+_CALL_TIMEOUT = 5.0  # seconds
 
 
 def remove(job: Job) -> bool:
-    """Take the container of a job away, whether it runs or not; returns whether there was one.
+    """Remove the container of a job, running or not; return whether there was one.
 
-    Where there was none, the engine may be about to make it: its client was killed, and the request goes on.
-    In a container that steps share the processes of this attempt are killed, and it goes on.
+    If there was none, the engine may still create it: the client was killed, but its request continues.
+    In a container that steps share, only the processes of this attempt are killed.
     """
     if "room" in job.container:
         _call((*job.argv[: job.argv.index(job.container["image"]) + 1], "end"), job.env)
         return True
     engine, name = job.container["engine"], job.container["name"]
-    found = False
-    for _ in range(_TRIES):  # the engine may be about to do it by itself, and says no meanwhile
-        found = bool(_call((engine, "rm", "-f", name), job.env).strip()) or found
+    existed = False
+    for _ in range(_TRIES):  # the engine may be removing it already, and refuses meanwhile
+        existed = bool(_call((engine, "rm", "-f", name), job.env).strip()) or existed
         if not _call((engine, "ps", "-aq", "--filter", f"name=^/?{name}$"), job.env).strip():
             break
-        found = True
+        existed = True
         time.sleep(_PAUSE)
-    return found
+    return existed
 
 
 def sweep(engine: str, run: str, env: Mapping[str, str], expected: int = 0) -> int:
-    """Take away every container of a run that is left; returns how many there were.
+    """Remove every container that a run left; return how many there were.
 
-    `expected`: how many the engine may still make although their clients were killed; it waits CREATING seconds.
+    `expected`: how many the engine may still create although their clients were killed; waits CREATING seconds.
     """
     limit = time.monotonic() + (CREATING if expected else 0.0)
-    found = 0
+    removed = 0
     while True:
         listed = _call((engine, "ps", "-aq", "--filter", f"label={LABEL}={run}"), env).split()
         if listed:
             _call((engine, "rm", "-f", *listed), env)
-            found += len(listed)
-        if found >= expected or time.monotonic() >= limit:
-            return found
+            removed += len(listed)
+        if removed >= expected or time.monotonic() >= limit:
+            return removed
         time.sleep(_PAUSE)
 
 
 def sweep_earlier(engine: str, runs: str) -> int:
-    """Take away what earlier runs of a workspace left, those with a folder in `runs`; returns how many there were."""
+    """Remove what earlier runs of a workspace left, those with a folder in `runs`; return how many there were."""
     words = (
         engine,
         "ps",
@@ -81,14 +81,14 @@ def sweep_earlier(engine: str, runs: str) -> int:
 def _call(words: tuple[str, ...], env: Mapping[str, str]) -> str:
     known = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     try:
-        found = subprocess.run(
+        done = subprocess.run(
             words,
             env={**known, **env},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_PATIENCE,
+            timeout=_CALL_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return found.stdout.decode("utf-8", "replace")
+    return done.stdout.decode("utf-8", "replace")

@@ -1,12 +1,12 @@
-"""Keeps what this process knows from the steps it starts, which are processes of the same user.
+"""Protects the memory of this process from the steps it starts, which are processes of the same user.
 
 Linux gives the memory, the environment and the open files of a process (/proc/PID/mem, environ, fd, ptrace(2)) to
-every process of its user, and to those with CAP_SYS_PTRACE. A process that says it is not to be dumped is closed to
-the former (prctl(2), PR_SET_DUMPABLE), and what it starts never has that capability when the bounding and the
-inheritable set lack it (capabilities(7)). Steps may still trace what they start themselves.
+every process of its user, and to those with CAP_SYS_PTRACE. A process that is not dumpable is closed to the former
+(prctl(2), PR_SET_DUMPABLE), and its children never have that capability when the bounding and the inheritable set
+lack it (capabilities(7)). Steps may still trace their own children.
 
-Newer kernels have CAP_SYS_ADMIN suffice to read the environment a process was started with, and steps of root that
-mount something need that one. So what is to be hidden is erased there; what os.environ has lies elsewhere.
+On newer kernels CAP_SYS_ADMIN suffices to read the environment a process was started with, and steps that mount
+file systems as root need that capability. So secrets are erased there; os.environ is a copy elsewhere in memory.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _STATUS = "/proc/self/status"
 
 
 def harden(names: Iterable[str]) -> Enforced:
-    """Close this process to the steps that are started from now on, and return what the system granted.
+    """Close this process to the steps that start from now on, and return the level of protection.
 
-    `names`: the variables of its environment that nobody may find there. "open to root": a step that is or becomes
-    root can read this process. "open": every step can. Steps leave no core files unless they ask for them
-    (`ulimit -c`), since a core file holds the environment. None of this is taken back.
+    `names`: variables to erase from its original environment. "open to root": a step that is or becomes root can
+    read this process. "open": every step can. Steps write no core files unless they enable them (`ulimit -c`),
+    since a core file holds the environment. This cannot be undone.
     """
     if sys.platform != "linux":
         return "open"
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
-        # The ctypes package around it takes many times as long to load, which every run with secrets would wait for.
+        # The ctypes package around it takes many times as long to load, in every run with secrets.
         import _ctypes
     except ImportError:  # a Python built without libffi
         return "open"
-    erased = _erase(names)  # first: afterwards an ordinary user may not open his own memory either
+    erased = _erase(names)  # first: afterwards an ordinary user may not open the process's memory
     library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # the program itself, as in dlopen(3)
 
     def call(name: str, *words: int | bytes) -> int:
@@ -55,14 +55,14 @@ def harden(names: Iterable[str]) -> Enforced:
     call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
     if call("prctl", _PR_GET_DUMPABLE, 0, 0, 0, 0):
         return "open"
-    return "hidden" if _withhold_tracing(call) and erased else "open to root"
+    return "hidden" if _drop_ptrace(call) and erased else "open to root"
 
 
 def _erase(names: Iterable[str]) -> bool:
-    """Take the values of these variables out of /proc/self/environ; whether that worked."""
+    """Erase the values of these variables from /proc/self/environ; return whether that worked."""
     wanted = {os.fsencode(name) for name in names if name in os.environ}
     for name in wanted:
-        os.putenv(name, os.environb[name])  # the C library makes a copy, which is what it uses from now on
+        os.putenv(name, os.environb[name])  # the C library makes a copy and uses that from now on
     try:
         with open("/proc/self/stat", "rb", buffering=0) as file:
             # From the state on, which is the third field; 50 and 51 are env_start and env_end (proc_pid_stat(5)).
@@ -84,21 +84,21 @@ def _erase(names: Iterable[str]) -> bool:
     return True
 
 
-def _withhold_tracing(call: Call) -> bool:
-    """Have no process that is started from now on trace processes of others; whether that is certain."""
+def _drop_ptrace(call: Call) -> bool:
+    """Drop CAP_SYS_PTRACE for children; return whether they certainly cannot have it."""
     tracing = 1 << _CAP_SYS_PTRACE
     before = _privileges()
     if before["CapInh"] & tracing:
-        _bequeath(call, before, before["CapInh"] & ~tracing)
+        _set_inheritable(call, before, before["CapInh"] & ~tracing)
     if before["CapBnd"] & tracing:
         call("prctl", _PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
     now = _privileges()
-    # An ordinary user may not change the bounding set, which matters to programs that make him root.
+    # An ordinary user may not change the bounding set, which matters for setuid programs.
     return not now["CapInh"] & tracing and (not now["CapBnd"] & tracing or bool(now["NoNewPrivs"]))
 
 
-def _bequeath(call: Call, sets: dict[str, int], inheritable: int) -> None:
-    """Change the inheritable set and no other; the ambient set follows."""
+def _set_inheritable(call: Call, sets: dict[str, int], inheritable: int) -> None:
+    """Change the inheritable capability set only; the ambient set follows."""
     words = [
         word >> half & 0xFFFFFFFF
         for half in (0, 32)
@@ -109,11 +109,11 @@ def _bequeath(call: Call, sets: dict[str, int], inheritable: int) -> None:
 
 
 def _privileges() -> dict[str, int]:
-    """Return the capability sets of this process and whether its programs may gain any, as the kernel writes them."""
-    found = dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapBnd", "NoNewPrivs"), 0)
+    """Return the capability sets of this process and NoNewPrivs, as the kernel prints them."""
+    sets = dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapBnd", "NoNewPrivs"), 0)
     with open(_STATUS, encoding="ascii", errors="replace") as file:
         for line in file:
             name, _, value = line.partition(":")
-            if name in found:
-                found[name] = int(value, 16)
-    return found
+            if name in sets:
+                sets[name] = int(value, 16)
+    return sets

@@ -1,10 +1,11 @@
-"""Runs attempts as processes of this machine, from one thread and one `poll`.
+"""The executor that runs attempts as processes of this machine, from one thread with one `poll`.
 
-The process that outlives planrun when planrun is killed, and then kills its steps.
+Its guardian is a process that survives planrun when planrun is killed, and then kills the steps.
 """
 
 from __future__ import annotations
 
+# `_signal` and not `signal`: see wait.py.
 import _signal
 import os
 import time
@@ -22,17 +23,14 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 
-# `_signal` and not `signal`: see signals.py.
-
-
-HASHED = 1 << 24  # bytes of a log, which take some 40 ms
+HASHED = 1 << 24  # bytes of a log up to which it is hashed; takes some 40 ms
 
 if TYPE_CHECKING:
     from typing import Literal, Self
 
     from planrun.executors.logs import Output, Outputs
     from planrun.executors.mark import Owner
-    from planrun.executors.scriptcopies import Placed
+    from planrun.executors.scriptcopies import ScriptCopies
     from planrun.executors.wait import Watch
     from planrun.model.job import Job
     from planrun.ports import Masks
@@ -41,20 +39,20 @@ if TYPE_CHECKING:
 
 
 class ExecutorOptions(Record):
-    """How an executor waits for its processes, and how many seconds it leaves between asking and killing them."""
+    """How an executor waits for its processes; `grace`: seconds between SIGTERM and SIGKILL."""
 
     watch: WatchKind = "best"
     grace: float = 5.0
 
 
 class LocalExecutor:
-    """Starts jobs as processes and tells how they ended; it belongs to one thread.
+    """Starts jobs as processes and reports how they ended; belongs to one thread.
 
     `inbox`: an open SignalInbox whose signals end a wait(). `logs`: the folder under which the logs of all
-    jobs lie; without it each attempt has a file from its start on. Either way, silence leaves no file behind.
-    `masks`: what no log may show; with them all output passes through this process.
-    `owner`: the run the jobs belong to; without it nobody guards them when this process is killed.
-    Use it as a context, or call close() at last: nothing survives it.
+    jobs lie; without it each attempt has a file from its start. An attempt without output leaves no file.
+    `masks`: the masks for all logs; with them all output passes through this process.
+    `owner`: the run of the jobs; without it there is no guardian that ends them when this process is killed.
+    Use it as a context manager, or call close() at the end: no process survives it.
     """
 
     def __init__(
@@ -64,31 +62,33 @@ class LocalExecutor:
         logs: str = "",
         masks: Masks | None = None,
         owner: Owner | None = None,
-        manner: ExecutorOptions | None = None,
+        options: ExecutorOptions | None = None,
     ) -> None:
-        manner = manner or ExecutorOptions()
-        self._grace = manner.grace
+        options = options or ExecutorOptions()
+        self._grace = options.grace
         self._closed = False
         self._running: dict[str, Attempt] = {}
         self._by_pid: dict[int, Attempt] = {}
-        self._by_source: dict[int, Attempt] = {}  # those whose output passes through here, until it has ended
+        self._by_source: dict[
+            int, Attempt
+        ] = {}  # attempts whose output passes through planrun, until it ends
         self._over: list[tuple[Job, Outcome]] = []
-        self._boxed = ""  # the engine, once a container was started
-        self._client: dict[str, str] = {}
-        self._unmade = 0  # containers that were not there when their clients were ended
-        self._placed: dict[str, Placed] = {}  # copies of scripts, by step
+        self._container_engine = ""  # set when the first container started
+        self._client_env: dict[str, str] = {}
+        self._uncreated = 0  # containers that did not exist when their clients ended
+        self._script_copies: dict[str, ScriptCopies] = {}  # by step
         self.lost: RecordsLost | None = None  # the first log that could not be written, and why
         self._logs = _outputs(logs, masks)
         self._owner = owner
         self._marks = Marks(owner.workspace if owner else "")
-        self._births = SpawnedPids()
+        self._spawned_pids = SpawnedPids()
         self._scans = Scans()
-        self._first = 0  # the process id of the first child of all
+        self._first = 0  # the process id of the first child
         self._launcher = Launcher(self._marks)
         self._guardian: Guardian | None = None
         self._own_inbox: SignalInbox | None = None
         self._watch: Watch
-        if manner.watch == "pidfd" or (manner.watch == "best" and PidfdWatch.possible()):
+        if options.watch == "pidfd" or (options.watch == "best" and PidfdWatch.possible()):
             self._watch = PidfdWatch(inbox)
         else:
             if inbox is None:
@@ -104,8 +104,8 @@ class LocalExecutor:
     def start(self, job: Job) -> None:
         """Start the job's process.
 
-        If that cannot be done, the next wait() says so: `failed(spawn)` with the reason as its message, or
-        `cancelled(records)` when its log cannot be made; then `lost` says why.
+        If that fails, the next wait() returns the outcome: `failed(spawn)` with the reason as its message, or
+        `cancelled(records)` when its log cannot be created; then `lost` is the reason.
         """
         if job.step in self._running:
             raise InternalError(f"step {job.step} is running already")
@@ -125,7 +125,7 @@ class LocalExecutor:
         except SpawnFailed as error:
             refusal = (
                 log.refusal()
-            )  # the child opens it, so what looks like the program's fault may be the log's
+            )  # the child opens the log, so the error may be the log's and not the program's
             self._settle(log)
             if refusal:
                 self._give_up(job, refusal)
@@ -151,19 +151,21 @@ class LocalExecutor:
         """Start the process, from copies of its scripts; returns when, and its process id. Raises SpawnFailed."""
         if not job.scripts:
             return time.monotonic(), self._launcher.spawn(job, log.opening, mark)
-        from planrun.executors.scriptcopies import Placed, PlacingFailed  # few steps run scripts
+        from planrun.executors.scriptcopies import CopyFailed, ScriptCopies  # few steps run scripts
 
         try:
-            placed = self._placed[job.step] = Placed(job, self._owner.listing if self._owner else "")
-        except PlacingFailed as error:
+            copies = self._script_copies[job.step] = ScriptCopies(
+                job, self._owner.listing if self._owner else ""
+            )
+        except CopyFailed as error:
             raise SpawnFailed(str(error)) from None
-        return time.monotonic(), self._launcher.spawn(job.but(argv=placed.argv), log.opening, mark)
+        return time.monotonic(), self._launcher.spawn(job.but(argv=copies.argv), log.opening, mark)
 
     def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return the jobs that ended and how; blocks until there is one.
 
-        The list is empty when `timeout` seconds passed (None: no limit), when a signal waits in the inbox,
-        when something was lost, and when there is neither a process nor a timeout to wait for.
+        The list is empty after `timeout` seconds (None: no limit), when a signal is in the inbox, when a record
+        was lost, and when there is neither a process nor a timeout to wait for.
         """
         now = time.monotonic()
         lost = self.lost
@@ -177,39 +179,39 @@ class LocalExecutor:
                 self._receive(self._by_source[source])
             for pid, status in ended:
                 attempt = self._by_pid.pop(pid)
-                if not attempt.over:  # else it was given up, and ended after all
+                if not attempt.over:  # else it was given up as unkillable, and ended later
                     attempt.main_ended(status, time.monotonic())
                     self._collect(attempt)
             now = time.monotonic()
-            self._look(now)
+            self._update(now)
             if self._over or self._watch.woken or now >= limit or self.lost is not lost:
                 over, self._over = self._over, []
                 return over
 
     def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
-        """Ask a step to end, by SIGTERM and after the grace time by SIGKILL; the second call kills at once.
+        """Stop a step with SIGTERM, and SIGKILL after the grace time; the second call kills at once.
 
         It ends `cancelled`, or `failed(timeout)` when the reason is the run's deadline; a step whose main
-        process is over keeps its own end, and an unknown one is left alone.
+        process has ended keeps its own outcome, and an unknown step is ignored.
         """
         attempt = self._running.get(step)
         if attempt is not None:
             attempt.stop(DEADLINE if reason == "timeout" else CANCELLED, time.monotonic(), self._grace)
 
     def signal_all(self, signum: int) -> None:
-        """Pass a signal on to every step, once, and after the grace time SIGKILL; all end `cancelled`."""
+        """Forward a signal to every step once, and SIGKILL after the grace time; all end `cancelled`."""
         kill_at = time.monotonic() + self._grace
         for attempt in self._running.values():
-            attempt.ask(signum, CANCELLED, kill_at)
+            attempt.terminate(signum, CANCELLED, kill_at)
 
     def kill_all(self) -> None:
-        """Kill every process at once; wait() brings the outcomes."""
+        """Kill every process at once; wait() returns the outcomes."""
         now = time.monotonic()
         for attempt in self._running.values():
             attempt.kill(now)
 
     def close(self) -> None:
-        """Kill what is left and wait for its end; outcomes that nobody took are lost. May be called again."""
+        """Kill what is left and wait for its end; outcomes not yet returned are lost. May be called again."""
         if self._closed:
             return
         self._closed = True
@@ -217,33 +219,33 @@ class LocalExecutor:
         limit = time.monotonic() + 2 * UNKILLABLE
         while self._running and time.monotonic() < limit:
             self.wait(0.1)
-        self._end_strays()
-        if self._boxed and self._owner:
+        self._kill_strays()
+        if self._container_engine and self._owner:
             from planrun.executors.containers import sweep
 
-            sweep(self._boxed, self._owner.run, self._client, self._unmade)
-        self._clear_places()
+            sweep(self._container_engine, self._owner.run, self._client_env, self._uncreated)
+        self._remove_script_copies()
         self._watch.close()
         self._logs.close()
         self._launcher.close()
-        self._births.close()
+        self._spawned_pids.close()
         if self._own_inbox:
             self._own_inbox.close()
 
     def clear(self) -> None:
-        """Kill what an earlier planrun left in the owner's workspace; nobody else may run anything there."""
-        if self._owner and self._marks.possible(self._marks.workspace):
+        """Kill what an earlier planrun left in the owner's workspace, which must be locked."""
+        if self._owner and self._marks.may_exist(self._marks.workspace):
             self._kill_leftovers(self._owner, earlier=True)
         if self._owner and self._owner.engine:
             from planrun.executors.containers import sweep_earlier
 
             sweep_earlier(self._owner.engine, self._owner.runs)
-        self._clear_places()
+        self._remove_script_copies()
 
-    def _clear_places(self) -> None:
-        """Take away the copies of scripts that are still in place, also those of an earlier planrun that was killed."""
-        for placed in self._placed.values():  # of attempts that could not be ended
-            placed.remove()
+    def _remove_script_copies(self) -> None:
+        """Remove the copies of scripts, also those of an earlier planrun that was killed."""
+        for copies in self._script_copies.values():  # of attempts that could not be ended
+            copies.remove()
         if self._owner and self._owner.listing and os.path.lexists(self._owner.listing):
             from planrun.executors.scriptcopies import clear  # few runs have scripts
 
@@ -256,31 +258,35 @@ class LocalExecutor:
         self.close()
 
     def _guard(self) -> None:
-        """Have a guardian before the first process that it is to guard."""
+        """Start the guardian before the first process."""
         if self._guardian:
             self._guardian.reap()
         elif self._owner:
-            self._marks.shed()  # else a planrun around us could end our guardian together with us
+            self._marks.clear()  # else an outer planrun could end this guardian together with this process
             self._guardian = Guardian(self._owner.run, self._marks.prefix, self._owner.engine)
-            self._marks.wear(0)
+            self._marks.apply(0)
 
     def _tree(self, pid: int, job: Job, mark: int) -> ProcessTree:
         if not self._first:
             self._first = pid
             self._marks.check(pid, mark)
             if self._guardian and mark and not self._marks.works:
-                self._guardian.dismiss()  # it would look for marks
+                self._guardian.dismiss()  # it would search for marks
                 self._guardian = None
                 self._guard()
         return ProcessTree(
-            pid, job, mark=mark if self._marks.works else 0, births=self._births, scans=self._scans
+            pid,
+            job,
+            mark=mark if self._marks.works else 0,
+            spawned_pids=self._spawned_pids,
+            scans=self._scans,
         )
 
-    def _end_strays(self) -> None:
-        """End what no attempt can be charged with any more, and then the guardian."""
+    def _kill_strays(self) -> None:
+        """Kill what belongs to no attempt any more, and then dismiss the guardian."""
         if self._owner and self._first:
-            born = self._births.since(self._first, 1)
-            if self._marks.possible(self._marks.planrun, born):
+            pids = self._spawned_pids.since(self._first, 1)
+            if self._marks.may_exist(self._marks.planrun, pids):
                 self._kill_leftovers(self._owner, earlier=False)
         if self._guardian:
             self._guardian.dismiss()
@@ -299,24 +305,24 @@ class LocalExecutor:
         self._end(job, outcome.but(passing=True) if passing else outcome)
 
     def _end(self, job: Job, outcome: Outcome) -> None:
-        """Keep an outcome for the next wait(), and take away what was put in place for its attempt."""
-        placed = self._placed.pop(job.step, None)
-        if placed:
-            outcome = placed.explained(outcome, job.log)
-            placed.remove()
-            if placed.notes:
-                outcome = outcome.but(notes=(*placed.notes, *outcome.notes))
+        """Keep an outcome for the next wait(), and remove the script copies and the container of its attempt."""
+        copies = self._script_copies.pop(job.step, None)
+        if copies:
+            outcome = copies.explained(outcome, job.log)
+            copies.remove()
+            if copies.notes:
+                outcome = outcome.but(notes=(*copies.notes, *outcome.notes))
         if job.container and outcome.reason != "spawn":
-            self._unbox(job, outcome)
+            self._remove_container(job, outcome)
         self._over.append((job, outcome))
 
-    def _unbox(self, job: Job, outcome: Outcome) -> None:
-        """Have the container of an attempt end with its client: one that was killed leaves it running."""
-        self._boxed, self._client = job.container["engine"], job.env
+    def _remove_container(self, job: Job, outcome: Outcome) -> None:
+        """Remove the container of an attempt whose client was killed: it would keep running."""
+        self._container_engine, self._client_env = job.container["engine"], job.env
         if outcome.signal is not None or outcome.reason not in ("ran", "exit"):
             from planrun.executors.containers import remove  # few steps run in one
 
-            self._unmade += not remove(job)
+            self._uncreated += not remove(job)
 
     def _delay(self, limit: float, now: float) -> float | None:
         """Seconds until something is due; None when nothing ever is."""
@@ -327,17 +333,17 @@ class LocalExecutor:
             due = min(due, attempt.wake)
         return None if due == NEVER else max(due - now, 0)
 
-    def _look(self, now: float) -> None:
+    def _update(self, now: float) -> None:
         due = [attempt for attempt in self._running.values() if attempt.wake <= now]
         for attempt in due:
             try:
-                attempt.look(now, self._grace)
+                attempt.update(now, self._grace)
             except RecordsLost as error:  # its log cannot take its place
                 self._lose(error)
             self._collect(attempt)
 
     def _receive(self, attempt: Attempt) -> None:
-        """Take one piece of its output: whoever says more than others does not keep them waiting."""
+        """Read one piece of its output, so that an attempt with much output does not delay others."""
         try:
             if not attempt.log.receive():
                 self._stop_listening(attempt.log)
@@ -349,21 +355,19 @@ class LocalExecutor:
             self._watch.ignore(log.source)
 
     def _collect(self, attempt: Attempt) -> None:
-        """Turn an attempt that is over into its outcome."""
+        """Record the outcome of an attempt that is over."""
         if attempt.over and self._running.get(attempt.job.step) is attempt:
             del self._running[attempt.job.step]
             self._stop_listening(attempt.log)
-            errors = (
-                attempt.log.last_errors() if attempt.wait_status else None
-            )  # of one that succeeded nobody asks
+            errors = attempt.log.last_errors() if attempt.wait_status else None  # only failures need it
             size = self._settle(attempt.log)
-            found = outcome(attempt, size, errors)
+            result = outcome(attempt, size, errors)
             if size:
-                found = found.but(log_sha256=_digest(attempt.job.log, size))
-            self._end(attempt.job, found)
+                result = result.but(log_sha256=_digest(attempt.job.log, size))
+            self._end(attempt.job, result)
 
     def _settle(self, log: Output) -> int:
-        """End the use of a log and return its size; what cannot be kept of it is `lost`, and the rest goes on."""
+        """Close a log and return its size; when it cannot be kept, set `lost`."""
         try:
             return log.settle()
         except RecordsLost as error:
@@ -375,7 +379,7 @@ class LocalExecutor:
 
 
 def _digest(path: str, size: int) -> str:
-    """Return the SHA-256 of a log; "" for one that is too large to be read between two steps, or gone."""
+    """Return the SHA-256 of a log; "" for one that is larger than HASHED or gone."""
     if size > HASHED:
         return ""
     try:
@@ -393,20 +397,18 @@ def _outputs(folder: str, masks: Masks | None) -> Outputs:
     return PipedLogs(masks, folder)
 
 
-# `_signal` and not `signal`: see signals.py.
-
 _SHELL = "/bin/sh"
 _SCRIPT = os.path.join(os.path.dirname(__file__), "guardian.sh")
 _DONE = b"done\n"
-# It ignores them itself; blocked from its birth on they cannot end it before its first command.
-_DEAF_TO = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
+# The script ignores these signals; blocked from its start, they cannot end it before its first command.
+_BLOCKED_SIGNALS = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
 
 
 class Guardian:
     """A shell that waits on a pipe from this process; see guardian.sh for what it does when the pipe ends.
 
-    It has a session, a parent and an environment of its own, so that what hits planrun's group, its tree of
-    processes or everything with a CI system's cookie does not hit it. Where it cannot be started nobody guards.
+    It has its own session, parent and environment, so that signals to planrun's group, to its process tree or to all
+    processes with a CI system's cookie do not reach it. Where it cannot start, the run has no guardian.
     """
 
     __slots__ = ("_pid", "_pipe")
@@ -415,7 +417,7 @@ class Guardian:
         """Start it; `run`: the id of the run, `prefix`: how the marks of its attempts begin, or empty;
         `engine`: what runs its containers, or empty.
         """
-        reading, self._pipe = os.pipe()  # closed on exec: nobody but us can keep it open
+        reading, self._pipe = os.pipe()  # closed on exec: only this process can keep it open
         try:
             self._pid = os.posix_spawn(
                 _SHELL,
@@ -427,14 +429,14 @@ class Guardian:
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                 ],
                 setsid=True,
-                setsigmask=_DEAF_TO,
+                setsigmask=_BLOCKED_SIGNALS,
             )
         except OSError:
             self._pid = 0
         os.close(reading)
 
     def reap(self, options: int = os.WNOHANG) -> None:
-        """Take the end of the process we started; the one that waits is its child and belongs to nobody here."""
+        """Reap the process we started; the waiting one is its child and has left this process tree."""
         if self._pid:
             try:
                 self._pid = 0 if os.waitpid(self._pid, options)[0] else self._pid
@@ -442,7 +444,7 @@ class Guardian:
                 self._pid = 0
 
     def dismiss(self) -> None:
-        """Have it end without doing anything."""
+        """End it without killing anything."""
         try:
             os.write(self._pipe, _DONE)
         except OSError:  # it is gone
@@ -452,7 +454,7 @@ class Guardian:
 
 
 def _where(engine: str) -> dict[str, str]:
-    """Return what tells the client of a container engine where that is."""
+    """Return the variables by which the client of a container engine finds the engine."""
     if not engine:
         return {}
     from planrun.executors.containers import VARIABLES  # few runs have containers

@@ -1,10 +1,10 @@
-"""The mark of an attempt: a number that each of its processes has from birth and does not lose by accident.
+"""The mark of an attempt: a number that each of its processes inherits and does not lose by accident.
 
-It stands in RLIMIT_LOCKS, a limit that Linux has not looked at since 2.4.25 (getrlimit(2)). Every child inherits
-it, whatever becomes of its parents, its session, its environment and its descriptors, and anybody may read it.
-Only a process that sets this very limit is without. Other systems have nothing like it.
+It is stored in RLIMIT_LOCKS, a limit that Linux has ignored since 2.4.25 (getrlimit(2)). Every child inherits it,
+independent of its parents, session, environment and descriptors, and every process may read it. Only a process that
+sets this limit loses it. Other systems have no equivalent.
 
-A mark has 19 decimal digits, so that a shell can tell them apart: 9 for the workspace, 4 for the planrun, 6 for
+A mark has 19 decimal digits, so that a shell can compare them: 9 for the workspace, 4 for the planrun process, 6 for
 the attempt.
 """
 
@@ -20,19 +20,19 @@ if sys.platform == "linux":
     import resource
 
 _LOCKS = 10  # RLIMIT_LOCKS on every architecture; Python has no name for it
-_WORKSPACES = 8 * 10**8  # as many as leave the largest mark below 2**63
+_WORKSPACES = 8 * 10**8  # the largest mark must stay below 2**63
 _PLANRUNS = 10**4
 _ATTEMPTS = 10**6
 MARKS = range(10**8 * _PLANRUNS * _ATTEMPTS, (10**8 + _WORKSPACES) * _PLANRUNS * _ATTEMPTS)
-"""Every mark that there is, of whatever workspace."""
-_FEW = 200  # process ids that are faster looked at one by one than by listing all there are
+"""Every possible mark, of all workspaces."""
+_FEW = 200  # up to so many process ids, checking each is faster than listing all processes
 
 
 class Owner(Record):
-    """Whose processes these are: a run's id, and the path of the workspace that it has for itself.
+    """The owner of processes: a run's id, and the path of the workspace that the run has locked.
 
-    `listing`: a file that names the copies of scripts which are in place; "" for none.
-    `engine`: the program that runs containers, where a step may be in one. `runs`: the folder of all runs.
+    `listing`: a file that names the existing copies of scripts; "" for none.
+    `engine`: the program that runs containers, if a step may use one. `runs`: the folder of all runs.
     """
 
     run: str
@@ -43,9 +43,9 @@ class Owner(Record):
 
 
 class Marks:
-    """The marks of one planrun; `workspace`: the folder that one run at a time uses, "" for none.
+    """The marks of one planrun process; `workspace`: the folder that one run at a time uses, "" for none.
 
-    `works` is false where no process can be marked.
+    `works` is false where processes cannot be marked.
     """
 
     __slots__ = ("_checked", "_given", "_hard", "_own", "_planrun", "_workspace", "works")
@@ -60,18 +60,18 @@ class Marks:
 
     @property
     def planrun(self) -> range:
-        """Every mark of this planrun."""
+        """Every mark of this planrun process."""
         return range(self._planrun * _ATTEMPTS, (self._planrun + 1) * _ATTEMPTS)
 
     @property
     def workspace(self) -> range:
-        """Every mark of any planrun in this workspace, now and before."""
+        """Every mark of all planrun processes in this workspace, past and present."""
         size = _PLANRUNS * _ATTEMPTS
         return range(self._workspace * size, (self._workspace + 1) * size)
 
     @property
     def prefix(self) -> str:
-        """The digits with which every mark of this planrun begins, and no other; empty without marks."""
+        """The digits with which exactly the marks of this planrun process begin; empty without marks."""
         return str(self._planrun) if self.works else ""
 
     def new(self) -> int:
@@ -81,24 +81,24 @@ class Marks:
         self._given = self._given % (_ATTEMPTS - 1) + 1
         return self._planrun * _ATTEMPTS + self._given
 
-    def wear(self, mark: int) -> None:
-        """Give the children born from now on this mark; 0 for the one that this process was started with."""
+    def apply(self, mark: int) -> None:
+        """Give children started from now on this mark; 0: the mark that this process was started with."""
         if self.works and sys.platform == "linux":
             resource.setrlimit(_LOCKS, (mark or self._own, self._hard))
 
-    def shed(self) -> None:
-        """Have the children born from now on bear no mark, not even that of a planrun which runs this one."""
-        self.wear(self._hard)
+    def clear(self) -> None:
+        """Give children started from now on no mark, not even that of an outer planrun."""
+        self.apply(self._hard)
 
     def check(self, pid: int, mark: int) -> None:
-        """See once whether a child has the mark it was born with: there are kernels that only act like Linux."""
+        """Check once whether a child has its mark: some kernels only emulate Linux."""
         if not self._checked:
             self._checked = True
             self.works = self.works and mark_of(pid) == mark
 
-    def possible(self, marks: range, born: range | None = None) -> bool:
-        """Whether there can be processes that ought to have one of these marks; `born` as in borne()."""
-        return not self.works or is_any_marked(marks, born)
+    def may_exist(self, marks: range, pids: range | None = None) -> bool:
+        """Whether processes with one of these marks may exist; `pids` as in is_any_marked()."""
+        return not self.works or is_any_marked(marks, pids)
 
     def _try(self) -> bool:
         if sys.platform == "linux":
@@ -106,16 +106,16 @@ class Marks:
                 self._own, self._hard = resource.getrlimit(_LOCKS)
                 resource.setrlimit(_LOCKS, (self._planrun * _ATTEMPTS, self._hard))
                 resource.setrlimit(_LOCKS, (self._own, self._hard))
-            except (OSError, ValueError):  # refused by a sandbox; a lower hard limit
+            except (OSError, ValueError):  # a sandbox refuses it, or the hard limit is lower
                 return False
         return True
 
 
 def mark_of(pid: int) -> int:
-    """Return the mark of a process or thread, zombies included; no mark for one that is gone or has none."""
+    """Return the mark of a process or thread, zombies included; 0 when it is gone or has none."""
     try:
         return resource.prlimit(pid, _LOCKS)[0] if sys.platform == "linux" else 0
-    except PermissionError:  # it runs as somebody else
+    except PermissionError:  # it runs as another user
         return _written_mark(pid)
     except OSError:
         return 0
@@ -124,19 +124,19 @@ def mark_of(pid: int) -> int:
 def marked_pids(marks: range) -> list[int]:
     """Return the ids of the processes with one of these marks, zombies included, this process excluded."""
     own = os.getpid()
-    found = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in found if mark_of(pid) in marks and pid != own]
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if mark_of(pid) in marks and pid != own]
 
 
-def is_any_marked(marks: range, born: range | None) -> bool:
-    """Whether a process has one of these marks; `born`: the only ids it can have, None when it can have any."""
-    if born is None or len(born) > _FEW:
+def is_any_marked(marks: range, pids: range | None) -> bool:
+    """Whether a process has one of these marks; `pids`: the only ids it can have, None: any."""
+    if pids is None or len(pids) > _FEW:
         return bool(marked_pids(marks))
-    return any(mark_of(pid) in marks for pid in born)
+    return any(mark_of(pid) in marks for pid in pids)
 
 
 def _written_mark(pid: int) -> int:
-    """Read the mark from the text that everybody may read."""
+    """Read the mark from /proc/PID/limits, which every user may read."""
     try:
         with open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
             return soft_limit(file.read())
@@ -145,7 +145,7 @@ def _written_mark(pid: int) -> int:
 
 
 def soft_limit(text: bytes) -> int:
-    """Return the limit that carries marks from the text of /proc/PID/limits; 0 where it names none.
+    """Return the limit that holds marks from the text of /proc/PID/limits; 0 if it is missing.
 
     The text is empty when the process is reaped between opening and reading.
     """
@@ -154,7 +154,7 @@ def soft_limit(text: bytes) -> int:
 
 
 def _number(folder: str) -> int:
-    """Nine digits that are the same for everybody who uses this folder, however they spell its path."""
+    """Return nine digits that identify a folder, independent of how its path is spelled."""
     if folder:
         stat = os.stat(folder)
         name = f"{stat.st_dev} {stat.st_ino}".encode()

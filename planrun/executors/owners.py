@@ -1,13 +1,14 @@
-"""Whether a process belongs to a step of a run: by the mark it was born with, its environment, or where it came from.
+"""Whether a process belongs to a step of a run, by its mark, environment or ancestors; and killing of leftovers.
 
-A step that takes its own mark off, drops its environment, leaves its session and loses its parents looks like anybody
-else of the same user; it could as well write into the files of that user.
+A step that removes its mark, drops its environment, leaves its session and loses its parents looks like any other
+process of the same user; such a process could as well change the files of that user.
 
-What is left of a run although its planrun is gone or done: found by mark or by environment, and killed.
+Leftovers are processes of a run whose planrun is gone or has ended; they are found by mark or by environment.
 """
 
 from __future__ import annotations
 
+# `_signal` and not `signal`: see wait.py.
 import _signal
 import os
 import subprocess
@@ -23,23 +24,23 @@ if TYPE_CHECKING:
 
     from planrun.executors.mark import Marks, Owner
 
-_MOST = 4096  # ancestors: more than any system has, where process ids are used again while they are looked at
-# What every step of any run has in its environment, whatever else; see `scan.COOKIE`.
+_MOST = 4096  # ancestors: a bound in case process ids are reused during the walk
+# Every step of any run has this in its environment; see `scan.COOKIE`.
 _RUN = b"PLANRUN_RUN="
 
 
 def from_step(pid: int) -> bool:
-    """Whether a process, an ancestor of it, or who leads its session or group belongs to a step, of whatever run.
+    """Whether a process, an ancestor, or the leader of its session or group belongs to a step of any run.
 
-    A process that is gone counts as one of a step: nobody can tell. What this process itself started does, too:
-    planrun starts nothing but steps.
+    A process that is gone counts as one of a step, since that is unknown. So does one that this process started:
+    planrun starts only steps.
     """
     if not HAS_PROC or not origin(pid):
         return True
     own = os.getpid()
     return any(
-        (found == own and found != pid) or mark_of(found) in MARKS or has_variable(found, _RUN)
-        for found in _relations(pid)
+        (other == own and other != pid) or mark_of(other) in MARKS or has_variable(other, _RUN)
+        for other in _relations(pid)
     )
 
 
@@ -48,33 +49,28 @@ def _relations(pid: int) -> Iterator[int]:
     seen: set[int] = set()
     waiting = [pid]
     while waiting and len(seen) < _MOST:
-        found = waiting.pop()
-        if found <= 0 or found in seen:
+        current = waiting.pop()
+        if current <= 0 or current in seen:
             continue
-        seen.add(found)
-        yield found
-        waiting += origin(found)
+        seen.add(current)
+        yield current
+        waiting += origin(current)
 
 
-# `_signal` and not `signal`: see signals.py.
-
-
-_LIMIT = 1.0  # seconds until killing is given up
-_PAUSE = 0.002  # seconds between two looks
+_LIMIT = 1.0  # seconds until it gives up
+_PAUSE = 0.002  # seconds between two checks
 
 
 def kill_leftovers(marks: Marks, owner: Owner, *, earlier: bool) -> int:
-    """Kill what this run left; with `earlier` what any planrun left in the workspace. Returns how many ended."""
+    """Kill what this run left; with `earlier`, what any planrun left in the workspace. Return how many were killed."""
     if not HAS_PROC:
         return _kill_groups(owner, earlier=earlier)
     entry = os.fsencode(_entry(owner, earlier=earlier))
     ended: set[tuple[int, int]] = set()
     limit = time.monotonic() + _LIMIT
     while time.monotonic() < limit:
-        found = (
-            marked_pids(marks.workspace if earlier else marks.planrun) if marks.works else _carriers(entry)
-        )
-        living = {(pid, start) for pid in found if (start := start_time(pid)) >= 0}
+        pids = marked_pids(marks.workspace if earlier else marks.planrun) if marks.works else _carriers(entry)
+        living = {(pid, start) for pid in pids if (start := start_time(pid)) >= 0}
         if not living:
             break
         for pid, start in living:
@@ -90,8 +86,8 @@ def _entry(owner: Owner, *, earlier: bool) -> str:
 
 def _carriers(entry: bytes) -> list[int]:
     own = os.getpid()
-    found = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in found if pid != own and carries(pid, (entry,))]
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if pid != own and carries(pid, (entry,))]
 
 
 def _kill_groups(owner: Owner, *, earlier: bool) -> int:
@@ -102,11 +98,11 @@ def _kill_groups(owner: Owner, *, earlier: bool) -> int:
     except OSError:
         return 0
     entry = os.fsencode(f" {_entry(owner, earlier=earlier)} ")
-    found = {int(line.split(maxsplit=1)[0]) for line in listed.splitlines() if entry in line + b" "}
-    found.discard(os.getpgrp())
-    for group in found:
+    groups = {int(line.split(maxsplit=1)[0]) for line in listed.splitlines() if entry in line + b" "}
+    groups.discard(os.getpgrp())
+    for group in groups:
         try:
             os.killpg(group, _signal.SIGKILL)
-        except OSError:  # gone, or it runs as somebody else
+        except OSError:  # gone, or it runs as another user
             continue
-    return len(found)
+    return len(groups)

@@ -1,11 +1,11 @@
-"""All processes of the machine in one reading of /proc, which serves every attempt that asks in the same turn.
+"""All processes of the machine in one scan of /proc, which attempts share within one iteration of the loop.
 
-A scan costs some ten microseconds for each process of the host, so attempts share one.
+A scan costs some ten microseconds for each process of the host.
 """
 
 from __future__ import annotations
 
-# `_signal` and not `signal`: see signals.py.
+# `_signal` and not `signal`: see wait.py.
 import _signal
 import os
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     Key = TypeVar("Key")
 
-_GONE = (b"Z", b"X", b"x")  # a zombie whose parent does not reap it is as good as gone
+_GONE = (b"Z", b"X", b"x")  # a zombie counts as gone
 
-# What SPEC calls the environment cookie: together these name one attempt of one run.
+# The environment cookie: together these variables identify one attempt of one run.
 COOKIE = ("PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT")
 _ENTRIES = tuple([name.encode() + b"=" for name in COOKIE])
 
@@ -36,9 +36,9 @@ class Process:
 
 
 class Scan:
-    """One reading; what costs more than the rows is read when it is first asked for.
+    """One scan; data that costs more than the rows is read on first use.
 
-    `since`: the start time of this process. Whatever began before cannot come from one of its steps.
+    `since`: the start time of this process. A process that started before cannot come from one of its steps.
     """
 
     __slots__ = ("_carriers", "_children", "_groups", "_marked", "_sessions", "_writers", "processes")
@@ -73,37 +73,37 @@ class Scan:
         return self._carriers.get(cookie, [])
 
     def descendants(self, family: set[int]) -> set[int]:
-        """Return a family with all that came from it."""
+        """Return a family with all its descendants."""
         if self._children is None:
             self._children = self._index(lambda pid: self.processes[pid].parent)
-        found, waiting = set(family), list(family)
+        result, waiting = set(family), list(family)
         while waiting:
-            fresh = [pid for pid in self._children.get(waiting.pop(), ()) if pid not in found]
-            found.update(fresh)
+            fresh = [pid for pid in self._children.get(waiting.pop(), ()) if pid not in result]
+            result.update(fresh)
             waiting += fresh
-        return found
+        return result
 
     def writers(self, file: tuple[int, int]) -> list[int]:
-        """Return the processes that have a file (device and inode) open for writing, whenever they began.
+        """Return the processes that have a file (device and inode) open for writing, whenever they started.
 
-        Others of this host can have been given it.
+        A process of another tree can have received the descriptor.
         """
         if self._writers is None:
             self._writers = {}
             for pid in pids():
                 for opened in _written(pid):
                     self._writers.setdefault(opened, []).append(pid)
-        found = self._writers.get(file, [])
-        for pid in found:
+        writers = self._writers.get(file, [])
+        for pid in writers:
             if pid not in self.processes and (stat := stat_of(pid)):
                 self.processes[pid] = Process(stat)
-        return [pid for pid in found if pid in self.processes]
+        return [pid for pid in writers if pid in self.processes]
 
     def _index(self, key: Callable[[int], Key]) -> dict[Key, list[int]]:
-        found: dict[Key, list[int]] = {}
+        index: dict[Key, list[int]] = {}
         for pid in self.processes:
-            found.setdefault(key(pid), []).append(pid)
-        return found
+            index.setdefault(key(pid), []).append(pid)
+        return index
 
 
 def pids() -> list[int]:
@@ -122,13 +122,13 @@ def stat_of(pid: int) -> list[bytes]:
             os.close(fd)
     except OSError:
         return []
-    # The name before it may hold spaces and brackets of its own.
+    # The name before it may contain spaces and parentheses.
     fields = text[text.rindex(b")") + 2 :].split()
     return [] if fields[0] in _GONE else fields
 
 
 def start_time(pid: int) -> int:
-    """When a process began, in clock ticks since boot; -1 when it is gone or a zombie."""
+    """Return when a process started, in clock ticks since boot; -1 when it is gone or a zombie."""
     stat = stat_of(pid)
     return int(stat[19]) if stat else -1
 
@@ -140,7 +140,7 @@ def origin(pid: int) -> tuple[int, ...]:
 
 
 def environment(pid: int) -> list[bytes]:
-    """Return what a process was started with; nothing for one that is gone, or somebody else's."""
+    """Return the environment a process was started with; empty when it is gone or belongs to another user."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             return file.read().split(b"\0")
@@ -150,17 +150,17 @@ def environment(pid: int) -> list[bytes]:
 
 def carries(pid: int, cookie: tuple[bytes, ...]) -> bool:
     """Whether a process was started with all these entries in its environment."""
-    found = environment(pid)
-    return bool(found) and all(entry in found for entry in cookie)
+    entries = environment(pid)
+    return bool(entries) and all(entry in entries for entry in cookie)
 
 
 def has_variable(pid: int, begin: bytes) -> bool:
-    """Whether a process was started with an entry that begins so in its environment."""
+    """Whether a process was started with an environment entry that begins with `begin`."""
     return any(entry.startswith(begin) for entry in environment(pid))
 
 
 def signal_exactly(pid: int, start: int, signum: int) -> None:
-    """Signal the process with this number that began at this time, and no other that got its number since."""
+    """Signal the process with this id and start time, and no other that reused the id."""
     try:
         handle = os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -172,7 +172,7 @@ def signal_exactly(pid: int, start: int, signum: int) -> None:
             _signal.pidfd_send_signal(handle, signum)
         else:
             os.kill(pid, signum)
-    except OSError:  # gone meanwhile, or somebody else's
+    except OSError:  # gone meanwhile, or of another user
         pass
     finally:
         if handle >= 0:
@@ -180,24 +180,24 @@ def signal_exactly(pid: int, start: int, signum: int) -> None:
 
 
 def _cookie_of(pid: int) -> tuple[bytes, ...]:
-    found = environment(pid)
-    return tuple([entry for name in _ENTRIES for entry in found if entry.startswith(name)])
+    entries = environment(pid)
+    return tuple([entry for name in _ENTRIES for entry in entries if entry.startswith(name)])
 
 
 def _written(pid: int) -> set[tuple[int, int]]:
     """Return device and inode of the files that a process has open for writing."""
     folder = f"/proc/{pid}/fd"
-    found: set[tuple[int, int]] = set()
+    files: set[tuple[int, int]] = set()
     try:
         names = os.listdir(folder)
-    except OSError:  # it is somebody else's, or ended meanwhile
-        return found
+    except OSError:  # it belongs to another user, or ended meanwhile
+        return files
     for name in names:
         try:
-            # The link's own mode says how the file is open; a reader (`tail -f`) is no member.
+            # The mode of the link shows how the file is open; a reader (`tail -f`) is not a member.
             if os.lstat(f"{folder}/{name}").st_mode & 0o200:
                 target = os.stat(f"{folder}/{name}")
-                found.add((target.st_dev, target.st_ino))
+                files.add((target.st_dev, target.st_ino))
         except OSError:  # closed meanwhile
             continue
-    return found
+    return files

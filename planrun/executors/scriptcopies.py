@@ -1,9 +1,8 @@
-"""Copies of reviewed scripts: put beside the originals right before a process starts, and taken away when it ended.
+"""Copies of reviewed scripts: created beside the originals right before a process starts, and removed when it ended.
 
-They stand beside the originals because scripts look for what is near them: `dirname "$0"`, `__file__`, `require`.
-The name of a copy cannot be guessed, so nobody has put anything else under it.
-
-Copies of scripts kept out of what git lists, since release scripts look for a clean work tree before they go on.
+They are beside the originals because scripts load files near them: `dirname "$0"`, `__file__`, `require`.
+The name of a copy is random, so no other process can have created it. Git ignores the copies, since release
+scripts require a clean work tree.
 """
 
 from __future__ import annotations
@@ -22,41 +21,41 @@ if TYPE_CHECKING:
 
     from planrun.model.job import Job, Outcome, Script
 
-    # Where in argv something is put in place of what: index, start, end, text.
+    # A replacement in argv: index, start, end, text.
     Edit = tuple[int, int, int, str]
 
 _CHANCE = DIGITS // 2  # bytes
 _LONGEST = 200  # characters of a name that are kept where its folder does not matter
-# A folder that takes no file: the script then runs from another one.
+# No file can be created in the folder: the script then runs from another one.
 _CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG))
 _QUOTES = "\"'`\u2019\u201d\u00bb"
 _END = 4096  # bytes of a log in which errors are looked for
 _NOT_EXECUTABLE = 126  # the exit code of shells, env and timeout
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@:+=,-%")
-_UNLISTED: set[str] = set()  # folders that were looked at
+_UNLISTED: set[str] = set()  # folders whose git exclude file was checked
 
 
-class PlacingFailed(Exception):
-    """A copy that cannot be made; the text is one line for people."""
+class CopyFailed(Exception):
+    """A copy could not be created; the text is one line for users."""
 
 
-class Placed:
-    """The copies for one attempt: `argv` names them, `notes` tell what was out of the ordinary.
+class ScriptCopies:
+    """The copies for one attempt: `argv` names them, `notes` report deviations.
 
-    `listing`: a file that names them before they are there, for whoever comes after a kill; "" for none.
+    `listing`: a file that names them before they are created, for the cleanup after a kill; "" for none.
     """
 
     __slots__ = ("_created", "_listing", "_makes_executable", "_prefix", "_same", "_scripts", "argv", "notes")
 
     def __init__(self, job: Job, listing: str = "") -> None:
-        """Put the copies of a job's scripts in place, or none of them; raises PlacingFailed."""
+        """Create the copies of a job's scripts, or none of them; raises CopyFailed."""
         self._prefix = f"{PREFIX}{os.urandom(_CHANCE).hex()}-"
         self._created: dict[str, os.stat_result] = {}
         self._listing = listing
         self.notes: list[str] = []
         self._scripts = job.scripts
-        self._same: set[str] = set()  # scripts that were still what was reviewed
-        # `chmod +x x.sh && ./x.sh`: the file has no right yet that the copy will need.
+        self._same: set[str] = set()  # scripts that still had their reviewed content
+        # `chmod +x x.sh && ./x.sh`: the original is not executable yet, but the copy must be.
         self._makes_executable = "chmod" in job.argv[-1]
         edits: list[Edit] = []
         try:
@@ -64,14 +63,14 @@ class Placed:
                 edits += self._place(script, job.argv)
         except OSError as error:
             self.remove()
-            raise PlacingFailed(f"cannot put copies of scripts in place: {error.strerror}") from None
+            raise CopyFailed(f"cannot put copies of scripts in place: {error.strerror}") from None
         except BaseException:
             self.remove()
             raise
         self.argv = _edited(job.argv, edits)
 
     def remove(self) -> None:
-        """Take the copies away; what somebody else put in the place of one is left. Notes what changed meanwhile."""
+        """Remove the copies, but not files that replaced one; note scripts that changed meanwhile."""
         for script in self._scripts:
             if script.name in self._same and hash_of(script.file) not in ("", script.sha256):
                 self.notes.append(f"{script.name} changed while the step ran; what ran is the reviewed copy")
@@ -127,7 +126,7 @@ class Placed:
         )
         self._write(path, script, data)
         self.notes.append(
-            f"{script.name} ran from the run's directory, since nothing can be put beside it: {why}"
+            f"{script.name} ran from the run's directory, because no file can be created beside it: {why}"
         )
         text = _quoted(path) if script.kind == "text" else path
         return [(index, start, end, text) for index, start, end, _ in script.words]
@@ -137,7 +136,7 @@ class Placed:
         if now == script.sha256:
             self._same.add(script.name)
         else:
-            what = "changed" if now else "was taken away"
+            what = "changed" if now else "was removed"
             self.notes.append(f"{script.name} {what} after the run began; what ran is the reviewed copy")
 
     def _beside(self, script: Script, data: bytes) -> None:
@@ -213,11 +212,11 @@ def _verified(script: Script) -> bytes:
         data = read_script(script.source)
     except (OSError, NotRegular) as error:
         reason = getattr(error, "strerror", None) or error
-        raise PlacingFailed(
+        raise CopyFailed(
             f"the run's copy of {script.name} cannot be read: {script.source}: {reason}"
         ) from None
     if sha256(data).hexdigest() != script.sha256:
-        raise PlacingFailed(f"the run's copy of {script.name} was altered: {script.source}")
+        raise CopyFailed(f"the run's copy of {script.name} was altered: {script.source}")
     return data
 
 
@@ -242,28 +241,28 @@ def _quoted(path: str) -> str:
 
 
 def clear(listing: str) -> None:
-    """Take away what a killed planrun left in place; only what it had announced and what holds a script's bytes."""
+    """Remove the copies of a killed planrun: files that the listing names and that hold a script's bytes."""
     try:
         with open(listing, "rb") as file:
             names = [os.fsdecode(name) for name in file.read().split(b"\0")]
     except OSError:
         return
     for path, source in zip(names[::2], names[1::2], strict=False):
-        _take_away(path, source)
+        _remove_copy(path, source)
     try:
         os.unlink(listing)
     except OSError:
         return
 
 
-def _take_away(path: str, source: str) -> None:
+def _remove_copy(path: str, source: str) -> None:
     if not os.path.basename(path).startswith(PREFIX):
         return
     try:
         if os.path.islink(path):
             if os.path.basename(os.readlink(path)).startswith(PREFIX):
                 os.unlink(path)
-        elif read_script(source).startswith(read_script(path)):  # it may have been killed while it wrote
+        elif read_script(source).startswith(read_script(path)):  # planrun may have been killed while it wrote
             os.unlink(path)
     except (OSError, NotRegular):
         return
@@ -275,13 +274,13 @@ _MOST = 1 << 20  # bytes of the file that is added to
 
 
 def unlist(folder: str) -> None:
-    """Have git not list copies in the work tree around `folder`, by its own `info/exclude`; quietly."""
-    found = _info(folder)
-    if not found:
+    """Make git ignore copies in the work tree around `folder`, by its `info/exclude`; errors are ignored."""
+    info = _info(folder)
+    if not info:
         return
-    path = os.path.join(found, "exclude")
+    path = os.path.join(info, "exclude")
     try:
-        os.makedirs(found, exist_ok=True)
+        os.makedirs(info, exist_ok=True)
         fd = os.open(
             path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644
         )
@@ -292,7 +291,7 @@ def unlist(folder: str) -> None:
                 os.write(fd, between + _WHY + b"\n" + PATTERN + b"\n")
         finally:
             os.close(fd)
-    except OSError:  # read-only, or a repository of somebody else
+    except OSError:  # read-only, or the repository of another user
         return
 
 

@@ -1,8 +1,8 @@
-"""Start one process: own session, clean signals, nothing inherited, and an exact sentence when that fails."""
+"""Start one process with its own session, default signals and no inherited descriptors; explain failures exactly."""
 
 from __future__ import annotations
 
-# `_signal` and not `signal`: see signals.py.
+# `_signal` and not `signal`: see wait.py.
 import _signal
 import errno
 import os
@@ -29,9 +29,9 @@ _SHELLS = ("sh", "bash")
 
 
 class SpawnFailed(Exception):
-    """A process that could not be started; the text is one line for people.
+    """A process could not be started; the text is one line for users.
 
-    `passing`: processes, memory or descriptors were short, which may be over a moment later.
+    `passing`: processes, memory or descriptors were exhausted, which may be temporary.
     """
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
@@ -40,10 +40,10 @@ class SpawnFailed(Exception):
 
 
 class Launcher:
-    """Starts processes from this one, which must have a single thread: a foreign `cwd` is entered and left.
+    """Starts processes from this one, which must have a single thread: it changes to another `cwd` and back.
 
-    Descriptors 0 to 2 are filled with /dev/null where they are closed, so that none of ours lands there;
-    all other descriptors are closed on exec from now on, also those that planrun itself inherited.
+    Closed descriptors among 0 to 2 are opened on /dev/null, so that no file of planrun gets their numbers;
+    all other descriptors are closed on exec from now on, also those that planrun inherited.
     """
 
     def __init__(self, marks: Marks) -> None:
@@ -53,34 +53,34 @@ class Launcher:
             pass
         self._stdin = (os.POSIX_SPAWN_DUP2, null, 0)
         self._null = null
-        # O_PATH: the folder planrun was started in may be one that it must not read.
+        # O_PATH: planrun may lack the permission to read its working directory.
         self._home = os.open(".", os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY))
         try:
             self._home_name = os.getcwd()
-        except OSError:  # it was removed; then every `cwd` is a foreign one
+        except OSError:  # it was removed; then every `cwd` is another one
             self._home_name = ""
-        # What this process ignores a child would inherit: Python's own, and what nohup asked for. SIGIO: logs.py.
+        # A child would inherit ignored signals: those of Python and of nohup. SIGIO: see logs.py.
         self._defaults = [_signal.SIGIO, *_ignored_signals()]
         for name in os.listdir(_OWN_DESCRIPTORS):
             _close_on_exec(int(name))
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         os.close(self._null)
         os.close(self._home)
 
     def spawn(self, job: Job, output: list[FileAction], mark: int) -> int:
         """Start the job's process with `output` done to its descriptors 1 and 2; return its process id.
 
-        It is born with `mark`, if there are marks: one that it got later its first children might lack.
+        It inherits `mark`, if there are marks: set later, its first children might lack it.
 
         Raises SpawnFailed.
         """
         program = self._program(job)
-        foreign = job.cwd != self._home_name
-        if foreign:
+        changes_folder = job.cwd != self._home_name
+        if changes_folder:
             _enter(job.cwd)
-        self._marks.wear(mark)
+        self._marks.apply(mark)
         try:
             return os.posix_spawn(
                 program,
@@ -94,38 +94,38 @@ class Launcher:
         except (OSError, ValueError) as error:
             raise SpawnFailed(_why(error, job, program), passing=is_passing(error)) from None
         finally:
-            self._marks.wear(0)
-            if foreign:
+            self._marks.apply(0)
+            if changes_folder:
                 os.fchdir(self._home)
 
     def _program(self, job: Job) -> str:
-        """Find the program; a shell is looked for once for each PATH, since nearly every step starts one."""
+        """Find the program; shells are cached for each PATH, since nearly every step starts one."""
         name = job.argv[0]
         if name not in _SHELLS:
             return _program(job)
         path = job.env.get("PATH", os.defpath)
-        found = self._shells.get((name, path))
-        if found is None or not os.access(found, os.X_OK):
-            found = self._shells[name, path] = _program(job)
-        return found
+        shell = self._shells.get((name, path))
+        if shell is None or not os.access(shell, os.X_OK):
+            shell = self._shells[name, path] = _program(job)
+        return shell
 
 
 def is_passing(error: OSError | ValueError) -> bool:
-    """Whether something is short that others may give back."""
+    """Whether a resource is exhausted that other processes may release."""
     return isinstance(error, OSError) and error.errno in _EXHAUSTED
 
 
 def which(name: str, path: str, cwd: str) -> tuple[str, bool]:
     """Find a program on a PATH as execvp does; ("", False) when there is none.
 
-    Entries that are empty or relative count from `cwd`. The second value says whether it may be executed:
-    a file that may not is the answer only when no other is found.
+    Entries that are empty or relative are relative to `cwd`. The second value is whether the file is executable:
+    one that is not is returned only when no other is found.
     """
     forbidden = ""
     for folder in path.split(":"):
         candidate = os.path.join(cwd, folder, name)
         try:
-            mode = os.stat(candidate).st_mode  # first: in most folders there is nothing, and one call says so
+            mode = os.stat(candidate).st_mode  # first: most folders lack the program, and one call shows that
         except OSError:
             continue
         if not stat.S_ISDIR(mode) and os.access(candidate, os.X_OK):
@@ -140,12 +140,12 @@ def _program(job: Job) -> str:
     if "/" in name:
         return name
     path = job.env.get("PATH", os.defpath)
-    found, executable = which(name, path, job.cwd) if name else ("", False)
-    if not found:
+    program, executable = which(name, path, job.cwd) if name else ("", False)
+    if not program:
         raise SpawnFailed(f'no program named "{name}" on PATH')
     if not executable:
-        raise SpawnFailed(f'"{name}" on PATH is not executable: {found}')
-    return found
+        raise SpawnFailed(f'"{name}" on PATH is not executable: {program}')
+    return program
 
 
 def _enter(folder: str) -> None:
@@ -175,7 +175,7 @@ def _close_on_exec(descriptor: int) -> None:
 
 
 def _why(error: OSError | ValueError, job: Job, program: str) -> str:
-    """Say in one line why a process could not be started."""
+    """Explain in one line why a process could not be started."""
     if not isinstance(error, OSError):
         return f"cannot start {job.argv[0]!r}: {error}"  # a NUL byte, an impossible name in the environment
     if error.errno == errno.ENOENT:

@@ -1,10 +1,8 @@
-"""The processes of one attempt: find them, signal them, and never touch a stranger that got an old number.
+"""The processes of one attempt: find them, signal them, and never signal another process that reused a process id.
 
-Whether anybody was born: the process ids that the kernel gave since one of ours began.
-
-A step that started no process is by far the most frequent one, and to look for its children among all processes
-costs as much as a quarter of it. /proc/loadavg ends with the last process id given (proc_loadavg(5)): when the ids
-since the step's own all went to other steps, it has no child.
+Most steps start no further process, and a search for children among all processes costs as much as a quarter of such
+a step. /proc/loadavg ends with the last process id that the kernel gave (proc_loadavg(5)): when all ids since the
+step's own went to other steps, the step has no child.
 """
 
 from __future__ import annotations
@@ -19,16 +17,13 @@ if TYPE_CHECKING:
     from planrun.executors.scan import Scan
     from planrun.model.job import Job
 
-# `_signal` and not `signal`: see signals.py.
-
-
 HAS_PROC = os.path.exists("/proc/self/stat")
 
 
 class Scans:
-    """The scan of this turn, and when there may be another one; times are monotonic seconds.
+    """The scan of this iteration of the loop, and when the next one may start; times are monotonic seconds.
 
-    The next one has to wait as long as the last one took: however many steps end, half of planrun's time is left.
+    The next scan starts no earlier than the last one took, so that scans use at most half of the time.
     """
 
     __slots__ = ("_scan", "_since", "next")
@@ -39,15 +34,15 @@ class Scans:
         self.next = 0.0
 
     def expire(self) -> None:
-        """Forget the scan: processes ended or were started since."""
+        """Forget the scan: processes ended or started since."""
         self._scan = None
 
     def may(self, now: float) -> bool:
-        """Whether there is a scan of this turn, or there may be one."""
+        """Whether there is a scan of this iteration, or there may be one."""
         return self._scan is not None or now >= self.next
 
     def take(self) -> Scan:
-        """Return the scan of this turn."""
+        """Return the scan of this iteration."""
         if self._scan is None:
             from planrun.executors.scan import Scan, start_time  # most steps end without one
 
@@ -61,13 +56,13 @@ class Scans:
 
 
 class ProcessTree:
-    """The main process of an attempt, and all that came from it.
+    """The main process of an attempt and its descendants.
 
-    A process belongs to it by its mark, and whether or not there are marks: by its session, its group, its cookie
-    in the environment, or by having a parent that does. Without /proc it is the group alone.
+    A process belongs to it by its mark or, also without marks, by its session, its group, the cookie in its
+    environment, or a parent that belongs to it. Without /proc only the group counts.
     """
 
-    __slots__ = ("_births", "_environment", "_known", "_mark", "_number", "_scans", "leader", "leading")
+    __slots__ = ("_environment", "_known", "_mark", "_number", "_scans", "_spawned_pids", "leader", "leading")
 
     def __init__(
         self,
@@ -75,65 +70,67 @@ class ProcessTree:
         job: Job,
         *,
         mark: int = 0,
-        births: SpawnedPids | None = None,
+        spawned_pids: SpawnedPids | None = None,
         scans: Scans | None = None,
     ) -> None:
         self.leader = leader
-        self.leading = True  # the main process is not reaped yet, so its number cannot be anybody else's
+        self.leading = True  # the main process is not reaped yet, so its process id is not reused
         self._environment = job.env
         self._mark = mark
-        self._births = births
+        self._spawned_pids = spawned_pids
         self._scans = scans or Scans()
-        self._number = births.ours(leader) if births else 0
-        self._known: dict[int, int] = {}  # process id to start time: together they are never used twice
+        self._number = spawned_pids.ours(leader) if spawned_pids else 0
+        self._known: dict[int, int] = {}  # process id to start time: the pair is unique
 
     def childless(self) -> bool:
-        """Whether it is certain that the main process never had a child, by one system call."""
-        return self._births is not None and self._births.since(self.leader, self._number) == range(0)
+        """Whether the main process certainly never had a child; one system call."""
+        return self._spawned_pids is not None and self._spawned_pids.since(
+            self.leader, self._number
+        ) == range(0)
 
     def suspected(self) -> bool:
-        """Whether anybody may be left outside the group; who is, look() tells."""
+        """Whether processes may be left outside the group; search() finds them."""
         if not HAS_PROC:
             return False
         if not self._mark:
             return True
-        born = self._births.since(self.leader, self._number) if self._births else None
+        born = self._spawned_pids.since(self.leader, self._number) if self._spawned_pids else None
         return is_any_marked(range(self._mark, self._mark + 1), born)
 
     def has_group(self) -> bool:
-        """Whether anybody is left in the group, by one system call; a stranger's group only by rare chance.
+        """Whether a process is left in the group; one system call.
 
-        As long as one member lives, its kernel gives the group's number to nobody else.
+        The kernel does not reuse the id of a group while a member lives.
         """
         try:
             os.killpg(self.leader, 0)
         except ProcessLookupError:
             return False
-        except PermissionError:  # a member that runs as somebody else
+        except PermissionError:  # a member that runs as another user
             return True
         return True
 
-    def may_look(self, now: float) -> bool:
-        """Whether look() may search now; `next_look` says when it may again."""
+    def may_search(self, now: float) -> bool:
+        """Whether search() may run now; `next_search` is when it may run again."""
         return not HAS_PROC or self._scans.may(now)
 
     @property
-    def next_look(self) -> float:
-        """When look() may search again, in monotonic seconds."""
+    def next_search(self) -> float:
+        """When search() may run again, in monotonic seconds."""
         return self._scans.next
 
-    def look(self, log: tuple[int, int] | None = None, *, thorough: bool = False) -> int:
-        """Search the whole system for members, main process excepted; return how many live.
+    def search(self, log: tuple[int, int] | None = None, *, thorough: bool = False) -> int:
+        """Search the whole system for members other than the main process; return how many are alive.
 
-        With `log` (device and inode) also those count that have this file open for writing: where there are no
-        others, or always when it is to be `thorough`.
+        `log` (device and inode): processes that have this file open for writing count too, if there are no other
+        members or with `thorough`.
         """
         if not HAS_PROC:
             return int(not self.leading and self.has_group())
         self.remaining()
         scan = self._scans.take()
         processes = scan.processes
-        # Alive after it was reaped: the number went to a stranger, and so did group and session.
+        # Alive after it was reaped: the process id was reused, and so were group and session.
         leader = 0 if self.leader in processes and not self.leading else self.leader
         family = {leader, *self._known} - {0}
         if leader:
@@ -145,26 +142,26 @@ class ProcessTree:
         family = scan.descendants(family)
         if log and (thorough or not (family & processes.keys()) - {self.leader}):
             family = scan.descendants(family.union(scan.writers(log)))
-        found = {pid: processes[pid].start for pid in (family & processes.keys()) - {self.leader}}
-        self._known.update(found)
+        members = (family & processes.keys()) - {self.leader}
+        self._known.update({pid: processes[pid].start for pid in members})
         return self.remaining()
 
     def remaining(self) -> int:
-        """How many of the members found before are still alive."""
+        """Return how many known members are still alive."""
         if not HAS_PROC:
             return int(self.has_group())
         if self._known:
-            from planrun.executors.scan import start_time  # most steps leave nobody
+            from planrun.executors.scan import start_time  # most steps leave no process
 
             self._known = {pid: start for pid, start in self._known.items() if start_time(pid) == start}
         return len(self._known)
 
     def members(self) -> tuple[int, ...]:
-        """Their process ids, as found before."""
+        """Return the process ids of the known members."""
         return tuple(sorted(self._known))
 
     def signal(self, signum: int) -> None:
-        """Signal the group while its number is certain, and every member that was found one by one."""
+        """Signal the group while its id is certain, and every known member outside it."""
         group = self.leading or not HAS_PROC
         if group:
             _quietly_killpg(self.leader, signum)
@@ -177,7 +174,7 @@ class ProcessTree:
                 signal_exactly(pid, start, signum)
 
     def _cookie(self) -> tuple[bytes, ...]:
-        """The entries that only this attempt's processes have in their environment; none when one is missing."""
+        """Return the environment entries that identify this attempt; none when one is missing."""
         from planrun.executors.scan import COOKIE
 
         if any(name not in self._environment for name in COOKIE):
@@ -195,7 +192,7 @@ def _group_of(pid: int) -> int:
 def _quietly_killpg(group: int, signum: int) -> None:
     try:
         os.killpg(group, signum)
-    except OSError:  # gone, or all of it runs as somebody else (sudo)
+    except OSError:  # gone, or all of it runs as another user (sudo)
         return
 
 
@@ -203,7 +200,7 @@ _FILE = "/proc/loadavg"
 
 
 class SpawnedPids:
-    """The process ids given since this object was made; one read of a kept descriptor tells."""
+    """The process ids that the kernel gave since this object was made, by one read of an open descriptor."""
 
     __slots__ = ("_fd", "_ours")
 
@@ -212,24 +209,24 @@ class SpawnedPids:
         self._fd = _open()
 
     def ours(self, pid: int) -> int:
-        """Take note of a child that was just started and return its number among ours."""
+        """Record a child that was just started and return its ordinal among our children."""
         self._ours += 1
         if self._ours == 1 and self._fd >= 0 and self._last() < pid:
-            self.close()  # a kernel that only acts like Linux; or the ids just began anew, and looking costs little
+            self.close()  # an emulated Linux; or the ids wrapped around, and then a search costs little
         return self._ours
 
     def since(self, pid: int, number: int) -> range | None:
-        """Return the ids given after this child of ours, empty when all went to ours; None when nobody can say."""
+        """Return the ids given after this child, empty when all went to our children; None when that is unknown."""
         if self._fd < 0:
             return None
         last = self._last()
         if last - pid == self._ours - number:
             return range(0)
-        # Below: they began anew meanwhile.
+        # Lower: the ids wrapped around meanwhile.
         return range(pid + 1, last + 1) if last > pid else None
 
     def close(self) -> None:
-        """Give the descriptor back; from then on nobody can say."""
+        """Close the descriptor; from then on since() returns None."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -239,7 +236,7 @@ class SpawnedPids:
 
 
 def _open() -> int:
-    """Open the file where it is the kernel's own: containers may have another one in its place (lxcfs)."""
+    """Open the file if it is the kernel's own: containers may have another one mounted over it (lxcfs)."""
     try:
         fd = os.open(_FILE, os.O_RDONLY)
     except OSError:

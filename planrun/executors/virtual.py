@@ -1,6 +1,6 @@
-"""An executor that starts nothing: attempts end when and as somebody says, on a clock that only waiting moves.
+"""An executor that starts no processes: the caller gives the outcome of each attempt; the clock moves only by waiting.
 
-With it the real loop tells what would happen, in no time: for a replay, for an estimate of what is left of a run.
+With it the real scheduler simulates a run for a replay or a what-if.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class VirtualClock:
-    """A clock that begins at `start` (RFC 3339) and stands still unless it is moved."""
+    """A clock that begins at `start` (RFC 3339) and moves only when it is set."""
 
     def __init__(self, start: str = "2000-01-01T00:00:00.000Z") -> None:
         self.now = 0.0
@@ -38,9 +38,9 @@ class VirtualClock:
 
 
 class VirtualExecutor:
-    """The port `Executor`: `play` says at the start of an attempt how it ends, `duration` seconds later.
+    """The port `Executor`: `play` returns at the start of an attempt its outcome, which comes `duration` seconds later.
 
-    `moments`: when something else happens, as numbers of the clock in order; nobody waits past the next one of them.
+    `moments`: times of other events, in order; no wait goes past the next one of them.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class VirtualExecutor:
         ended = []
         while self._ends and self._ends[0][0] <= self._clock.now:
             job = heappop(self._ends)[2]
-            found = self._live.get(job.step)
-            if found is not None and found[0] is job:
+            live = self._live.get(job.step)
+            if live is not None and live[0] is job:
                 ended.append(self._live.pop(job.step))
         return ended
 
@@ -97,7 +97,7 @@ class VirtualExecutor:
         self._end(job, self._clock.now)
 
     def signal_all(self, _signum: int) -> None:
-        """End every attempt at once: what a signal does to a process is known only to those that got one."""
+        """End every attempt at once: the effect of a signal on a process cannot be simulated."""
         for step in list(self._live):
             self.stop(step, "cancelled")
 

@@ -1,6 +1,6 @@
-"""Signals to planrun, turned into bytes in a pipe that the one loop waits on.
+"""Wait for main processes to end, for output and for signals, in one `poll`: by pidfds, or else by SIGCHLD.
 
-Wait for main processes to end, for output and for signals, in one `poll`: by pidfds, or else by SIGCHLD.
+Signals to planrun become bytes in a pipe that the loop polls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import select
 
 TYPE_CHECKING = False
 
-# `_signal` is what `signal` wraps into enums; the wrapping costs 4 ms, a third of a cached start.
+# `_signal` and not `signal`, whose enums cost 4 ms: a third of a warm start.
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +25,9 @@ PAUSING = _signal.SIGUSR1
 
 
 class SignalInbox:
-    """Catches SIGINT, SIGTERM, SIGHUP and SIGUSR1 while it is open and hands them out in the order they came.
+    """Receives SIGINT, SIGTERM, SIGHUP and SIGUSR1 while it is open and returns them in order of arrival.
 
-    `fd` is readable when something came. A signal that cancels and that the caller had set to be ignored (nohup, a
+    `fd` is readable when a signal arrived. A cancelling signal that the parent process set to be ignored (nohup, a
     shell's `&`) stays ignored. Outside the main thread Python allows no handlers: the inbox then stays empty.
     """
 
@@ -35,10 +35,10 @@ class SignalInbox:
         self._signals = signals
         self._arrived: list[int] = []
         self._before: list[tuple[int, Disposition]] = []
-        self._wakeup_before: int | None = None  # None: nothing is caught
+        self._wakeup_before: int | None = None  # None: no handlers are installed
         self._write_end = -1
         self.fd = -1
-        self.child_ended = False  # a SIGCHLD came; whoever looks after the children sets it back
+        self.child_ended = False  # a SIGCHLD arrived; the watch resets it
 
     def open(self) -> None:
         """Install the handlers."""
@@ -53,11 +53,11 @@ class SignalInbox:
             self._catch(signum)
 
     def catch_children(self) -> bool:
-        """Have SIGCHLD wake the loop as well; False where that is not possible."""
+        """Let SIGCHLD wake the loop too; False where that is not possible."""
         return self._wakeup_before is not None and self._catch(_signal.SIGCHLD)
 
     def drain(self) -> bool:
-        """Empty the pipe without blocking; True when there is something to take."""
+        """Empty the pipe without blocking; True when take() has something to return."""
         try:
             arrived = os.read(self.fd, 4096)
         except BlockingIOError:
@@ -65,26 +65,26 @@ class SignalInbox:
         for signum in arrived:
             if signum == _signal.SIGCHLD:
                 self.child_ended = True
-            elif signum in self._signals:  # Python notes every signal that has a handler, timers included
+            elif signum in self._signals:  # Python reports every signal that has a handler, also timers
                 self._arrived.append(signum)
         return bool(self._arrived)
 
     @property
-    def waits(self) -> bool:
-        """Whether there is something to take, as far as the pipe was emptied."""
+    def has_signals(self) -> bool:
+        """Whether take() has something to return, without reading the pipe."""
         return bool(self._arrived)
 
     def take(self) -> list[int]:
-        """Return the numbers of the signals that came since the last call, oldest first."""
+        """Return the numbers of the signals that arrived since the last call, oldest first."""
         self.drain()
         arrived, self._arrived = self._arrived, []
         return arrived
 
     def close(self) -> None:
-        """Put back the handlers that were there before."""
+        """Restore the previous handlers."""
         while self._before:
             signum, disposition = self._before.pop()
-            # None: set by something that is not Python, which cannot be put back.
+            # None: not set by Python, which cannot restore it.
             _signal.signal(signum, _signal.SIG_DFL if disposition is None else disposition)
         if self._wakeup_before is not None:
             _signal.set_wakeup_fd(self._wakeup_before)
@@ -114,43 +114,41 @@ def _noted(_signum: int, _frame: FrameType | None) -> None:
     """Do nothing: the interpreter has written the number into the pipe, and a handler must never raise."""
 
 
-# `_signal` and not `signal`: see signals.py.
-
 if TYPE_CHECKING:
     from typing import Protocol
 
     class Watch(Protocol):
-        """What waits: it reaps each main process it was told of and says how it ended."""
+        """Waits for main processes, reaps them and returns how they ended."""
 
         woken: bool
         readable: list[int]
 
         def add(self, pid: int) -> None:
-            """Look after a child; raises OSError when that is not possible."""
+            """Wait for a child, too; raises OSError when that is not possible."""
 
         def wait(self, delay: float | None) -> list[tuple[int, int | None]]:
             """Return (process id, wait status) of those that ended, after `delay` seconds at the latest.
 
-            The status is None when somebody else in this process took it. `woken` says whether a signal
-            waits in the inbox, `readable` which of the descriptors that it listens to have something.
+            The status is None when other code in this process reaped it. `woken`: whether a signal is in the
+            inbox. `readable`: which of the descriptors it listens to can be read.
             """
 
         def listen(self, descriptor: int) -> None:
-            """Have a descriptor end the wait when it can be read or has ended."""
+            """Let a descriptor end the wait when it can be read or was closed at the other end."""
 
         def ignore(self, descriptor: int) -> None:
-            """Take that back; to be called before the descriptor is closed."""
+            """Stop listening to a descriptor; call it before the descriptor is closed."""
 
         def close(self) -> None:
-            """Give the descriptors back."""
+            """Close the descriptors."""
 
 
-# Where neither a pidfd nor SIGCHLD is to be had (a foreign thread on macOS), seconds between two looks.
+# Seconds between two checks where neither pidfds nor SIGCHLD are available (another thread on macOS).
 _TICK = 0.02
 
 
 class PollingWatch:
-    """What both ways of waiting share: one `poll`, and descriptors whose output ends it."""
+    """The common part of both ways to wait: one `poll`, and descriptors whose output ends it."""
 
     def __init__(self) -> None:
         self.woken = False
@@ -159,12 +157,12 @@ class PollingWatch:
         self._poll = select.poll()
 
     def listen(self, descriptor: int) -> None:
-        """Have a descriptor end the wait."""
+        """Let a descriptor end the wait."""
         self._sources.add(descriptor)
         self._poll.register(descriptor, select.POLLIN)
 
     def ignore(self, descriptor: int) -> None:
-        """Take that back."""
+        """Stop listening to a descriptor."""
         self._sources.discard(descriptor)
         self._poll.unregister(descriptor)
 
@@ -177,14 +175,14 @@ class PidfdWatch(PollingWatch):
         self._inbox = inbox
         self._pids: dict[int, int] = {}
         if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
-            # Whoever started us ignores it, and with that the kernel throws away how our children end.
+            # The parent process ignores it, and then the kernel discards the exit statuses of our children.
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         if inbox:
             self._poll.register(inbox.fd, select.POLLIN)
 
     @staticmethod
     def possible() -> bool:
-        """Whether the kernel and its filters let this process have a pidfd."""
+        """Whether the kernel and its filters allow pidfds."""
         try:
             os.close(os.pidfd_open(os.getpid()))
         except (AttributeError, OSError):
@@ -192,7 +190,7 @@ class PidfdWatch(PollingWatch):
         return True
 
     def add(self, pid: int) -> None:
-        """Look after a child."""
+        """Wait for a child, too."""
         descriptor = os.pidfd_open(pid)
         self._pids[descriptor] = pid
         self._poll.register(descriptor, select.POLLIN)
@@ -209,22 +207,22 @@ class PidfdWatch(PollingWatch):
                 if descriptor in self._sources:
                     self.readable.append(descriptor)
                 continue
-            # Out of the poll set before it is closed: a number that is open again must not be taken for it.
+            # Removed from the poll set before it is closed: the number may be reused.
             self._poll.unregister(descriptor)
             os.close(descriptor)
             ended.append((pid, _reap(pid, 0)[1]))
-        self.woken = inbox is not None and (inbox.drain() if came else inbox.waits)
+        self.woken = inbox is not None and (inbox.drain() if came else inbox.has_signals)
         return ended
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         for descriptor in self._pids:
             os.close(descriptor)
         self._pids.clear()
 
 
 class ChildSignalWatch(PollingWatch):
-    """SIGCHLD in the inbox, then one look at each child; for macOS and for kernels without pidfds."""
+    """SIGCHLD in the inbox, then one check of each child; for macOS and for kernels without pidfds."""
 
     def __init__(self, inbox: SignalInbox) -> None:
         super().__init__()
@@ -234,14 +232,14 @@ class ChildSignalWatch(PollingWatch):
         self._poll.register(inbox.fd, select.POLLIN)
 
     def add(self, pid: int) -> None:
-        """Look after a child."""
+        """Wait for a child, too."""
         self._pids.add(pid)
 
     def wait(self, delay: float | None) -> list[tuple[int, int | None]]:
         """Return what ended within `delay` seconds."""
         if not self._signalled:
             delay = _TICK if delay is None else min(delay, _TICK)
-        if self._inbox.child_ended:  # it came while somebody else emptied the inbox
+        if self._inbox.child_ended:  # it arrived while take() emptied the inbox
             delay = 0
         ready = self._poll.poll(None if delay is None else delay * 1000)
         self.readable = [descriptor for descriptor, _ in ready if descriptor in self._sources]
@@ -249,8 +247,8 @@ class ChildSignalWatch(PollingWatch):
         if self._signalled and not self._inbox.child_ended:
             return []
         self._inbox.child_ended = False
-        looks = [(pid, *_reap(pid, os.WNOHANG)) for pid in self._pids]
-        ended = [(pid, status) for pid, reaped, status in looks if reaped]
+        checks = [(pid, *_reap(pid, os.WNOHANG)) for pid in self._pids]
+        ended = [(pid, status) for pid, reaped, status in checks if reaped]
         self._pids.difference_update(pid for pid, _ in ended)
         return ended
 
@@ -262,6 +260,6 @@ class ChildSignalWatch(PollingWatch):
 def _reap(pid: int, options: int) -> tuple[bool, int | None]:
     try:
         reaped, status = os.waitpid(pid, options)
-    except ChildProcessError:  # the program around us waits for any child, or ignores SIGCHLD
+    except ChildProcessError:  # other code in this process waits for any child, or ignores SIGCHLD
         return True, None
     return bool(reaped), status

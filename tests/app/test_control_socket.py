@@ -207,11 +207,11 @@ def test_a_step_is_refused(house: House) -> None:
     answers, response = house.ask(YES, "sh", "-c", 'env -i "$@"; true', "sh", env={"PLANRUN_RUN": RUN})
     assert (answers, refused in response) == ([], True)
     if marks.works:
-        marks.wear(marks.new())
+        marks.apply(marks.new())
         try:
             answers, response = house.ask(YES, "setsid", "-w", "env", "-i")
         finally:
-            marks.wear(0)
+            marks.apply(0)
         assert (answers, refused in response) == ([], True)
 
 

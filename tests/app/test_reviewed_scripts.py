@@ -167,7 +167,7 @@ def test_a_script_that_an_earlier_step_changes_runs_as_reviewed(planrun: Run, tm
     assert done.returncode == 0, done.stderr + done.stdout
     assert (tmp_path / "seen").read_text() == "reviewed\n" * 3
     assert notes(tmp_path, "b") == ["x.sh changed after the run began; what ran is the reviewed copy"]
-    assert notes(tmp_path, "d") == ["x.sh was taken away after the run began; what ran is the reviewed copy"]
+    assert notes(tmp_path, "d") == ["x.sh was removed after the run began; what ran is the reviewed copy"]
     assert not strays(tmp_path)
 
 
@@ -255,7 +255,7 @@ def test_a_folder_that_takes_no_file_does_not_keep_a_script_from_running(
         (tmp_path / "closed").chmod(0o755)
     (note,) = notes(tmp_path, "a")
     assert note == (
-        "closed/x.sh ran from the run's directory, since nothing can be put beside it: Permission denied"
+        "closed/x.sh ran from the run's directory, because no file can be created beside it: Permission denied"
     )
 
 

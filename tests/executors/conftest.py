@@ -52,7 +52,7 @@ class Bench:
 
     def make(self, *, grace: float = 0.5) -> LocalExecutor:
         """An executor for this folder."""
-        return LocalExecutor(logs=str(self.logs), masks=self.masks, manner=ExecutorOptions(grace=grace))
+        return LocalExecutor(logs=str(self.logs), masks=self.masks, options=ExecutorOptions(grace=grace))
 
     def job(self, step: str, *argv: str, **fields: Any) -> Job:
         """A job with this step id and command; `fields` replace the defaults."""

@@ -221,10 +221,10 @@ def test_a_reused_number_is_left_alone(bench: Bench) -> None:
     bench.until(lambda: pids.exists() and pids.read_text("ascii").endswith("\n"))
     number = int(pids.read_text("ascii"))
     ended = ProcessTree(number, bench.job("ended", "true"))
-    assert ended.look() == 1  # as long as it leads, the child is its own
+    assert ended.search() == 1  # as long as it leads, the child is its own
     ended = ProcessTree(number, bench.job("ended", "true"))
     ended.leading = False
-    assert ended.look() == 0
+    assert ended.search() == 0
     ended.signal(signal.SIGKILL)
     assert alive(number)
 

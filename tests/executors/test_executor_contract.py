@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 MASKS = Masks()
 MAKERS: dict[str, Callable[[str], LocalExecutor]] = {
-    "pidfd": lambda logs: LocalExecutor(logs=logs, manner=ExecutorOptions(watch="pidfd", grace=0.5)),
-    "pidfd, a file each": lambda _: LocalExecutor(manner=ExecutorOptions(watch="pidfd", grace=0.5)),
-    "sigchld": lambda logs: LocalExecutor(logs=logs, manner=ExecutorOptions(watch="sigchld", grace=0.5)),
+    "pidfd": lambda logs: LocalExecutor(logs=logs, options=ExecutorOptions(watch="pidfd", grace=0.5)),
+    "pidfd, a file each": lambda _: LocalExecutor(options=ExecutorOptions(watch="pidfd", grace=0.5)),
+    "sigchld": lambda logs: LocalExecutor(logs=logs, options=ExecutorOptions(watch="sigchld", grace=0.5)),
     "pidfd, masked": lambda logs: LocalExecutor(
-        logs=logs, masks=MASKS, manner=ExecutorOptions(watch="pidfd", grace=0.5)
+        logs=logs, masks=MASKS, options=ExecutorOptions(watch="pidfd", grace=0.5)
     ),
     "sigchld, masked": lambda _: LocalExecutor(
-        masks=MASKS, manner=ExecutorOptions(watch="sigchld", grace=0.5)
+        masks=MASKS, options=ExecutorOptions(watch="sigchld", grace=0.5)
     ),
 }
 

@@ -183,7 +183,7 @@ def test_what_no_step_was_charged_with_ends_with_the_run(
     bench: Bench, pids: Pids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """close() ends what was overlooked at the end of its step."""
-    monkeypatch.setattr("planrun.executors.attempt.Attempt._suspicious", lambda _attempt: False)
+    monkeypatch.setattr("planrun.executors.attempt.Attempt._may_have_left_processes", lambda _attempt: False)
     with LocalExecutor(owner=Owner(run=bench.run_id, workspace=str(bench.folder))) as bench.executor:
         bench.run(bench.shell("a", f"env -i {DAEMON.rpartition(';')[0]}"))
         assert alive(pids()[0])

@@ -1,4 +1,4 @@
-"""What tells whose a process is, and whether there can be any: marks, and the count of births."""
+"""Marks identify whose a process is, and the spawned pids."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def marks(tmp_path: Path) -> Marks:
 
 
 @pytest.fixture
-def births_now() -> Iterator[SpawnedPids]:
-    """Give the test a count of births."""
+def spawned_pids() -> Iterator[SpawnedPids]:
+    """Count the pids spawned in the test."""
     counted = SpawnedPids()
     yield counted
     counted.close()
@@ -36,11 +36,11 @@ def births_now() -> Iterator[SpawnedPids]:
 
 def born_with(marks: Marks, number: int, *words: str) -> subprocess.Popen[bytes]:
     """Start a process with a mark."""
-    marks.wear(number)
+    marks.apply(number)
     try:
         return subprocess.Popen(words, stdout=subprocess.PIPE)
     finally:
-        marks.wear(0)
+        marks.apply(0)
 
 
 def test_a_mark_outlives_session_environment_and_program(marks: Marks) -> None:
@@ -101,7 +101,7 @@ def test_marks_that_are_refused_or_do_not_arrive_are_not_used(
     assert not Marks().works
 
 
-def test_many_births_are_looked_at_by_listing(marks: Marks) -> None:
+def test_many_pids_are_checked_by_listing_processes(marks: Marks) -> None:
     """Whether a bearer is looked for among a few ids, many or all, the answer is the same."""
     with born_with(marks, marks.new(), "sleep", "60") as process:
         for born in (None, range(process.pid - 1, process.pid + 1), range(2, process.pid + 1000)):
@@ -110,18 +110,18 @@ def test_many_births_are_looked_at_by_listing(marks: Marks) -> None:
         process.kill()
 
 
-def test_a_child_of_a_child_is_a_birth(births_now: SpawnedPids) -> None:
+def test_a_grandchild_is_a_spawned_pid(spawned_pids: SpawnedPids) -> None:
     """The ids that went to our own children do not count, those of their children do."""
     ids = [os.posix_spawn("/bin/sh", ("sh", "-c", "/bin/true; /bin/true"), {}) for _ in range(2)]
-    numbers = [births_now.ours(pid) for pid in ids]
+    numbers = [spawned_pids.ours(pid) for pid in ids]
     for pid in ids:
         os.waitpid(pid, 0)
     for pid, number in zip(ids, numbers, strict=True):
-        born = births_now.since(pid, number)
+        born = spawned_pids.since(pid, number)
         assert born is None or len(born) >= 2  # None: the ids began anew just now
 
 
-def test_births_are_unknown_where_the_file_is_not_the_kernels(
+def test_spawned_pids_are_unknown_where_the_file_is_not_the_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that somebody put in the place of the kernel's, or none, says nothing."""
@@ -131,11 +131,11 @@ def test_births_are_unknown_where_the_file_is_not_the_kernels(
     assert SpawnedPids().since(1, 0) is None
 
 
-def test_births_are_unknown_when_ids_began_anew(births_now: SpawnedPids) -> None:
+def test_spawned_pids_are_unknown_after_ids_wrapped_around(spawned_pids: SpawnedPids) -> None:
     """After an id that is higher than the last one given nothing is known, and a first child like that ends it."""
-    assert births_now.since(2**22, 0) is None
-    births_now.ours(2**22)
-    assert births_now._fd == -1
+    assert spawned_pids.since(2**22, 0) is None
+    spawned_pids.ours(2**22)
+    assert spawned_pids._fd == -1
 
 
 def test_a_process_that_is_reaped_while_it_is_looked_at_has_no_mark() -> None:

@@ -29,8 +29,8 @@ from planrun.executors.wait import SignalInbox
 from planrun.model.job import Job
 watch, script = sys.argv[1:]
 here = os.getcwd()
-manner = ExecutorOptions(watch=watch, grace=3600.0)
-with SignalInbox() as inbox, LocalExecutor(inbox=inbox, logs=here + "/logs", manner=manner) as executor:
+options = ExecutorOptions(watch=watch, grace=3600.0)
+with SignalInbox() as inbox, LocalExecutor(inbox=inbox, logs=here + "/logs", options=options) as executor:
     for step in ("a", "b"):
         executor.start(Job(step=step, attempt=1, argv=("sh", "-c", script), env=dict(os.environ), cwd=here,
                            log=f"{here}/logs/{step}/1.log", timeout=60.0))
@@ -161,8 +161,8 @@ def test_it_works_outside_the_main_thread(bench: Bench, watch: str) -> None:
     found: list[str] = []
 
     def work() -> None:
-        manner = ExecutorOptions(watch=watch)  # type: ignore[arg-type]
-        with SignalInbox() as inbox, LocalExecutor(inbox=inbox, manner=manner) as executor:
+        options = ExecutorOptions(watch=watch)  # type: ignore[arg-type]
+        with SignalInbox() as inbox, LocalExecutor(inbox=inbox, options=options) as executor:
             executor.start(bench.job("a", "true"))
             while not found:
                 found.extend(outcome.status for _, outcome in executor.wait())
