@@ -11,6 +11,7 @@ from bisect import bisect_left
 
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
+from planrun.plan.keys.table import PLAN_FIELDS, fields_for
 from planrun.reports.describe import order
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     Sign = Literal["+", "-", "~"]
 
 # What is said about a plan or a step for people alone: it changes nothing that happens.
-PROSE = frozenset(("title", "description", "goal", "owner", "notes", "criteria", "estimated_tokens"))
+PROSE = frozenset((*fields_for("people"), *fields_for("people", table=PLAN_FIELDS)))
 
 
 class Change(Record):

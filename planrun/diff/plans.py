@@ -28,6 +28,7 @@ from planrun.model.plan import Exec, Group, Run, Shell, Tool, Validate
 from planrun.model.policy import Policy
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
+from planrun.plan.keys.table import PLAN_FIELDS, STEP_FIELDS
 from planrun.reports.describe import duration, source_args, source_text
 
 TYPE_CHECKING = False
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from planrun.model.plan import Param, Plan, Retry, Step
     from planrun.model.policy import Match, Rule
 
-# Not told: where a thing stands, what follows from the rest, and what has a place of its own in a difference.
-_OF_STEP = frozenset(("", "id", "kind", "action", "needs_dir", "on_failure", "replan", "group", "instance"))
-_OF_PLAN = frozenset(("", "policy"))
 # What every step has, whether the plan says it or not: a change from the default is a change of a value.
 _ALWAYS = ("timeout", "on_failure", "section")
 
@@ -51,8 +49,10 @@ def of_step(step: Step) -> dict[str, Any]:
     found: dict[str, Any] = dict(_action(step))
     fields = plain(step)
     for name in dict.fromkeys((*_ALWAYS, *fields)):
-        if name not in _OF_STEP and not (step.group and name == "edges"):
-            found[key(name)] = _FORMS[name](getattr(step, name)) if name in _FORMS else fields.get(name)
+        row = STEP_FIELDS.get(name)
+        if row is not None and row.diff and not (step.group and name == "edges"):
+            value = getattr(step, name)
+            found[key(name)] = _FORMS[row.form](value) if row.form in _FORMS else fields.get(name, value)
     if isinstance(step.action, Tool):  # they are the tool's
         found.pop("outputs", None)
     if step.service is not None:
@@ -85,14 +85,16 @@ def of_plan(plan: Plan) -> dict[str, Any]:
     """Return the head of a plan by the keys of the plan language, without steps and policy."""
     found: dict[str, Any] = {"schedule": plan.schedule}
     for name, value in plain(plan).items():
-        if name not in _OF_PLAN:
-            found[key(name)] = _HEAD[name](getattr(plan, name)) if name in _HEAD else value
+        row = PLAN_FIELDS.get(name)
+        if row is not None and row.diff:
+            found[key(name)] = _FORMS[row.form](getattr(plan, name)) if row.form in _FORMS else value
     return found
 
 
 def key(name: str) -> str:
     """Return the key of the plan language for a field of a step or plan."""
-    return _KEYS.get(name, name)
+    row = STEP_FIELDS.get(name) or PLAN_FIELDS.get(name)
+    return (row.under or row.key or name) if row is not None else name
 
 
 def of_policy(plan: Plan) -> dict[str, Any]:
@@ -266,41 +268,25 @@ def _undoing(rollback: Any) -> dict[str, Any]:
         )
     for name in ("timeout", "env", "workdir", "shell"):
         if name in vars(rollback.undo):
-            found[name] = _FORMS[name](vars(rollback.undo)[name])
+            found[name] = _FORMS[STEP_FIELDS[name].form](vars(rollback.undo)[name])
     return {**found, "on_failed": True} if rollback.on_failed else found
 
 
-# Fields of the records under other names than the keys of the plan.
-_KEYS = {
-    "edges": "depends_on",
-    "declared_risk": "risk",
-    "replan": "on_failure",
-    "inherit_env": "defaults.inherit_env",
-}
+# What a field is in the words of the plan language, by its form; everything else is as it is in the canonical form.
 _FORMS: dict[str, Callable[[Any], Any]] = {
     "edges": _edges,
-    "condition": spell,
-    "section": str,
+    "tree": spell,
     "retries": _retries,
-    "timeout": duration,
-    "idle_timeout": duration,
-    "verify_timeout": duration,
-    "env": _named,
-    "env_file": _texts,
-    "secrets": sorted,
-    "workdir": source_text,
-    "shell": " ".join,
-    "expect": _expected,
-    "verify": _verified,
+    "seconds": duration,
+    "template": source_text,
+    "templates": _texts,
+    "named": _named,
+    "names": sorted,
+    "command": " ".join,
+    "checks": _expected,
+    "commands": _verified,
     "rollback": _undoing,
-}
-_HEAD: dict[str, Callable[[Any], Any]] = {
     "params": _params,
-    "outputs": _named,
-    "env": _named,
-    "env_file": _texts,
-    "secrets": sorted,
-    "optional_secrets": sorted,
     "limits": _limits,
     "llm": _llm,
 }

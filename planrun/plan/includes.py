@@ -22,6 +22,7 @@ from planrun.plan.compile.risks import TOO_MUCH
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_within
 from planrun.plan.keys.outline import Outline, Used, members
+from planrun.plan.keys.table import PLAN
 from planrun.plan.problems import Problem, in_order, limited
 from planrun.plan.readers import Disk, NotIncluded, copies, shown
 from planrun.plan.schema import shape
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
 
 KEY = "extends"
 MAX_CHAIN = 5  # files in a chain of `extends`, the last one included
-_BY_KEY = frozenset(
-    ("env", "params", "defaults", "limits", "outputs", "llm", "containers", "decisions", "agents")
-)
+_BY_KEY = frozenset([key for key, row in PLAN.items() if row.merged])
 _SECTIONS = ("steps", "finally")
 
 

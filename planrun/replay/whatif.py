@@ -27,6 +27,7 @@ from planrun.model.record import Record
 from planrun.model.state import RunState
 from planrun.plan.compile.canonical import plain
 from planrun.plan.keys.params import keep_params
+from planrun.plan.keys.table import fields_for
 from planrun.records import history
 from planrun.replay.results import calls, outcome_of
 from planrun.reports import facts
@@ -46,32 +47,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 # What does not change what a step does, only when, whether, how often, and what people read.
-_AROUND = frozenset(
-    {
-        "id",
-        "title",
-        "description",
-        "owner",
-        "notes",
-        "tags",
-        "estimated_tokens",
-        "edges",
-        "condition",
-        "condition_text",
-    }
-    | {
-        "parallel",
-        "retries",
-        "timeout",
-        "idle_timeout",
-        "on_failure",
-        "replan",
-        "recovers",
-        "replaces",
-        "idempotent",
-    }
-    | {"section", "origin", "declared_risk", "lock", "locks", "reversible", "folder"}
-)
+_AROUND = frozenset(fields_for("people", "flow"))
 _ASSUMED = Outcome(status="completed", reason="ran", exit_code=0)
 
 

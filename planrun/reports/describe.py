@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.model import graph
 from planrun.model.jsontext import dumps
 from planrun.model.plan import Ask, Decide, Exec, Run, Tool, Validate
+from planrun.plan.keys.table import STEP_FIELDS
 from planrun.reports.escape import line
 from planrun.values import show
 
@@ -21,7 +22,7 @@ FAILURE_MEANS = {
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from planrun.model.plan import Edge, Param, Plan, Retry, Step, Text
@@ -250,36 +251,23 @@ def _rollback(step: Step) -> dict[str, Any] | None:
 
 def step_data(step: Step) -> dict[str, Any]:
     """Return a step as JSON data; texts as written, times in seconds."""
-    return {
-        "id": step.id,
-        "title": step.title,
-        "description": step.description,
-        "kind": step.kind,
-        "section": step.section,
-        "origin": step.origin,
-        "risk": step.risk,
-        "risk_reason": step.risk_reason,
-        "declared_risk": step.declared_risk or None,
-        "effects": list(step.effects),
-        "open_risk": step.open_risk,
-        "scripts": list(step.scripts),
-        "line": step.line,
-        "action": action(step),
-        "depends_on": [{"step": found.on, "kind": found.kind} for found in step.edges],
-        "condition": step.condition_text or None,
-        "recovers": list(step.recovers),
-        "on_failure": step.on_failure,
-        "parallel": step.parallel,
-        "rollback": _rollback(step),
-        "reversible": is_reversible(step),
-        "timeout_s": step.timeout,
-        "idle_timeout_s": step.idle_timeout,
-        "verify_timeout_s": step.verify_timeout,
-        "retries": step.retries.max,
-        "outputs": step.outputs,
-        "secrets": list(step.secrets),
-        "criteria": list(step.criteria),
-        "tags": list(step.tags),
-        "owner": step.owner,
-        "estimated_tokens": step.estimated_tokens,
-    }
+    return {row.shown: _shown(step, row.field) for row in STEP_FIELDS.values() if row.shown}
+
+
+def _shown(step: Step, name: str) -> Any:
+    if name in _SHOWN:
+        return _SHOWN[name](step)
+    value = getattr(step, name)
+    return list(value) if isinstance(value, tuple) else value
+
+
+# What is shown otherwise than it is, by the field.
+_SHOWN: dict[str, Callable[[Step], Any]] = {
+    "action": action,
+    "declared_risk": lambda step: step.declared_risk or None,
+    "edges": lambda step: [{"step": edge.on, "kind": edge.kind} for edge in step.edges],
+    "condition": lambda step: step.condition_text or None,
+    "rollback": _rollback,
+    "reversible": is_reversible,
+    "retries": lambda step: step.retries.max,
+}

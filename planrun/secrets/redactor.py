@@ -7,6 +7,7 @@ and parameters, statuses, times, numbers, hashes, paths of logs.
 from __future__ import annotations
 
 from planrun.model import events as ev
+from planrun.plan.keys.table import PLAN_FIELDS, fields_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from planrun.model.record import Record
     from planrun.secrets.masker import MaskedStream, Masker
 
-_OF_PLAN = ("name", "file", "title", "description", "goal")
-_OF_STEP = ("title", "description", "owner", "notes", "condition_text", "risk_reason")
+_OF_PLAN = fields_with("masked", PLAN_FIELDS)
+_OF_STEP = fields_with("masked")
 _OF_GATE = ("question", "header", "options", "schema", "default", "reason", "answer", "by")
 _OF_MODEL = (
     "model",

@@ -51,7 +51,7 @@ _RECORDS: dict[str, type[Record]] = {}
 _LISTS: dict[str, type[Record]] = {}
 for _row in STEP_FIELDS.values():
     if _row.record:
-        (_LISTS if _row.form == "records" else _RECORDS)[_row.field] = getattr(model, _row.record)
+        (_LISTS if _row.form in ("records", "checks") else _RECORDS)[_row.field] = getattr(model, _row.record)
 
 
 def pack(plan: Plan) -> dict[str, Any]:

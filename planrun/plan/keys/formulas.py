@@ -200,7 +200,7 @@ def _scalars(node: Node | None, kind: str) -> Places:
 
 
 # By the name that the table of keys has for what the texts of a key are.
-_PLACES: dict[str, Callable[[Node, Keys], Places]] = {
+PLACES: dict[str, Callable[[Node, Keys], Places]] = {
     "condition": _condition,
     "texts": _texts,
     "patterns": _produced,
@@ -221,8 +221,8 @@ _PLACES: dict[str, Callable[[Node, Keys], Places]] = {
     "defaults": _defaults,
     "outputs": _outputs,
 }
-_OF_STEP = {key: _PLACES[row.holds] for key, row in STEP.items() if row.holds in _PLACES}
-_OF_PLAN = {key: _PLACES[row.holds] for key, row in PLAN.items() if row.holds in _PLACES}
+_OF_STEP = {key: PLACES[row.holds] for key, row in STEP.items() if row.holds in PLACES}
+_OF_PLAN = {key: PLACES[row.holds] for key, row in PLAN.items() if row.holds in PLACES}
 _WITH_FORMULAS = frozenset(_OF_STEP)  # besides `run`, which is read first
 
 

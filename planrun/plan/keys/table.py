@@ -7,7 +7,7 @@ that read it (`compile.compile`), make it canonical (`compile.canonical`), pack 
 Forms: word, seconds, number, flag: plain values. words: texts that are taken as they are; names: the same, in any
 order. template, templates, named: texts that are filled in when a step starts, one, a list, by name. tree: an
 expression. command: words of a shell. steps: ids. fragments: JSON Schemas by name. record: a record of plain data,
-of class `record`; records: a list of such. All others stand for one field each.
+of class `record`; records and checks: a list of such. All others stand for one field each.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Key(Record):
     field: str
     form: str = "word"
     record: str = ""
+    under: str = ""  # the key that a change of it is shown under, where it is not `key`
     holds: str = ""
     module: str = ""
     role: str = ""
@@ -42,6 +43,7 @@ class Key(Record):
     grouped: bool = False  # the group of a step with instances has it as well
     undone: bool = False  # what undoes a step has it as well
     masked: bool = False  # a text that is shown, and in which secrets are masked
+    merged: bool = False  # a plan that extends another one keeps what its mapping does not change
     digest: bool = True  # it counts for the digest
     diff: bool = True  # it is compared by its field
 
@@ -61,7 +63,7 @@ def _fact(field: str, form: str = "word", **more: object) -> Key:
 
 # In the order in which `show --json` has them, and texts with expressions are read.
 _STEP = (
-    _key("id", form="id", shown="id", grouped=True, diff=False),
+    _key("id", form="id", role="flow", shown="id", grouped=True, diff=False),
     _key("title", holds="literal", role="people", shown="title", grouped=True, masked=True),
     _key("description", role="people", shown="description", grouped=True, masked=True),
     _fact("kind", shown="kind", diff=False),
@@ -87,7 +89,7 @@ _STEP = (
     _key("recovers", form="steps", role="flow", shown="recovers", grouped=True),
     _key("replaces", form="steps", role="flow", grouped=True),
     _key("on_failure", role="flow", shown="on_failure", general=True, grouped=True, diff=False),
-    _fact("replan", role="flow", diff=False),
+    _fact("replan", under="on_failure", role="flow", diff=False),
     _key("parallel", form="flag", role="flow", shown="parallel"),
     _key("rollback", form="rollback", module="rollback", shown="rollback"),
     _key("reversible", form="flag", role="flow", shown="reversible"),
@@ -110,7 +112,7 @@ _STEP = (
     _key("secrets", form="names", module="top", shown="secrets", undone=True),
     _action("validate", "checks", "checks"),
     _key("criteria", form="words", module="checks", role="people", shown="criteria"),
-    _key("expect", form="records", record="Check", holds="proofs", module="checks"),
+    _key("expect", form="checks", record="Check", holds="proofs", module="checks"),
     _key("verify", form="commands", holds="commands", module="checks"),
     _key("service", form="record", record="Serving", module="services"),
     _key("ready", form="", field="", holds="probe", module="services"),
@@ -148,22 +150,22 @@ _PLAN = (
     _key("goal", role="people", masked=True),
     _key("template", form="", field=""),
     _key("extends", form="", field=""),
-    _key("params", form="params"),
+    _key("params", form="params", merged=True),
     _key("env_file", form="templates", holds="files"),
-    _key("env", form="named", holds="variables"),
-    _key("defaults", form="", field="", holds="defaults"),
-    _fact("inherit_env"),
-    _key("outputs", form="named", holds="outputs"),
+    _key("env", form="named", holds="variables", merged=True),
+    _key("defaults", form="", field="", holds="defaults", merged=True),
+    _fact("inherit_env", under="defaults.inherit_env"),
+    _key("outputs", form="named", holds="outputs", merged=True),
     _key("secrets", form="names", module="top"),
     _fact("optional_secrets", form="names"),
-    _key("limits", form="limits", record="Limits"),
+    _key("limits", form="limits", record="Limits", merged=True),
     _key("schedule"),
     _key("concurrency"),
     _key("policy", form="policy", module="policy", diff=False),
-    _key("llm", form="llm"),
-    _key("containers", form="", field=""),
-    _key("agents", form="", field=""),
-    _key("decisions", form="", field=""),
+    _key("llm", form="llm", merged=True),
+    _key("containers", form="", field="", merged=True),
+    _key("agents", form="", field="", merged=True),
+    _key("decisions", form="", field="", merged=True),
     _key("steps", form="", field="steps", digest=False),
     _key("finally", form="", field=""),
     _fact("version"),
@@ -200,14 +202,14 @@ FORMS: dict[str, str] = {
 """The form of a field, by its name in whatever record: a name that two of them share has one canonical form."""
 
 
-def fields_with(attribute: str, table: dict[str, Key] = STEP_FIELDS) -> frozenset[str]:
-    """Return the fields whose rows have something of a kind: `fields_with("masked")`."""
-    return frozenset([name for name, row in table.items() if getattr(row, attribute)])
+def fields_with(attribute: str, table: dict[str, Key] = STEP_FIELDS) -> tuple[str, ...]:
+    """Return the fields whose rows have an attribute that is not empty: `fields_with("masked")`."""
+    return tuple([name for name, row in table.items() if getattr(row, attribute)])
 
 
-def fields_for(*roles: str, table: dict[str, Key] = STEP_FIELDS) -> frozenset[str]:
+def fields_for(*roles: str, table: dict[str, Key] = STEP_FIELDS) -> tuple[str, ...]:
     """Return the fields that have one of these roles."""
-    return frozenset([name for name, row in table.items() if row.role in roles])
+    return tuple([name for name, row in table.items() if row.role in roles])
 
 
 def modules_of(keys: Collection[str], table: dict[str, Key] = STEP) -> frozenset[str]:
