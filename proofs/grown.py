@@ -126,7 +126,7 @@ GROWN: tuple[Bound, ...] = (
     _bound("plans inside each other", "includes:MAX_DEPTH", "more than 16 plans", _inside, 16),
     _bound(
         "plans that extend each other",
-        "extends:MAX_CHAIN",
+        "includes:MAX_CHAIN",
         "more than 5 plans extend each other",
         _extended,
         5,
