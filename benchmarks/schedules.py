@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planrun.app.history import weights
-from planrun.engine.context import Dependencies, Options
+from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler
 from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev

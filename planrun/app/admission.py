@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planrun.actions.prepare import Steps
     from planrun.app.secrets import RunSecrets
     from planrun.clock import SystemClock
-    from planrun.engine.context import Dependencies, Options
+    from planrun.engine import Dependencies, Options
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.ports import Replanner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.app.session import Session
 from planrun.approval.digest import named_plan, review
-from planrun.engine.context import Options
+from planrun.engine import Options
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState

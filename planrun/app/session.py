@@ -10,7 +10,7 @@ from planrun.actions.environment import MODEL_CREDENTIALS, caller_environment, w
 from planrun.actions.prepare import Place, Steps
 from planrun.actions.render import shell_on
 from planrun.clock import SystemClock
-from planrun.engine.context import Dependencies, Options
+from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler
 from planrun.errors import EXIT_WAITING, InvalidInput, RecordsLost
 from planrun.executors.local import LocalExecutor

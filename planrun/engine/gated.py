@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planrun.engine.context import Dependencies, Options
+    from planrun.engine import Dependencies, Options
     from planrun.model.job import Outcome, Passage, Prepared
     from planrun.model.plan import Step
     from planrun.model.progress import StepState

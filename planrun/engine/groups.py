@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.engine.context import RunContext
+    from planrun.engine import RunContext
     from planrun.model.plan import Step
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from planrun.engine.context import Dependencies, Options
+    from planrun.engine import Dependencies, Options
     from planrun.engine.services import Services
     from planrun.errors import RecordsLost
     from planrun.model.job import Job, Prepared
@@ -53,7 +53,7 @@ def due(timers: list[tuple[float, str]], now: float) -> list[str]:
 
 
 class Scheduler:
-    """One run of a plan from `approved` to its verdict; see `context.RunContext` for what other modules use."""
+    """One run of a plan from `approved` to its verdict; `planrun.engine.RunContext` lists what helpers use."""
 
     def __init__(self, state: RunState, dependencies: Dependencies, options: Options) -> None:
         self.state = state

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
 
-    from planrun.engine.context import RunContext
+    from planrun.engine import RunContext
     from planrun.model.job import Job, Outcome
     from planrun.model.plan import Step
     from planrun.model.progress import StepState

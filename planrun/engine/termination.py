@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from planrun.engine.context import RunContext
+    from planrun.engine import RunContext
     from planrun.model.plan import Step
 
 # Seconds from the first signal to the last cleanup step; with reports written it has to be under 7, since CI systems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.app.copies import added_by_models
 from planrun.app.history import kept, weights
 from planrun.app.selection import select, with_pieces
-from planrun.engine.context import Dependencies, Options
+from planrun.engine import Dependencies, Options
 from planrun.engine.gated import GatedScheduler, ReplanningScheduler
 from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev

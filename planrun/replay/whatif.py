@@ -13,7 +13,7 @@ from planrun.approval.assess import as_written
 from planrun.approval.digest import review
 from planrun.approval.policies import Ceilings, ceilings_of, facts_of, layers_of, restore
 from planrun.approval.rules import decide
-from planrun.engine.context import Dependencies, Options
+from planrun.engine import Dependencies, Options
 from planrun.engine.gated import GatedScheduler
 from planrun.engine.scheduler import Scheduler
 from planrun.errors import EvaluationError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planrun.engine.context import Dependencies, Options
+from planrun.engine import Dependencies, Options
 from planrun.engine.gated import GatedScheduler, ReplanningScheduler
 from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
