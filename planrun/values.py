@@ -317,6 +317,17 @@ def _depth(value: Any) -> int:
     return depth
 
 
+def duration(seconds: float) -> str:
+    """Return seconds in the plan's own notation: `500ms`, `90s` as `1m30s`, `1h`."""
+    milliseconds = round(seconds * 1000)
+    parts = []
+    for size, unit in ((3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")):
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 _READERS: dict[str, Callable[[str], Any]] = {
     "string": str,
     "integer": _integer,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planrun.model.plan import Edge, Run, Step
+from planrun.model.plan import Edge, Step
+from planrun.plan.kinds.command import Run
 from tests.reports.runs import Story
 
 if TYPE_CHECKING:

@@ -24,12 +24,11 @@ def opening(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
 
     `scope`: the names that expressions of the group itself can read.
     """
-    assert isinstance(group.action, Group)
-    if group.action.form == "uses":
-        return {"params": _params(group.action, scope)}
-    if group.action.template is None:
+    if group.grouping.form == "uses":
+        return {"params": _params(group.grouping, scope)}
+    if group.grouping.template is None:
         return {}
-    return {"items": _items(group.action, scope)}
+    return {"items": _items(group.grouping, scope)}
 
 
 def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | None) -> None:
@@ -40,8 +39,7 @@ def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | N
     items = fields.get("items", ())
     _bound(group, len(items), state)
     _check_made(group, items, state)
-    assert isinstance(group.action, Group)
-    for on, _ in group.action.same:
+    for on, _ in group.grouping.same:
         for each in items:
             if f"{on}[{each['instance']}]" not in state.steps:
                 raise EvaluationError(f'{on} has no instance "{each["instance"]}" to depend on')
@@ -65,12 +63,11 @@ def _bound(group: Step, count: int, state: RunState) -> None:
 
 def _check_made(group: Step, items: tuple[dict[str, Any], ...], state: RunState) -> None:
     """Raise EvaluationError when two instances make the same file, as far as their own values tell."""
-    assert isinstance(group.action, Group)
-    if group.action.form == "uses":
+    if group.grouping.form == "uses":
         return
-    template = group.action.template
+    template = group.grouping.template
     made = [member(group, template, each) for each in items] if template else []
-    made += [state.steps[name].step for name in group.action.members] if template is None else []
+    made += [state.steps[name].step for name in group.grouping.members] if template is None else []
     first: dict[str, str] = {}
     for step in made if any(step.makes for step in made) else ():
         for path in filter(None, [_file(text, step) for text in step.makes]):
@@ -96,8 +93,7 @@ def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
 
     `scope`: the names that expressions of that plan can read.
     """
-    assert isinstance(group.action, Group)
-    return {name: render(value, scope) for name, value in group.action.outputs.items()}
+    return {name: render(value, scope) for name, value in group.grouping.outputs.items()}
 
 
 def _params(group: Group, scope: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions import kind_of
+from planrun.actions.command import SH
 from planrun.actions.environment import layers_of, readable
 from planrun.actions.outputs import (
     PROGRESS,
@@ -14,9 +16,7 @@ from planrun.actions.outputs import (
     read_outputs,
 )
 from planrun.actions.render import (
-    MAX_ARGUMENT,
     ROOT,
-    SH,
     Recipe,
     added_environment,
     is_literal,
@@ -24,7 +24,6 @@ from planrun.actions.render import (
 )
 from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
-from planrun.model.plan import Shell, Validate
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 NEVER = float("inf")  # a service goes on as long as others need it
-ASKING = ("ask", "decide")  # the kinds of steps that somebody answers
 
 
 class Place(Record):
@@ -108,14 +106,9 @@ class Steps:
         scope = self.scope(state, step, attempt)
         try:
             self._get_ready(step, state, scope)
-            if isinstance(step.action, Validate):
-                from planrun.actions.validate import validate  # few steps check things themselves
-
-                return validate(self, step, state, scope)
-            if step.kind in ASKING:
-                from planrun.actions.ask import prepare_answer  # only plans with such a step pay for it
-
-                return prepare_answer(step, state, scope)
+            if not step.action.starts_process:
+                ended: Prepared = kind_of(step.kind).prepare(self, step, state, scope)
+                return ended
             recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step, scope))
         except EvaluationError as error:
             return Prepared(
@@ -169,14 +162,8 @@ class Steps:
         """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
         try:
             scope = self.scope(state, step, attempt)
-            if isinstance(step.action, Validate):
-                from planrun.actions.validate import fingerprint_of_checks
-
-                return fingerprint_of_checks(self, step, added_environment(self.layers(step, state, scope)))
-            if step.kind in ASKING:
-                from planrun.actions.ask import fingerprint_of
-
-                return fingerprint_of(step, scope)
+            if not step.action.starts_process:
+                return str(kind_of(step.kind).fingerprint(self, step, state, scope))
             recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step, scope))
             copying = self.copying(step, recipe)
             found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
@@ -239,8 +226,7 @@ class Steps:
             self.boxes().take_over(step, job, self._output_file(step, job.attempt))
         concluded = self._concluded(step, job, outcome)
         if job.call:
-            from planrun.actions.tools import record_of  # as above
-
+            record_of = kind_of("tool").record_of
             concluded = concluded.but(tools=(record_of(job, concluded, self.place.masks),))
         if self._filing and not job.part:
             concluded = self._filing.ended(step, concluded)
@@ -328,7 +314,7 @@ class Steps:
             self.filing.begin(step, scope)
         if step.reports:
             self.reported().begin(step, scope)
-        if step.track_files and step.kind in ("run", "exec", "tool"):
+        if step.track_files and step.action.starts_process:
             self.tracking().begin(step, state)
 
     def _require(self, step: Step) -> None:
@@ -372,17 +358,8 @@ class Steps:
             "PLANRUN_PROGRESS": output + PROGRESS,
             "PLANRUN_WORKSPACE": place.workspace,
         }
-        argv = recipe.argv
-        if recipe.script is not None and len(recipe.script) > MAX_ARGUMENT // 4:
-            argv = self._through_file(step, attempt, recipe)
-        fields: dict[str, Any] = {}
-        if recipe.call:
-            from planrun.actions.tools import process_of  # few plans call tools
-
-            argv = process_of(recipe.call, self._output_file(step, attempt) + SCRIPT)
-            fields["call"] = recipe.call
-        elif isinstance(step.action, Shell):
-            fields["call"] = {"name": step.action.name, "args": {"command": recipe.script}}
+        argv, call = kind_of(step.kind).command(step, recipe, output + SCRIPT)
+        fields: dict[str, Any] = {"call": call} if call else {}
         return Job(
             step=step.id,
             attempt=attempt,
@@ -395,14 +372,6 @@ class Steps:
             **fields,
             private=self._private(step, attempt) if step.needs_dir else "",
         )
-
-    def _through_file(self, step: Step, attempt: int, recipe: Recipe) -> tuple[str, ...]:
-        """Put a script that may be too long for one argument into a file; `-c` and its like go away."""
-        path = f"{self._output_file(step, attempt)}{SCRIPT}"
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(os.fsencode(recipe.script or ""))  # bytes that are no text stay what they were
-        return (*recipe.argv[:-2], path)
 
     def _output_file(self, step: Step, attempt: int) -> str:
         return f"{self._outputs}/{step.folder or step.id}.{attempt}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions import kind_of
 from planrun.actions.environment import parse_env_file, read_env_file
 from planrun.errors import EvaluationError
-from planrun.model.plan import Exec, Run, Tool
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -17,20 +17,8 @@ if TYPE_CHECKING:
     from planrun.actions.environment import Layers
     from planrun.model.plan import Step, Text
 
-BASH = ("bash", "-euo", "pipefail", "-c")
-SH = ("sh", "-eu", "-c")
-# How the programs that are no shells take a program text.
-_INLINE = {"node": "-e", "perl": "-e", "ruby": "-e", "pwsh": "-Command", "powershell": "-Command"}
-# One argument may be 128 KiB at most (Linux: MAX_ARG_STRLEN); longer scripts go through a file.
-MAX_ARGUMENT = 100_000
 # The name of the workspace in a scope: `expressions.tree.ROOT_KEY`, which plain runs do not import.
 ROOT = "<root>"
-
-
-def shell_on(path: str) -> tuple[str, ...]:
-    """Return the shell that scripts get by default where PATH is `path`."""
-    has_bash = any(os.access(os.path.join(folder, "bash"), os.X_OK) for folder in path.split(os.pathsep))
-    return BASH if has_bash else SH
 
 
 class Recipe(Record):
@@ -63,25 +51,11 @@ def brief(value: object) -> str:
     return str(sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest())[:32]
 
 
-def shell_words(declared: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the argv before a script: a bare `bash` or `sh` gets its strict options, others take `-c`."""
-    if not declared:
-        return default
-    if declared == ("bash",):
-        return BASH
-    if declared == ("sh",):
-        return SH
-    return (*declared, _INLINE.get(os.path.basename(declared[0]), "-c"))
-
-
 def is_literal(step: Step) -> bool:
     """Whether the text of a step says all about its scripts: no value is filled in."""
-    action = step.action
-    if isinstance(action, Run):
-        return isinstance(action.script, str) and not isinstance(step.workdir, tuple)
-    if isinstance(action, Exec):
-        return all(isinstance(word, str) for word in action.argv) and not isinstance(step.workdir, tuple)
-    return True
+    if not step.action.is_command:
+        return True
+    return not isinstance(step.workdir, tuple) and all(isinstance(word, str) for word in step.action.words())
 
 
 def render_step(step: Step, layers: Layers, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
@@ -89,25 +63,12 @@ def render_step(step: Step, layers: Layers, scope: dict[str, Any], shell: tuple[
     return render_action(step, scope, shell).but(env=added_environment(layers))
 
 
-def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...] = BASH) -> Recipe:
+def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     """Fill in what a step does and where, without its environment; raises EvaluationError."""
-    action = step.action
-    script = None
-    fields: dict[str, Any] = {}
-    if isinstance(action, Run):
-        script = _script(action.script, scope)
-        argv: tuple[str, ...] = (*shell_words(step.shell, shell), script)
-    elif isinstance(action, Exec):
-        argv = tuple([_argument(word, scope) for word in action.argv])
-    elif isinstance(action, Tool):
-        from planrun.actions.tools import called, words_of  # few plans call tools
-
-        fields["call"] = called(action, scope)
-        argv = words_of(action, fields["call"])
-    else:
+    if not step.action.starts_process:
         raise EvaluationError("the step has nothing to execute")
-    workdir = "" if step.workdir is None else _argument(step.workdir, scope)
-    return Recipe(argv=argv, env={}, workdir=workdir, script=script, **fields)
+    recipe: Recipe = kind_of(step.kind).recipe(step, scope, shell)
+    return recipe if step.workdir is None else recipe.but(workdir=render_word(step.workdir, scope))
 
 
 def added_environment(layers: Layers) -> dict[str, str]:
@@ -118,21 +79,13 @@ def added_environment(layers: Layers) -> dict[str, str]:
     env: dict[str, str] = {}
     for files, values, scope in layers:
         for file in files:
-            env.update(_env_file(_argument(file, scope), scope))
+            env.update(_env_file(render_word(file, scope), scope))
         for name, value in values.items():
-            env[name] = _argument(value, scope)
+            env[name] = render_word(value, scope)
     return env
 
 
-def _script(value: Text, scope: dict[str, Any]) -> str:
-    if isinstance(value, str):
-        return value
-    from planrun.expressions.render import render_script  # only templates pay for it
-
-    return render_script(value, scope)
-
-
-def _argument(value: Text, scope: dict[str, Any]) -> str:
+def render_word(value: Text, scope: dict[str, Any]) -> str:
     """Render one word for the operating system, which ends texts at a NUL."""
     if isinstance(value, str):
         text = value

@@ -6,7 +6,6 @@ import os
 
 from planrun.actions.render import brief
 from planrun.model.job import Script
-from planrun.model.plan import Run
 from planrun.model.record import Record
 from planrun.plan.scripts import hash_of
 from planrun.risk.actions import reads_bash
@@ -48,7 +47,7 @@ class Copying(Record):
 def mentioned(step: Step, recipe: Recipe, workspace: str) -> tuple[Mention, ...]:
     """Return the words of a step that name files of the workspace which it runs."""
     setting = Setting(cwd=_inside(recipe.workdir, workspace), workspace=workspace)
-    if isinstance(step.action, Run):
+    if step.action.is_script:
         last = len(recipe.argv) - 1
         if not reads_bash(recipe.argv[:last]):
             return ()
@@ -94,7 +93,7 @@ class Copies:
                 compared |= {mention.path for mention in mentions if mention.path in self._known}
         compared.difference_update(words)
         names = sorted({*words, *compared})
-        text = isinstance(step.action, Run)
+        text = step.action.is_script
         return Copying(
             scripts=tuple([self._script(path, tuple(places), text) for path, places in words.items()]),
             part=f" scripts:{brief([(name, self._known[name]) for name in names])}" if names else "",

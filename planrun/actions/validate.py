@@ -13,8 +13,8 @@ from planrun.errors import EvaluationError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_text
 from planrun.model.job import Outcome, Prepared
-from planrun.model.plan import Validate
 from planrun.plan.compile.canonical import plain
+from planrun.plan.kinds.validate import Validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from planrun.ports import Masks
 
 
-def validate(steps: Steps, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
+def prepare(steps: Steps, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
     """Make the checks of a step; raises EvaluationError where its environment cannot be rendered."""
-    assert isinstance(step.action, Validate)
+    action: Validate = step.action  # type: ignore[assignment]
     began = time.monotonic()
     place, added = steps.place, added_environment(steps.layers(step, state, scope))
     env = {**place.env, **added, **steps.secrets(step)}
-    results = run_checks(step.action.checks, CheckScope(place.workspace, env, scope, place.masks))
+    results = run_checks(action.checks, CheckScope(place.workspace, env, scope, place.masks))
     failed = [result for result in results if not result["ok"]]
     message = "; ".join(f"{result['name']}: {result['message']}" for result in failed)
     outcome = Outcome(
@@ -43,10 +43,15 @@ def validate(steps: Steps, step: Step, state: RunState, scope: dict[str, Any]) -
         message=message,
         checks=results,
     )
-    return Prepared(fingerprint=fingerprint_of_checks(steps, step, added), outcome=outcome)
+    return Prepared(fingerprint=_fingerprint(steps, step, added), outcome=outcome)
 
 
-def fingerprint_of_checks(steps: Steps, step: Step, env: dict[str, str]) -> str:
+def fingerprint(steps: Steps, step: Step, state: RunState, scope: dict[str, Any]) -> str:
+    """Return the fingerprint of the checks of a step; raises EvaluationError."""
+    return _fingerprint(steps, step, added_environment(steps.layers(step, state, scope)))
+
+
+def _fingerprint(steps: Steps, step: Step, env: dict[str, str]) -> str:
     """Return the fingerprint of such a step; how its checks are laid out does not show in it."""
     recipe = Recipe(argv=(repr(plain(step.action)),), env=env, workdir="")
     return steps.veiled(step, recipe).fingerprint("checks")

@@ -9,7 +9,6 @@ from planrun.actions.render import brief, render_step
 from planrun.actions.validate import CheckScope, run_checks
 from planrun.errors import EvaluationError
 from planrun.model.job import Outcome, Prepared
-from planrun.model.plan import Run
 from planrun.plan.compile.canonical import plain
 
 TYPE_CHECKING = False
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from planrun.actions.render import Recipe
     from planrun.actions.scripts import Copying
     from planrun.model.job import Job
-    from planrun.model.plan import Exec, Step
+    from planrun.model.plan import Action, Step
     from planrun.model.state import RunState
 
     Proof = tuple[Recipe, Copying | None]
@@ -144,8 +143,8 @@ def not_ready(outcome: Outcome, tail: str) -> Outcome:
     return outcome.but(message=f"{outcome.message}{_last(outcome)}")
 
 
-def _told(action: Run | Exec, job: Job) -> str:
-    words = job.argv[-1] if isinstance(action, Run) else " ".join(job.argv)
+def _told(action: Action, job: Job) -> str:
+    words = job.argv[-1] if action.is_script else " ".join(job.argv)
     line = " ".join(words.split())
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 

@@ -12,7 +12,6 @@ from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.gates import LEFT_OUT
 from planrun.model.groups import unrolled
-from planrun.model.plan import Ask, Decide, Group, Validate
 from planrun.model.rollback import awaits_replan
 from planrun.plan.compile.canonical import plain
 
@@ -138,8 +137,8 @@ class RerunPlan:
         return {name: ASKED if name in asked else why for name, why in again.items()}
 
     def _members(self, name: str) -> tuple[str, ...]:
-        action = self._after.steps[name].step.action
-        return action.members if isinstance(action, Group) else ()
+        step = self._after.steps[name].step
+        return step.grouping.members if step.kind == "group" else ()
 
     def _walk(self, why: Callable[[StepState], str]) -> dict[str, str]:
         self._walk_once(why)
@@ -213,8 +212,7 @@ class RerunPlan:
 
         In the order of things its members come before it, and what it is made of is what it depends on.
         """
-        action = found.step.action
-        assert isinstance(action, Group)
+        action = found.step.grouping
         if changed := self._relisted(found.step):
             return changed
         members = [name for name in action.members if name in self._again]
@@ -230,7 +228,7 @@ class RerunPlan:
     def _relisted(self, group: Step) -> str:
         """Why a group gets other members than it had, which were found when it was opened."""
         opened = self._after.steps[group.id].opened
-        if opened is None or self._after is self._before or group.action.template is None:  # type: ignore[union-attr]
+        if opened is None or self._after is self._before or group.grouping.template is None:
             return ""
         items = self._items(group)
         if items is None:
@@ -250,9 +248,9 @@ class RerunPlan:
     def _revalued(self, step: Step) -> str:
         """Why a member is about something else than it was, though it is called the same."""
         group = self._after.steps[step.group].step if step.group else None
-        if group is None or self._after is self._before or not isinstance(group.action, Group):
+        if group is None or self._after is self._before or group.kind != "group":
             return ""
-        if group.action.template is None or self._after.steps[group.id].opened is None:
+        if group.grouping.template is None or self._after.steps[group.id].opened is None:
             return ""
         items = self._items(group)
         made = items.get(step.instance) if items else None
@@ -353,7 +351,7 @@ class RerunPlan:
         found = []
         if _changed(step, old, "outputs"):
             found.append("its outputs changed")
-        if isinstance(step.action, Validate | Ask | Decide):
+        if step.action.guards:
             read = {
                 str(reference.path[1])
                 for formula in formulas(step)
@@ -414,7 +412,7 @@ def _links(steps: Sequence[Step]) -> dict[str, list[str]]:
     if not any(step.group for step in steps):
         return {step.id: [edge.on for edge in step.edges] for step in steps}
     found = unrolled(steps)
-    members = {step.id: step.action.members for step in steps if isinstance(step.action, Group)}
+    members = {step.id: step.grouping.members for step in steps if step.kind == "group"}
     return {name: [on for on, _ in pairs if on not in members.get(name, ())] for name, pairs in found.items()}
 
 

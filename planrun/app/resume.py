@@ -159,7 +159,7 @@ def _needs_records(state: RunState) -> str:
     if plan.llm:
         return "a model may have written steps"
     for step in plan.everything():
-        if step.kind in ("ask", "decide", "abstract") or step.on_failure == "ask":
+        if step.action.asks or step.kind == "abstract" or step.on_failure == "ask":
             return f"step {step.id} may have been answered"
         if not step.idempotent:
             return f"step {step.id}, which has `idempotent: false`, may have started"

@@ -188,7 +188,7 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
 
 
 def _asks(step: Step) -> bool:
-    wants = step.kind in ("ask", "decide", "abstract") or step.on_failure in ("ask", "replan")
+    wants = step.action.asks or step.kind == "abstract" or step.on_failure in ("ask", "replan")
     return wants or step.origin != "file"
 
 

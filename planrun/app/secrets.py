@@ -14,7 +14,6 @@ from planrun.actions.prepare import Place, Steps
 from planrun.errors import EvaluationError, InvalidInput, InvalidPlan
 from planrun.expressions.check import references
 from planrun.model.groups import chain
-from planrun.model.plan import Group
 from planrun.model.record import Record
 from planrun.model.state import RunState
 from planrun.plan.includes import outline_for
@@ -198,8 +197,8 @@ def require_secrets(
 
 
 def _listed(step: Step) -> tuple[str, ...]:
-    action = step.action
-    return action.template.secrets if isinstance(action, Group) and action.template else step.secrets
+    template = step.grouping.template if step.kind == "group" else None
+    return template.secrets if template else step.secrets
 
 
 def _is_left_out(step: Step, state: RunState, steps: Steps) -> bool:

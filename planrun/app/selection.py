@@ -6,7 +6,6 @@ from planrun.actions.templates import formulas
 from planrun.errors import InvalidInput
 from planrun.expressions.check import references
 from planrun.model import graph
-from planrun.model.plan import Group
 from planrun.plan.check.edges import succeeded
 from planrun.plan.problems import did_you_mean
 
@@ -48,7 +47,7 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
 
 def members(step: Step) -> tuple[str, ...]:
     """Return the members of a group, as far as they are known; of any other step, none."""
-    return step.action.members if isinstance(step.action, Group) else ()
+    return step.grouping.members if step.kind == "group" else ()
 
 
 def with_groups(plan: Plan, chosen: Iterable[str]) -> frozenset[str]:

@@ -6,9 +6,9 @@ import os
 import sys
 
 from planrun import __version__
+from planrun.actions.command import shell_on
 from planrun.actions.environment import MODEL_CREDENTIALS, caller_environment, withheld
 from planrun.actions.prepare import Place, Steps
-from planrun.actions.render import shell_on
 from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler

@@ -11,8 +11,8 @@ Loaded for plans with steps that ask, and when such an option is given.
 from __future__ import annotations
 
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.model.plan import Ask, Decide
 from planrun.model.record import Record
+from planrun.plan.kinds.question import question_of
 from planrun.plan.problems import Problem, did_you_mean, in_order
 from planrun.plan.schema.forms import NULLS, to_data
 from planrun.plan.yaml.document import parse, read_source
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from planrun.model.plan import Option, Plan, Step
+    from planrun.model.plan import Plan, Step
     from planrun.model.policy import Policy
+    from planrun.plan.kinds.question import Option
     from planrun.plan.problems import Problem
     from planrun.plan.yaml.node import Node
 
@@ -46,11 +47,7 @@ _NAMED = 12  # options that a message names
 
 def asking(plan: Plan) -> dict[str, Step]:
     """Return the steps of a plan that ask, by id."""
-    return {
-        step.id: step
-        for step in plan.steps
-        if isinstance(step.action, Ask | Decide) or step.on_failure == "ask"
-    }
+    return {step.id: step for step in plan.steps if step.action.asks or step.on_failure == "ask"}
 
 
 def asking_step(plan: Plan, name: str) -> Step:
@@ -85,9 +82,9 @@ def answer_of_text(step: Step, text: str) -> Any:
     action = step.action
     if len(text) > MAX_TEXT:
         raise ValueError(f'the answer of "{step.id}" is longer than {MAX_TEXT} characters')
-    if isinstance(action, Decide):
-        return _chosen(step, action, _words(action, text))
-    if not isinstance(action, Ask):
+    if action.options:
+        return _chosen(step, _words(action.options, text))
+    if not action.asks:
         return _fate(step, text.strip())
     if action.schema is None:
         word = text.strip().casefold()
@@ -103,9 +100,9 @@ def answer_of_text(step: Step, text: str) -> Any:
 def answer_of_value(step: Step, value: Any) -> Any:
     """Return what plain data answers: True, 3, "jwt", ["auth"]; raises ValueError with a line for people."""
     action = step.action
-    if isinstance(action, Decide):
-        return _chosen(step, action, value if isinstance(value, list | tuple) else [value])
-    if not isinstance(action, Ask):
+    if action.options:
+        return _chosen(step, value if isinstance(value, list | tuple) else [value])
+    if not action.asks:
         return _fate(step, value)
     if action.schema is None:
         if isinstance(value, bool):
@@ -134,18 +131,19 @@ def _type(schema: dict[str, Any]) -> str:
     return next((kind for kind in kinds if allowed and all(fits(kind, value) for value in allowed)), "string")
 
 
-def _words(action: Decide, text: str) -> Sequence[str]:
+def _words(options: Sequence[Option], text: str) -> Sequence[str]:
     """Part a text at its commas, unless it is an option as it stands."""
-    if _option(action.options, text):  # exactly as it is, blanks included
+    if _option(options, text):  # exactly as it is, blanks included
         return [text]
     whole = text.strip()
-    if "," not in whole or _option(action.options, whole):
+    if "," not in whole or _option(options, whole):
         return [whole]
     return [word.strip() for word in whole.split(",")]
 
 
-def _chosen(step: Step, action: Decide, words: Iterable[Any]) -> Any:
-    found = [_known(step, action, word) for word in words]
+def _chosen(step: Step, words: Iterable[Any]) -> Any:
+    action = question_of(step)
+    found = [_known(step, action.options, word) for word in words]
     if not action.multi_select:
         if len(found) != 1:
             raise ValueError(f'the step "{step.id}" takes one option, and these are {len(found)}')
@@ -159,12 +157,12 @@ def _chosen(step: Step, action: Decide, words: Iterable[Any]) -> Any:
     return [option.value for option in action.options if option.label in labels]
 
 
-def _known(step: Step, action: Decide, word: Any) -> Option:
-    found = _option(action.options, word)
+def _known(step: Step, options: Sequence[Option], word: Any) -> Option:
+    found = _option(options, word)
     if found is not None:
         return found
-    hint = did_you_mean(word, _names(action.options)) if isinstance(word, str) else ""
-    there = _there(action.options)
+    hint = did_you_mean(word, _names(options)) if isinstance(word, str) else ""
+    there = _there(options)
     raise ValueError(
         f'{show(word)} is no option of the step "{step.id}"; ' + (f"{hint} {there}" if hint else there)
     )

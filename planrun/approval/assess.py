@@ -7,11 +7,8 @@ import os
 from planrun.actions.outputs import SCRIPT
 from planrun.actions.trust import Ground, cleaned, raised
 from planrun.approval.rules import asks_for_commands
-from planrun.model.plan import Exec, Run, Tool
 from planrun.plan.compile.risks import commands_of
 from planrun.plan.keys.containers import least
-from planrun.reports.describe import action, called
-from planrun.risk.actions import of_argv, of_call, of_script
 from planrun.risk.classifier import Risk, Setting
 from planrun.risk.levels import HIGH, rank
 
@@ -40,7 +37,7 @@ def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
         "risk": step.risk,
         "reason": step.risk_reason,
         "effects": step.effects,
-        "text": "\n".join([action(each) for each in (step, *step.proofs)]),
+        "text": "\n".join([each.action.written() for each in (step, *step.proofs)]),
         **(facts_of_commands(found) if found else {}),
     }
 
@@ -90,12 +87,8 @@ def as_started(
 
 def _text(step: Step, job: Job) -> str:
     """Return what is about to be read or started, also where it is too long to be an argument."""
-    if isinstance(step.action, Tool):
-        return called(job.call["name"], job.call["args"])
-    if not isinstance(step.action, Run):
-        return " ".join(job.argv)
-    if not _is_in_file(job):
-        return job.argv[-1]
+    if not step.action.is_script or not _is_in_file(job):
+        return step.action.written_job(job)
     try:
         with open(job.argv[-1], encoding="utf-8", errors="replace", newline="") as file:
             return file.read()
@@ -211,14 +204,11 @@ def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Ri
         ),
         workspace=place.workspace,
     )
-    if isinstance(step.action, Tool):
-        return of_call(job.call["name"], job.call["args"], env, setting)
-    if isinstance(step.action, Exec):
-        return of_argv(job.argv, env, setting)
-    if _is_in_file(job):
+    if step.action.is_script and _is_in_file(job):
         reason = "the script is too long to look into"
         return Risk(level=HIGH, reason=reason, effects=("unknown",), understood=False)
-    return of_script(job.argv[-1], job.argv[:-1], env, setting)
+    risk: Risk = step.action.classify_job(job, env, setting)
+    return risk
 
 
 def _folder_of(job: Job, place: Place) -> str:

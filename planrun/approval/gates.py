@@ -8,8 +8,8 @@ The gates of a run: each step that wants to start is judged by policies, approva
 
 from __future__ import annotations
 
-from planrun.actions.ask import choice_of, question_of
 from planrun.actions.environment import credentials_in
+from planrun.actions.question import choice_of, rendered_question
 from planrun.approval.answers import CHOICES, RETRY, Answer, answer_of_value
 from planrun.approval.assess import as_started, as_surrounded, as_written
 from planrun.approval.policies import facts_of
@@ -20,7 +20,7 @@ from planrun.model import events as ev
 from planrun.model.gates import LEFT_OUT
 from planrun.model.groups import chain
 from planrun.model.job import Passage
-from planrun.model.plan import Ask, Decide, Group
+from planrun.plan.kinds.question import question_of
 from planrun.reports.escape import line
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class Questions:
         found = state.steps[step.id]
         before = found.gate.opened if found.gate else None
         try:
-            question = self._clean(question_of(step, scope))
+            question = self._clean(rendered_question(step, scope))
             asked = before is not None and (found.at_gate or before.question == question)
             # The gate as it was opened first, its time included, as long as the same is asked.
             opened = before if before is not None and asked else self._opened(step, question)
@@ -136,7 +136,7 @@ class Questions:
             return recorded
         if (early := _recorded(state, step.id)) and _is_answer(step, early.value):
             return self._answered(step.id, early.value, early.via)
-        if isinstance(step.action, Ask) and step.action.schema is None:
+        if not step.action.options and step.action.schema is None:
             approval = self._approved(step.id)
             if approval:
                 return self._answered(step.id, True, "approval").but(approval=approval[0], by=approval[1])
@@ -160,8 +160,7 @@ class Questions:
         return Passage(answer="deny", reason=f"nobody answered until {opened.until}", is_late=True)
 
     def _opened(self, step: Step, question: str) -> GateOpened:
-        action, at = step.action, self._clock.stamp()
-        assert isinstance(action, Ask | Decide)
+        action, at = question_of(step), self._clock.stamp()
         opened = ev.GateOpened(at=at, step=step.id, kind=step.kind, question=question)
         if action.header:
             opened = opened.but(header=line(action.header, 200))
@@ -169,7 +168,7 @@ class Questions:
             opened = opened.but(default=(answer_of_value(step, action.default[0]),))
         if action.timeout is not None:
             opened = opened.but(until=later(at, action.timeout))
-        if isinstance(action, Ask):
+        if not action.options:
             return opened.but(schema=action.schema) if action.schema is not None else opened
         options = tuple(
             [
@@ -280,13 +279,13 @@ class PolicyGates:
                 decision = decision if around is found else self._decide(step, around)
                 found = around
         level = str(found["risk"])
-        if step.kind in ("ask", "decide") and decision.answer == "ask":  # it asks somebody anyway
+        if step.action.asks and decision.answer == "ask":  # it asks somebody anyway
             decision = decision.but(answer="allow")
         if decision.answer == "deny":
             return Passage(answer="deny", risk=level, rule=decision.rule, reason=decision.reason)
         if decision.answer == "ask":
             return self._approval(step, state, decision, level)
-        if step.kind in ("ask", "decide") and context.questions is not None:
+        if step.action.asks and context.questions is not None:
             return context.questions.judge(step, state)
         passage = Passage(answer="allow", risk=level, rule=decision.rule)
         return passage if job is None else passage.but(job=job)
@@ -397,12 +396,12 @@ class PolicyGates:
         `groups`: which group each member is in.
         """
         context = self._context
-        if step.kind in ("ask", "decide"):
+        if step.action.asks:
             return None
-        if isinstance(step.action, Group):
-            if step.action.template is None:
+        if step.kind == "group":
+            if step.grouping.template is None:
                 return None
-            step = step.action.template.but(
+            step = step.grouping.template.but(
                 id=step.id, group=""
             )  # members are judged once more, with their values
         decision = decide(facts_of(step, context.run, as_written(step, context.layers)), context.layers)

@@ -13,11 +13,11 @@ from planrun.approval.policies import facts_of, layers_of, recorded
 from planrun.approval.rules import Decision, decide, decisions, in_force, matches
 from planrun.errors import EvaluationError
 from planrun.expressions.render import render_script, render_text
-from planrun.model.plan import Ask, Decide, Exec, Group, Run, Tool
+from planrun.model.plan import Group
 from planrun.model.record import Record
 from planrun.plan.compile.risks import Risks, commands_of, readable
 from planrun.plan.keys.params import parse_params
-from planrun.reports.describe import action, step_data
+from planrun.reports.describe import step_data
 from planrun.reports.policies import RiskTotals, policy_data
 from planrun.settings import ci_context
 
@@ -142,14 +142,14 @@ class Outlook:
         return commands_of(self._known(step))
 
     def _told(self, step: Step, risk: Risk | None) -> Prospect:
-        if isinstance(step.action, Group):
-            return self._of_group(step, step.action)
+        if step.kind == "group":
+            return self._of_group(step, step.grouping)
         known = self._known(step)
         fields: dict[str, Any] = {
             "risk": known.risk,
             "reason": known.risk_reason,
             "effects": known.effects,
-            "text": action(known),
+            "text": known.action.written(),
         }
         if risk:
             fields |= facts_of_commands(risk)
@@ -157,7 +157,7 @@ class Outlook:
             fields["is_understood"] = False
         facts = facts_of(known, self._context, fields)
         found = decide(facts, self.layers)
-        if known.kind in ("ask", "decide") and found.answer == "ask":  # it asks somebody anyway
+        if known.action.asks and found.answer == "ask":  # it asks somebody anyway
             found = found.but(answer="allow")
         return Prospect(
             step=known,
@@ -181,16 +181,10 @@ class Outlook:
 
     def _known(self, step: Step) -> Step:
         """Return a step with the parameters that are known put in, and the risk that it has then."""
-        action = step.action
         if not (step.open_risk and self._scope["params"]):
             return step
         changes: dict[str, Any] = {"env": self._filled(step.env)} if step.env else {}
-        if isinstance(action, Run):
-            changes["action"] = action.but(script=self._text(action.script, is_script=True))
-        elif isinstance(action, Exec):
-            changes["action"] = action.but(argv=tuple([self._text(word) for word in action.argv]))
-        elif isinstance(action, Tool):
-            changes["action"] = action.but(args=self._args(action.args))
+        changes["action"] = step.action.filled(self._text, self._text)
         if step.workdir is not None:
             changes["workdir"] = self._text(step.workdir)
         fields = {name: value for name, value in vars(step).items() if name not in _FOUND}
@@ -199,21 +193,13 @@ class Outlook:
     def _filled(self, texts: Mapping[str, Text]) -> dict[str, Text]:
         return {name: self._text(text) for name, text in texts.items()}
 
-    def _args(self, value: Any) -> Any:
-        """Return arguments of a tool with what is known put in."""
-        if isinstance(value, dict):
-            return {name: self._args(part) for name, part in value.items()}
-        if isinstance(value, list):
-            return [self._args(part) for part in value]
-        return self._text(value) if isinstance(value, tuple) else value
-
-    def _text(self, text: Text, *, is_script: bool = False) -> Text:
+    def _text(self, text: Text, *, script: bool = False) -> Text:
         """Return a text with what is known put in; the text itself when that is all of it."""
         if isinstance(text, str):
             return text
         parts: list[Any] = []
         for part in text[1]:
-            found = part if isinstance(part, str) else self._value(part, is_script=is_script)
+            found = part if isinstance(part, str) else self._value(part, is_script=script)
             if parts and isinstance(parts[-1], str) and isinstance(found, str):
                 parts[-1] += found
             else:
@@ -235,7 +221,7 @@ def totals(steps: Iterable[Prospect]) -> dict[str, Any]:
     """Return what the risks of steps come to, as `ledger.json` has it."""
     found = RiskTotals()
     for prospect in steps:
-        if isinstance(prospect.step.action, Group) and prospect.step.action.template is None:
+        if prospect.step.kind == "group" and prospect.step.grouping.template is None:
             continue  # its members count
         if prospect.step.kind == "abstract":
             continue  # there is nothing yet that could have one
@@ -283,11 +269,11 @@ def _looks(facts: Facts, layers: Layers) -> Iterable[Look]:
 def missing(prospect: Prospect, layers: Layers) -> str:
     """Say in words which answer a step will need that nobody has given yet; empty when it needs none."""
     step = prospect.step
-    if isinstance(step.action, Ask | Decide):
+    if step.action.asks:
         policies = [*[ceiling.policy for ceiling in layers.ceilings], layers.plan]
         if any(policy is not None and step.id in policy.decisions for policy in policies):
             return ""
-        criteria = isinstance(step.action, Decide) and any(option.when for option in step.action.options)
+        criteria = any(option.when for option in step.action.options)
         return f"an answer (--decide {step.id}=VALUE)" + (
             ", unless its criteria give one" if criteria else ""
         )
@@ -301,7 +287,11 @@ def plan_data(foresight: Outlook) -> dict[str, Any]:
         "policy": foresight.policy_data(),
         "risk": totals([*steps, *foresight.undoing()]),
         "steps": [
-            {**step_data(one.step), "action": action(original), "decision": as_data(one, foresight.layers)}
+            {
+                **step_data(one.step),
+                "action": original.action.written(),
+                "decision": as_data(one, foresight.layers),
+            }
             for one, original in zip(steps, foresight.plan.steps, strict=True)
         ],
     }

@@ -122,7 +122,7 @@ def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInput(str(error)) from None
         step = state.steps[name]
-        asks = step.step.kind in ("ask", "decide")
+        asks = step.step.action.asks
         gate = step.after or (step.gate if asks else None)
         if gate is None and not asks:  # what becomes of a failure is asked after it
             raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")

@@ -338,9 +338,9 @@ def _names(rule: Rule, step: Step) -> tuple[str, ...]:
 
 def _tools(rule: Rule, step: Step) -> tuple[str, ...]:
     """Return what a step is called by rules: a `run` is a `shell`, too, where that takes something away."""
-    if step.kind == "tool":
-        return (step.kind, getattr(step.action, "name", ""))
-    return (step.kind, "shell") if step.kind == "run" and rule.verb != "allow" else (step.kind,)
+    if step.action.name:
+        return (step.kind, step.action.name)
+    return (step.kind, "shell") if step.action.is_script and rule.verb != "allow" else (step.kind,)
 
 
 def _effects_fit(rule: Rule, effects: tuple[str, ...]) -> bool:

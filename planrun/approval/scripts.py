@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from itertools import pairwise
 
+from planrun.actions.command import BASH
 from planrun.actions.render import Recipe, is_literal, render_action
 from planrun.actions.scripts import mentioned
 from planrun.errors import EvaluationError, InvalidInput
-from planrun.model.plan import Exec, Run
 from planrun.model.record import Record
 from planrun.plan.scripts import NotRegular, read_script
 from planrun.sha256 import sha256
@@ -72,7 +72,7 @@ def _made(plan: Plan) -> set[str]:
     """Return the files that texts of the plan write: what is in them was reviewed with the text."""
     found: set[str] = set()
     for step in plan.everything():
-        if not isinstance(step.action, Run) or not isinstance(step.action.script, str):
+        if not step.action.is_script or not isinstance(step.action.script, str):
             continue
         words = step.action.script.replace(">", " > ").split()
         folder = step.workdir if isinstance(step.workdir, str) else ""
@@ -84,13 +84,13 @@ def _made(plan: Plan) -> set[str]:
 
 def _named(step: Step, params: Mapping[str, Any], workspace: str, later: list[str]) -> tuple[str, ...]:
     """Return the paths that a step names, as far as they are known before the run; adds it to `later` otherwise."""
-    if not isinstance(step.action, Run | Exec):
+    if not step.action.is_command:
         return ()
     names = step.scripts
     if is_literal(step):
         return names
     try:
-        recipe: Recipe = render_action(step, {"params": params})
+        recipe: Recipe = render_action(step, {"params": params}, BASH)
     except EvaluationError:  # it reads outputs, or the environment
         later.append(step.id)
         return names

@@ -8,7 +8,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from planrun.errors import PlanrunError
-from planrun.model.plan import Decide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) 
     for name, step in asking(plan).items():
         if waiting is not None and name not in waiting:
             continue
-        options = step.action.options if isinstance(step.action, Decide) else ()
+        options = step.action.options
         offers += [(f"{name}={option.value}", option.label) for option in options] or [
             (f"{name}=", step.title)
         ]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Literal
 
-    from planrun.model.plan import Plan, Step
+    from planrun.model.plan import Plan
     from planrun.model.policy import Policy
     from planrun.plan.revisions import Side
 
@@ -99,7 +99,7 @@ def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
     known = ApprovalsOfRuns(read_approvals(terms.approvals), os.path.join(current_folder(), HOME), run="")
     gates = tuple([_with_approval(gate, known, found.digest) for gate in _gates(old.plan, plan, layers)])
     asks = any(policy and policy.ask_for == "plan" for policy in (plan.policy, *_policies(layers)))
-    others = {step.id for step in plan.steps if step.kind == "decide" or _typed(step)}
+    others = {step.id for step in plan.steps if step.action.options or step.action.schema is not None}
     waiting = [gate for gate in gates if gate.answer in ("ask", "answer") and not gate.approved]
     asked = tuple([gate.step for gate in waiting if gate.step not in others])
     whole = asks and not known.covers("", found.digest)  # instead of those of its steps
@@ -154,11 +154,6 @@ def _policies(layers: Layers) -> list[Policy]:
     return [ceiling.policy for ceiling in layers.ceilings]
 
 
-def _typed(step: Step) -> bool:
-    """Whether it is a question that yes and no do not answer."""
-    return step.kind == "ask" and getattr(step.action, "schema", None) is not None
-
-
 def _gates(old: Plan | None, new: Plan, layers: Layers) -> Iterator[Gate]:
     context = ci_context(os.environ)
     # The same policy says the same, and to look into every command twice takes time.
@@ -171,7 +166,7 @@ def _gates(old: Plan | None, new: Plan, layers: Layers) -> Iterator[Gate]:
         was = static_decision(step, before, context) if before else found
         told = f"{_WORDS[was.answer]} by {was.rule}" if was.answer != found.answer else ""
         fields = {"step": step.id, "risk": step.risk, "before": told}
-        if found.answer == "allow" and step.kind in ("ask", "decide") and step.id not in answered:
+        if found.answer == "allow" and step.action.asks and step.id not in answered:
             yield Gate(**fields, answer="answer", rule="", reason="it waits for an answer")
         elif found.answer != "allow" or told:
             yield Gate(**fields, answer=found.answer, rule=found.rule, reason=found.reason)

@@ -24,12 +24,12 @@ from planrun.diff.differences import (
     old_names,
 )
 from planrun.expressions.spelling import spell
-from planrun.model.plan import Exec, Group, Run, Shell, Tool, Validate
+from planrun.model.plan import Group, source_text
 from planrun.model.policy import Policy
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
 from planrun.plan.keys.table import PLAN_FIELDS, STEP_FIELDS
-from planrun.reports.describe import duration, source_args, source_text
+from planrun.values import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,14 +46,15 @@ _ALWAYS = ("timeout", "on_failure", "section")
 
 def of_step(step: Step) -> dict[str, Any]:
     """Return a step by the keys of the plan language; its id, place and risk are not among them."""
-    found: dict[str, Any] = dict(_action(step))
+    is_group = step.kind == "group"
+    found: dict[str, Any] = {"group": _group(step.grouping)} if is_group else step.action.by_keys()
     fields = plain(step)
     for name in dict.fromkeys((*_ALWAYS, *fields)):
         row = STEP_FIELDS.get(name)
         if row is not None and row.diff and not (step.group and name == "edges"):
             value = getattr(step, name)
             found[key(name)] = _FORMS[row.form](value) if row.form in _FORMS else fields.get(name, value)
-    if isinstance(step.action, Tool):  # they are the tool's
+    if step.action.name and not step.action.is_script:  # they are the tool's
         found.pop("outputs", None)
     if step.service is not None:
         ready = {"run": found.pop("verify")[0]} if step.verify else {}
@@ -119,23 +120,6 @@ def _words(match: Record) -> dict[str, Any]:
     }
 
 
-def _action(step: Step) -> dict[str, Any]:
-    what = step.action
-    if isinstance(what, Shell):
-        return {"tool": what.name, "args": {"command": source_text(what.script)}}
-    if isinstance(what, Run):
-        return {"run": source_text(what.script)}
-    if isinstance(what, Tool):
-        return {"tool": what.name, **({"args": source_args(what.args)} if what.args else {})}
-    if isinstance(what, Exec):
-        return {"exec": [source_text(word) for word in what.argv]}
-    if isinstance(what, Validate):
-        return {"validate": [_check(check) for check in what.checks]}
-    if isinstance(what, Group):
-        return {"group": _group(what)}
-    return {step.kind: _record(what)} if step.kind != "abstract" else {}
-
-
 def _group(group: Group) -> dict[str, Any]:
     """Return what stands for several steps; those that are known are told themselves."""
     found: dict[str, Any] = {"form": group.form}
@@ -149,41 +133,6 @@ def _group(group: Group) -> dict[str, Any]:
         elif name not in ("form", "params", "template"):
             found[name] = plain(value)
     return found | (said(group.template) if group.template else {})
-
-
-def _check(check: Any) -> dict[str, Any]:
-    if check.kind == "that":
-        return {"that": check.source}
-    if check.kind != "json_schema":
-        return {check.kind: _texts(check.value)}
-    schema = check.value["schema"]
-    told = plain(schema) if isinstance(schema, dict) else source_text(schema)
-    return {check.kind: {"file": source_text(check.value["file"]), "schema": told}}
-
-
-def _record(record: Record) -> dict[str, Any]:
-    """Return an action that is a mapping in the plan, too."""
-    return {name: _of_action(name, value) for name, value in vars(record).items() if value is not None}
-
-
-def _of_action(name: str, value: Any) -> Any:
-    if name == "question":
-        return source_text(value)
-    if name == "timeout":
-        return duration(value)
-    if name == "options":
-        # By label, so that an option that changed is told as one that changed.
-        return {option.label: _option(option) for option in value}
-    return plain(value)
-
-
-def _option(option: Any) -> dict[str, Any]:
-    found = {
-        "value": plain(option.value),
-        "description": option.description,
-        "when": spell(option.when) if option.when else "",
-    }
-    return {name: value for name, value in found.items() if value not in (None, "")}
 
 
 def _edges(edges: Any) -> dict[str, str]:
@@ -252,20 +201,12 @@ def _expected(checks: Any) -> list[str]:
 
 
 def _verified(actions: Any) -> list[Any]:
-    return [
-        source_text(action.script) if isinstance(action, Run) else _texts(action.argv) for action in actions
-    ]
+    return [value for action in actions for value in action.by_keys().values()]
 
 
 def _undoing(rollback: Any) -> dict[str, Any]:
     """Return what undoes a step under the keys of the plan; its edges and its place follow from the rest."""
-    action = rollback.undo.action
-    if isinstance(action, Tool):
-        found: dict[str, Any] = {"tool": action.name, "args": dict(action.args)}
-    else:
-        found = (
-            {"run": source_text(action.script)} if isinstance(action, Run) else {"exec": _texts(action.argv)}
-        )
+    found: dict[str, Any] = rollback.undo.action.by_keys()
     for name in ("timeout", "env", "workdir", "shell"):
         if name in vars(rollback.undo):
             found[name] = _FORMS[STEP_FIELDS[name].form](vars(rollback.undo)[name])

@@ -8,8 +8,6 @@ before it.
 
 from __future__ import annotations
 
-from planrun.model.plan import Group
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +20,8 @@ _DEFAULT_SLOTS = 1  # capacity of a lock for which the plan gives none
 
 def claims_of(steps: Sequence[Step], slots: Mapping[str, int], locks: Locks | None) -> Claims | None:
     """Return the claims of these steps; None when they have none."""
-    templates = [step.action.template for step in steps if isinstance(step.action, Group)]
-    bounded = any(isinstance(step.action, Group) and step.action.max_parallel for step in steps)
+    templates = [step.grouping.template for step in steps if step.kind == "group"]
+    bounded = any(step.kind == "group" and step.grouping.max_parallel for step in steps)
     if not bounded and not any(step.lock or step.conflicts for step in (*steps, *filter(None, templates))):
         return None
     claims = Claims(slots, locks)
@@ -53,12 +51,12 @@ class Claims:
     def join(self, steps: Iterable[Step]) -> None:
         """Add steps."""
         for step in steps:
-            action = step.action
-            if isinstance(action, Group) and action.max_parallel:
-                self._capacity[f"group {step.id}"] = action.max_parallel
+            group = step.grouping if step.kind == "group" else None
+            if group and group.max_parallel:
+                self._capacity[f"group {step.id}"] = group.max_parallel
             if step.lock:
                 self._locks[step.id] = step.lock
-            if isinstance(action, Group) and action.form == "uses":
+            if group and group.form == "uses":
                 self._plans.add(step.id)
             names = [f"lock {name}" for name in dict.fromkeys(step.lock)]
             if step.group:
@@ -72,7 +70,7 @@ class Claims:
 
     def _places(self, step: Step) -> list[str]:
         """Return the groups whose `max_parallel` counts a step: instances or, in an included plan, processes."""
-        is_group = isinstance(step.action, Group)
+        is_group = step.kind == "group"
         return [
             name
             for number, name in enumerate(self._parents[step.id])

@@ -43,7 +43,7 @@ class GatedScheduler(Scheduler):
             return
         attempt = len(self.state.steps[step.id].attempts) + 1
         prepared = None
-        if step.kind in ("run", "exec", "tool"):
+        if step.action.starts_process:
             prepared = self.dependencies.steps.prepare(step, attempt, self.state)
             if prepared.job is None:  # it cannot run, with or without approval
                 self._start_attempt(step, attempt, prepared)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from planrun.errors import EvaluationError
 from planrun.model import events as ev
 from planrun.model.groups import chain, gather
-from planrun.model.plan import Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ def evaluate_group(run: RunContext, group: Step) -> None:
 
 
 def _open(run: RunContext, group: Step) -> None:
-    assert isinstance(group.action, Group)
     try:
         fields = run.dependencies.steps.opening(group, run.state)
     except EvaluationError as error:
@@ -37,13 +35,12 @@ def _open(run: RunContext, group: Step) -> None:
         run.queue.release(group.id)
         run.abort(group)
         return
-    before = {name: run.state.steps[name] for name in group.action.members}
+    before = {name: run.state.steps[name] for name in group.grouping.members}
     unended = [name for name, member in before.items() if not member.ended]
     run.emit(ev.StepOpened(at=run.clock.stamp(), step=group.id, **fields))
     opened = run.state.steps[group.id].step
-    assert isinstance(opened.action, Group)
-    if group.action.template is not None:
-        members = opened.action.members
+    if group.grouping.template is not None:
+        members = opened.grouping.members
         for name in [name for name in unended if name not in members]:
             run.queue.settle(name)  # of an earlier list, in a resumed run
             run.frontier.remove(before[name].step)
@@ -88,7 +85,7 @@ def _end_members(run: RunContext, group: Step) -> None:
 def fail_fast(run: RunContext, step: Step) -> None:
     """Cancel the other members of a `fail_fast` group after one of them failed for good."""
     group = run.state.steps[step.group].step
-    if not isinstance(group.action, Group) or not group.action.fail_fast or run.state.ending is not None:
+    if group.kind != "group" or not group.grouping.fail_fast or run.state.ending is not None:
         return
     if run.state.tolerated_within(step.id) is not None:
         return

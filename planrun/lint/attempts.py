@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 
 from planrun.lint.subject import IDLE
-from planrun.model.plan import Exec, Run
 from planrun.plan.compile.risks import commands_of
-from planrun.reports.describe import duration
 from planrun.reports.facts import seconds
 from planrun.risk.levels import rank
+from planrun.values import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planrun.lint.subject import Subject
+    from planrun.model.plan import Action
     from planrun.plan.problems import Problem
 
 CLOSE = 0.7
@@ -137,12 +137,10 @@ def thrown_away(subject: Subject) -> Iterator[Problem]:
             )
 
 
-def _text(action: object) -> str:
-    if isinstance(action, Run) and isinstance(action.script, str):
+def _text(action: Action) -> str:
+    if action.is_script and isinstance(action.script, str):
         return action.script.strip()
-    if isinstance(action, Exec):
-        return " ".join([word for word in action.argv if isinstance(word, str)])
-    return ""
+    return " ".join([word for word in action.argv if isinstance(word, str)])
 
 
 def _cut(text: str) -> str:

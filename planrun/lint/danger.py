@@ -5,7 +5,6 @@ from __future__ import annotations
 from planrun.approval.policies import static_decision
 from planrun.approval.rules import Layers
 from planrun.model import graph
-from planrun.model.plan import Ask, Decide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def unasked(subject: Subject) -> Iterator[Problem]:
     """L401: a command of class high, known to be dangerous, in a plan without policy and behind no question."""
     if subject.plan.policy is not None:
         return
-    gates = [step.id for step in subject.plan.main() if isinstance(step.action, Ask | Decide)]
+    gates = [step.id for step in subject.plan.main() if step.action.asks]
     gated = graph.descendants(subject.before, gates) if gates else set()
     for step in subject.steps():
         effect = _danger(subject, step)
@@ -100,7 +99,7 @@ def asked_in_finally(subject: Subject) -> Iterator[Problem]:
         if step.section != "finally":
             continue
         decision = static_decision(step, layers, {})
-        if isinstance(step.action, Ask | Decide):
+        if step.action.asks:
             why = "asks a question"
         elif decision.answer == "ask":
             why = f"needs an approval: {decision.reason}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from planrun.model import graph
 from planrun.model.globs import BadGlob, meet, parse
-from planrun.model.plan import Ask, Decide, Group
 from planrun.plan.edit.reorder import by_longest_path, makespan, savings
 from planrun.risk.levels import rank
 
@@ -67,7 +66,7 @@ def hidden_path(subject: Subject) -> Iterator[Problem]:
     CI systems bring no records along: there the order of the file decides between steps that look alike.
     """
     plan = subject.plan
-    if plan.schedule != "dag" or any(isinstance(step.action, Group) for step in plan.steps):
+    if plan.schedule != "dag" or any(step.kind == "group" for step in plan.steps):
         return
     names = [step.id for step in plan.main()]
     if len(names) < 3 or any(name not in subject.seconds for name in names):
@@ -88,7 +87,7 @@ def hidden_path(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_needless(subject: Subject, step: Step, other: Step) -> bool:
-    if any(isinstance(each.action, Ask | Decide | Group) for each in (step, other)):
+    if any(each.action.asks or each.kind == "group" for each in (step, other)):
         return False
     if "abstract" in (step.kind, other.kind) or other.kind == "validate" or other.on_failure == "abort":
         return False

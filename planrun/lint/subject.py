@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from planrun.expressions.check import references
 from planrun.model import graph
-from planrun.model.plan import Exec, Run
 from planrun.plan.compile.risks import commands_of
 from planrun.plan.includes import IncludedPlans, check
 from planrun.plan.problems import Problem
@@ -82,7 +81,7 @@ class Subject:
     def script(self, step: Step) -> str:
         """Return a step's script as written where it is one text without interpolations, else ""."""
         action = step.action
-        return action.script if isinstance(action, Run) and isinstance(action.script, str) else ""
+        return action.script if isinstance(action.script, str) else ""
 
     def advice(
         self, code: str, message: str, step: Step | None = None, key: str = "", hint: str = ""
@@ -107,7 +106,7 @@ class Subject:
     @property
     def actions(self) -> Iterator[Step]:
         """The steps that run a script or a program."""
-        return (step for step in self.steps() if isinstance(step.action, Run | Exec))
+        return (step for step in self.steps() if step.action.is_command)
 
 
 def _reads(subject: Subject) -> set[tuple[str, str]]:

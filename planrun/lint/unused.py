@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from planrun.expressions.check import references
-from planrun.model.plan import Run
 from planrun.risk.classifier import Setting, scope_of
 from planrun.risk.scope import TooMany
 from planrun.risk.tokens import NotUnderstood
@@ -104,7 +103,7 @@ def unstopped(subject: Subject) -> Iterator[Problem]:
 def background(subject: Subject) -> Iterator[Problem]:
     """L414: a process in the background that its script does not wait for."""
     for step in subject.actions:
-        how = _leaves_behind(subject.script(step)) if isinstance(step.action, Run) else ""
+        how = _leaves_behind(subject.script(step)) if step.action.is_script else ""
         words = [command.words[0] for command in subject.commands(step) if command.words]
         how = how or next((word for word in words if word in _OUTLIVING), "")
         if how and "wait" not in words:

@@ -10,7 +10,7 @@ from planrun.expressions.parse import parse as parse_expression
 from planrun.expressions.tree import ExpressionError
 from planrun.llm.drafts import Fault
 from planrun.llm.writing import step_text
-from planrun.model.plan import Abstract, Edge
+from planrun.model.plan import Edge
 from planrun.model.record import Record
 from planrun.plan.edit.page import copied_keys
 from planrun.plan.keys.outline import Outline
@@ -63,7 +63,7 @@ def whole_of(plan: Plan, step: str) -> Whole:
     assert root is not None  # it was loaded
     draft = Outline(root, plan.file, plan.source).by_id[step]
     known = next(each for each in plan.steps if each.id == step)
-    assert isinstance(known.action, Abstract)
+    assert known.kind == "abstract"
     texts = copied_keys(plan.source, plan.file, step, ())
     return Whole(
         id=step,

@@ -10,7 +10,7 @@ later one may change.
 
 from __future__ import annotations
 
-from planrun.model.plan import Edge, Group
+from planrun.model.plan import Edge
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -57,18 +57,17 @@ def member(group: Step, template: Step, made: Mapping[str, Any]) -> Step:
 
 def _of_same(group: Step, instance: str) -> tuple[Edge, ...]:
     """Return the edges of a member to those of the same name in other groups."""
-    same = group.action.same if isinstance(group.action, Group) else ()
+    same = group.grouping.same if group.kind == "group" else ()
     return tuple([Edge(on=f"{on}[{instance}]", kind=kind) for on, kind in same])
 
 
 def unfold(plan: Plan, group: Step, items: Sequence[Mapping[str, Any]]) -> Plan:
     """Return a plan in which a group has members, one for each item, right behind it; earlier ones are gone."""
-    assert isinstance(group.action, Group)
-    assert group.action.template is not None
-    made = [member(group, group.action.template, item) for item in items]
-    if group.id in group.action.template.conflicts:  # its members change the same files
+    assert group.grouping.template is not None
+    made = [member(group, group.grouping.template, item) for item in items]
+    if group.id in group.grouping.template.conflicts:  # its members change the same files
         made = [_beside_none(each, group, made) for each in made]
-    opened = group.but(action=group.action.but(members=tuple([each.id for each in made])))
+    opened = group.but(action=group.grouping.but(members=tuple([each.id for each in made])))
     steps: list[Step] = []
     for step in plan.steps:
         if step.id == group.id:
@@ -101,8 +100,8 @@ def unrolled(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:
                 waiting += other.edges
             else:
                 pairs[edge.on, edge.kind] = None
-        if isinstance(step.action, Group):
-            pairs.update({(name, "done"): None for name in step.action.members})
+        if step.kind == "group":
+            pairs.update({(name, "done"): None for name in step.grouping.members})
         found[step.id] = list(pairs)
     return found
 
@@ -116,14 +115,14 @@ def number_of(count: int, later: Sequence[str]) -> str:
 
 def unknown(steps: Iterable[Step]) -> list[str]:
     """Return the groups whose members are known when they are opened."""
-    return [step.id for step in steps if isinstance(step.action, Group) and not step.action.members]
+    return [step.id for step in steps if step.kind == "group" and not step.grouping.members]
 
 
 def waited_for(steps: Sequence[Step]) -> dict[str, list[tuple[str, str]]]:
     """Return what each step waits for as pairs of id and kind: a member what its group waits for, not the group."""
     if not any(step.group for step in steps):
         return {step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps}
-    members = {step.id: step.action.members for step in steps if isinstance(step.action, Group)}
+    members = {step.id: step.grouping.members for step in steps if step.kind == "group"}
     return {
         name: [pair for pair in pairs if pair[0] not in members.get(name, ())]
         for name, pairs in unrolled(steps).items()
@@ -134,7 +133,7 @@ def drawn(steps: Sequence[Step]) -> list[tuple[str, str, str]]:
     """Return the edges as they are drawn, as (from, to, kind): before a group come its members."""
     if not any(step.group for step in steps):
         return [(edge.on, step.id, edge.kind) for step in steps for edge in step.edges]
-    members = {step.id: step.action.members for step in steps if isinstance(step.action, Group)}
+    members = {step.id: step.grouping.members for step in steps if step.kind == "group"}
     return [
         (on, name, "ok" if on in members.get(name, ()) else kind)
         for name, pairs in unrolled(steps).items()
@@ -157,22 +156,21 @@ def gather(state: RunState, group: Step) -> tuple[str, str, str]:
     One failure makes it failed, whether that is tolerated within it or not, unless it is another plan, in which
     tolerated failures are that plan's own matter. Without members it is skipped(empty).
     """
-    assert isinstance(group.action, Group)
-    members = [state.steps[name] for name in group.action.members]
+    members = [state.steps[name] for name in group.grouping.members]
     if not members:
         return "skipped", "empty", ""
     of = {
         status: [each for each in members if each.status == status]
         for status in ("failed", "cancelled", "blocked", "skipped", "completed")
     }
-    if group.action.form == "uses":
+    if group.grouping.form == "uses":
         of["failed"] = [each for each in of["failed"] if state.tolerated_within(each.step.id) is None]
     for status, reason in (("failed", "members"), ("cancelled", "members"), ("blocked", "upstream")):
         if of[status]:
             names = ", ".join([each.step.id for each in of[status][:5]])
             more = f" and {len(of[status]) - 5} more" if len(of[status]) > 5 else ""
             return status, _reason(of[status], reason), f"{names}{more}"
-    if group.action.form != "uses" and any(each.reason == "tolerated" for each in of["skipped"]):
+    if group.grouping.form != "uses" and any(each.reason == "tolerated" for each in of["skipped"]):
         return "skipped", "tolerated", ""
     if len(of["skipped"]) == len(members):
         return "skipped", _reason(of["skipped"], "upstream"), ""
@@ -181,8 +179,7 @@ def gather(state: RunState, group: Step) -> tuple[str, str, str]:
 
 def answered(state: RunState, group: Step) -> Tolerance:
     """Say how the failure of a group is tolerated whose instances ask: as it was answered for all that failed."""
-    assert isinstance(group.action, Group)
-    failed = [name for name in group.action.members if state.steps[name].status == "failed"]
+    failed = [name for name in group.grouping.members if state.steps[name].status == "failed"]
     found = {state.tolerated_within(name) for name in failed}
     if not found or None in found:
         return None
@@ -198,8 +195,7 @@ def _reason(members: Sequence[Any], otherwise: str) -> str:
 
 def fan_in(state: RunState, group: Step) -> dict[str, Any]:
     """Return `all` and `by` of a group: outputs in the order of its members, and by instance."""
-    assert isinstance(group.action, Group)
-    members = [state.steps[name] for name in group.action.members]
+    members = [state.steps[name] for name in group.grouping.members]
     return {
         "all": {name: [each.outputs.get(name) for each in members] for name in group.outputs},
         "by": {short(each.step.instance, each.step.matrix): each.outputs for each in members},

@@ -6,6 +6,7 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any, Literal
 
     EdgeKind = Literal["ok", "completed", "failed", "done", "open", "same"]
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from planrun.model.planning import Llm
     from planrun.model.policy import Origin, Policy
 
-    Kind = Literal["run", "exec", "tool", "validate", "ask", "decide", "abstract", "group"]
+    Kind = str  # a key of `planrun.plan.kinds.KINDS`, "abstract" or "group"
     Section = Literal["steps", "finally", "rollback"]
     # An expression tree or a template made by `planrun.expressions`: nested tuples, opaque here.
     Tree = tuple[Any, ...]
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     Text = str | Tree
 
 DEFAULT_TIMEOUT = 300.0  # seconds, when neither the step nor `defaults` names one
+
+
+def source_text(text: Text) -> str:
+    """Return a text as it stands in the plan, its interpolations included."""
+    parts = [text] if isinstance(text, str) else text[1]
+    return "".join(
+        [
+            part.replace("${{", "$${{") if isinstance(part, str) else "${{ " + part[1].strip() + " }}"
+            for part in parts
+        ]
+    )
 
 
 class Edge(Record):
@@ -68,73 +80,92 @@ class Check(Record):
     value: Any
     source: str  # as written, for the result
 
-
-class Run(Record):
-    """A script for a shell."""
-
-    script: Text
-
-
-class Exec(Record):
-    """A program with its arguments; no shell."""
-
-    argv: tuple[Text, ...]
+    def formulas(self) -> Iterator[Any]:
+        """Yield every text, template and expression in it."""
+        if self.kind == "that":
+            yield self.value
+        elif self.kind == "json_schema":
+            yield from [part for part in self.value.values() if isinstance(part, str | tuple)]
+        else:
+            yield from self.value
 
 
-class Tool(Record):
-    """A call of a tool; its process starts with planrun, and not with a program of the machine.
+class Action(Record):
+    """What a step does. The record of each action kind inherits from it: see `planrun.plan.kinds`.
 
-    `name` and the keys of `args` are those of `planrun.model.tools`; in `args`, at any depth, a tuple is a template.
+    The attributes say what the rest of planrun asks of a kind; they are the same for all actions of it, but for the
+    texts. `text` is a text or a template.
     """
 
-    name: str
-    args: dict[str, Any]
-    version: int = 1  # of the tool
+    kind = ""  # as in `Step.kind`
+    starts_process = (
+        False  # runs something that has a risk: files, caches, rollbacks and checks after it make sense
+    )
+    is_command = False  # a script or an argv that the plan has written
+    is_script = False  # a shell reads it
+    asks = False  # a person, or criteria in their place, answer it
+    guards = False  # holds up what comes after it, and changes nothing: a model must not take it away
+    timed = True  # the timeout of its step bounds each attempt
+    activity = "executing_plan"  # in the stream of events
+    summary = ""  # in place of its text where only a line is shown
+    name: str = ""  # of the tool that it calls
+    in_digest = ""  # its name in the canonical form; "": that of the class
+    digested: tuple[
+        str, ...
+    ] = ()  # the fields of the canonical form, in order; (): those that have no default value
+    script: Text = ""
+    argv: tuple[Text, ...] = ()
+    schema: dict[str, Any] | None = None  # of the answer
+    options: tuple[Any, ...] = ()  # answers to choose from
+
+    @classmethod
+    def compiled(cls, compiler: Any, keys: dict[str, Any], fields: dict[str, Any]) -> Action:
+        """Return the action that the keys of a checked step state; may add to the other `fields` of the step."""
+        raise NotImplementedError
+
+    def packed(self) -> dict[str, Any]:
+        """Return its fields as plain data."""
+        return dict(vars(self))
+
+    @classmethod
+    def unpacked(cls, data: dict[str, Any]) -> Action:
+        """Return the action that was packed."""
+        return cls(**data)
+
+    def words(self) -> tuple[Text, ...]:
+        """Return the texts that decide what its process does."""
+        return ()
+
+    def formulas(self) -> Iterator[Any]:
+        """Yield every text, template and expression in it."""
+        yield from self.words()
+
+    def filled(self, fill: Callable[..., Text], value: Callable[[Tree], Any]) -> Action:
+        """Return the action with other texts: `fill(text, script=…)` for each text, `value` for a template in data."""
+        return self
+
+    def classify(self, fill: Callable[..., str], shell: Any, env: Any, setting: Any) -> Any:
+        """Return the risk of what is written, None where it starts no process; `fill(text, script=…)` as above."""
+        return None
+
+    def classify_job(self, job: Any, env: Any, setting: Any) -> Any:
+        """Return the risk of what is about to start."""
+        raise NotImplementedError
+
+    def written_job(self, job: Any) -> str:
+        """Return what is about to start, for people."""
+        return " ".join(job.argv)
+
+    def written(self) -> str:
+        """Return what it does as it stands in the plan, for people; lines as they are."""
+        return ""
+
+    def by_keys(self) -> dict[str, Any]:
+        """Return it as plain data by the keys of the plan language; a difference compares these."""
+        return {}
 
 
-class Shell(Run):
-    """A call of the tool `shell`: it is the script that its commands are."""
-
-    name = "shell"
-
-
-class Validate(Record):
-    """A list of checks that must all hold."""
-
-    checks: tuple[Check, ...]
-
-
-class Ask(Record):
-    """A gate: yes or no, or a value that follows `schema`."""
-
-    question: Text
-    header: str = ""
-    schema: dict[str, Any] | None = None  # a JSON Schema fragment; None: yes or no
-    default: tuple[Any, ...] = ()  # the answer when the time is over; empty: there is none
-    timeout: float | None = None  # seconds to wait for an answer; None: the run is left waiting
-
-
-class Option(Record):
-    """One answer of a decision."""
-
-    label: str
-    value: Any
-    description: str = ""
-    when: Tree | None = None  # an expression; the first option for which it is true is taken unasked
-
-
-class Decide(Record):
-    """A decision among options; `default` holds values of options."""
-
-    question: Text
-    options: tuple[Option, ...]
-    header: str = ""
-    multi_select: bool = False
-    default: tuple[Any, ...] = ()  # the answer when the time is over, a list for `multi_select`; empty: none
-    timeout: float | None = None
-
-
-class Group(Record):
+class Group(Action):
     """What stands for several steps, its members: a matrix, a list of items, or another plan.
 
     A group starts nothing. It waits for what the step as written waits for, then it is opened, which lets its members
@@ -142,6 +173,8 @@ class Group(Record):
     members were known before it; `axes` or `items` then say of what.
     """
 
+    kind = "group"
+    timed = False
     form: Literal["matrix", "foreach", "uses"]
     members: tuple[str, ...] = ()  # ids, in order
     template: Step | None = None
@@ -160,9 +193,18 @@ class Group(Record):
     env: dict[str, Text] = {}  # noqa: RUF012 - of another plan: for all its steps
     env_file: tuple[Text, ...] = ()  # of another plan, too
 
+    def formulas(self) -> Iterator[Any]:
+        """Yield what it is made of, without what its template says."""
+        if self.items:
+            yield self.items
+        yield from [values for values in self.axes.values() if isinstance(values, tuple)]
 
-class Abstract(Record):
+
+class Abstract(Action):
     """Nothing to do yet: the step has to be expanded before it can be executed."""
+
+    kind = "abstract"
+    timed = False
 
 
 class Param(Record):
@@ -231,7 +273,7 @@ class Step(Record):
     """One step with everything the engine needs to know."""
 
     id: str
-    action: Run | Exec | Tool | Validate | Ask | Decide | Abstract | Group
+    action: Action
     kind: Kind
     section: Section = "steps"
     title: str = ""
@@ -272,7 +314,7 @@ class Step(Record):
     criteria: tuple[str, ...] = ()  # what its result must be, for people; `expect` and `verify` prove it
     expect: tuple[Check, ...] = ()  # that must hold when its action has completed
     # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
-    verify: tuple[Run | Exec, ...] = ()
+    verify: tuple[Action, ...] = ()
     verify_timeout: float | None = None  # seconds for each of these; None: as long as an attempt
     service: Serving | None = None
     container: Container | None = None
@@ -302,7 +344,7 @@ class Step(Record):
     @property
     def left_out(self) -> str:
         """The reason with which it is skipped when it is not selected: leaving a question out is no way past it."""
-        return "approval" if self.kind in ("ask", "decide") else "not_selected"
+        return "approval" if self.action.asks else "not_selected"
 
     @property
     def reads_files(self) -> bool:
@@ -321,7 +363,7 @@ class Step(Record):
             [
                 self.but(
                     action=action,
-                    kind="run" if isinstance(action, Run) else "exec",
+                    kind=action.kind,
                     verify=(),
                     expect=(),
                     service=None,
@@ -329,6 +371,11 @@ class Step(Record):
                 for action in self.verify
             ]
         )
+
+    @property
+    def grouping(self) -> Group:
+        """The action of a step whose kind is "group"."""
+        return self.action  # type: ignore[return-value]
 
     @property
     def label(self) -> str:

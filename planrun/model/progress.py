@@ -54,7 +54,7 @@ class StepState:
         So does an approval, which is for this run of this plan; a question is asked again, unless the attempt that
         was to record its answer `is_lost`: then the answer stays, so that a no cannot become a yes.
         """
-        if self.gate and self.step.kind in ("ask", "decide") and not is_lost:
+        if self.gate and self.step.action.asks and not is_lost:
             self.gate = None
         self.after: Gate | None = None  # what is to become of its failure
         self.opened: ev.StepOpened | None = None  # what waits for that may go on while it does

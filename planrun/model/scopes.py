@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.model.groups import chain
-from planrun.model.plan import Group
 from planrun.model.progress import StepValues
 
 TYPE_CHECKING = False
@@ -21,8 +20,8 @@ def names_of(state: RunState, step: Step) -> dict[str, Any]:
     A group of which it waits for the instance of its own name stands for that instance.
     """
     found = _names_of(state, step)
-    group = state.steps[step.group].step.action if step.group else None
-    for on, _ in group.same if isinstance(group, Group) else ():
+    group = state.steps[step.group].step if step.group else None
+    for on, _ in group.grouping.same if group and group.kind == "group" else ():
         name = on.rpartition("/")[2]
         found["steps"][name] = found["steps"][f"{name}[{step.instance}]"]
     return found
@@ -41,7 +40,7 @@ def _names_of(state: RunState, step: Step) -> dict[str, Any]:
         found["item"] = step.item[0]
     for name in chain(state, step.id):
         group = state.steps[name]
-        if isinstance(group.step.action, Group) and group.step.action.form == "uses":
+        if group.step.kind == "group" and group.step.grouping.form == "uses":
             return {**found, **names_within(state, name)}
         if group.step.matrix:
             found.setdefault("matrix", group.step.matrix)
@@ -60,8 +59,9 @@ def plans_around(
     plan = state.plan
     yield plan.env_file, plan.env, {**fixed, "params": state.params}
     for name in reversed(list(chain(state, step.id))):
-        action = state.steps[name].step.action
-        if isinstance(action, Group) and action.form == "uses":
+        group = state.steps[name].step
+        if group.kind == "group" and group.grouping.form == "uses":
+            action = group.grouping
             yield action.env_file, action.env, {**fixed, **names_within(state, name)}
 
 

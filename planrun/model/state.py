@@ -293,7 +293,7 @@ class RunState:
     def _open_again(self, event: ev.StepOpened) -> None:
         """Give a group of another version of the plan the members that it had, as far as it is still such a group."""
         found = self.steps.get(event.step)
-        if found and found.step.kind == "group" and found.step.action.template:  # type: ignore[union-attr]
+        if found and found.step.kind == "group" and found.step.grouping.template:
             plan = unfold(self.plan, found.step, event.items)
             self.steps |= {
                 step.id: self.dropped.pop(step.id) for step in plan.steps if step.id in self.dropped
@@ -359,7 +359,7 @@ class RunState:
         state = self.steps[event.step]
         if state.step.kind == "group":
             state.status = move_step(event.step, state.status, "running")
-            if state.step.action.template:  # type: ignore[union-attr]  # the action of a group
+            if state.step.grouping.template:  # the action of a group
                 self._take_up(unfold(self.plan, state.step, event.items))
         state.opened = event
 
@@ -405,7 +405,7 @@ class RunState:
 
 def _is_alone(group: StepState) -> bool:
     """Whether a group ended without members: it failed before, or was skipped."""
-    return group.ended and not group.step.action.members  # type: ignore[union-attr]
+    return group.ended and not group.step.grouping.members
 
 
 def _handlers(plan: Plan) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:

@@ -16,7 +16,6 @@ from planrun.expressions.parse import parse as parse_expression
 from planrun.expressions.tree import ExpressionError, spelled
 from planrun.llm.drafts import Fault
 from planrun.model import graph
-from planrun.model.plan import Run
 from planrun.model.record import Record
 from planrun.plan.keys.outline import Outline
 from planrun.plan.yaml.document import parse
@@ -49,9 +48,6 @@ WRITTEN = frozenset(
         "estimated_tokens",
     )
 )
-GUARDS = frozenset(
-    ("ask", "decide", "validate")
-)  # kinds of steps that a reviewer put there to hold others up
 _LONGEST_REASON = 600  # characters
 
 
@@ -194,7 +190,7 @@ def _replaced(at: int, step: Step, bounds: Bounds) -> Iterator[Fault]:
             message = f"{other} has ended or is running; nothing about it can change"
         elif known is None or known.section != "steps":
             message = f"{other} is none of the steps that may be replaced"
-        elif known.kind in GUARDS and other not in bounds.failed:
+        elif known.action.guards and other not in bounds.failed:
             message = f"{other} guards what comes after it and stays; name it in `keep`"
         else:
             continue
@@ -209,7 +205,7 @@ def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
             for step in steps
             if step.id in may
             and step.section == "steps"
-            and (step.kind not in GUARDS or step.id in bounds.failed)
+            and (not step.action.guards or step.id in bounds.failed)
         ]
     )
 
@@ -220,7 +216,7 @@ def _prying(plan: Plan, new: Sequence[str]) -> Iterator[Fault]:
     for at, name in enumerate(new):
         step = steps[name]
         texts: dict[str, Any] = {"condition": step.condition}
-        if isinstance(step.action, Run):
+        if step.action.is_script:
             texts["run"] = step.action.script
         for key, tree in texts.items():
             for path in _paths(tree):
@@ -245,7 +241,7 @@ def _paths(tree: Any) -> Iterator[tuple[str | int, ...]]:
 def _unguarded(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
     """Yield a fault for every guard that would not stand any more before a step, or before its successor."""
     guards = {
-        step.id for step in bounds.before.steps if step.kind in GUARDS and step.id in bounds.pending
+        step.id for step in bounds.before.steps if step.action.guards and step.id in bounds.pending
     } - bounds.failed
     if not guards:
         return

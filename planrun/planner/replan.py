@@ -37,7 +37,6 @@ from planrun.planner.conversation import Accepted, Conversation, Question, Refus
 from planrun.planner.inspect import Bounds, inspect
 from planrun.records import inputs
 from planrun.records.ledger import sync_path
-from planrun.reports.describe import action
 from planrun.reports.escape import line, tail
 
 TYPE_CHECKING = False
@@ -566,7 +565,7 @@ def _row(step: Step, state: RunState) -> dict[str, Any]:
         row["outputs"] = list(step.outputs)
     if step.section == "finally":
         row["section"] = "finally"
-    row["does"] = action(step)[:_LONGEST_TEXT]
+    row["does"] = step.action.written()[:_LONGEST_TEXT]
     row["risk"] = step.risk
     return row
 

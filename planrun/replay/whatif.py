@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions.command import SH
 from planrun.actions.prepare import Place, Steps
-from planrun.actions.render import SH
 from planrun.actions.templates import formulas
 from planrun.app.history import kept, weights
 from planrun.app.selection import select
@@ -104,13 +104,13 @@ class Supposition:
 
     def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
         """Return the next attempt that is on record, or one that is assumed."""
-        if step.kind in ("ask", "decide") and not self._foreign(step):
+        if step.action.asks and not self._foreign(step):
             try:
                 return self._steps.prepare(step, attempt, state)
             except EvaluationError:  # what it asks depends on something unknown
                 return Prepared(fingerprint="", outcome=_ASSUMED)
         self._next[step.id] = outcome = self._outcome(step)
-        if step.kind not in ("run", "exec") and not outcome.duration:
+        if not step.action.is_command and not outcome.duration:
             return Prepared(fingerprint="", outcome=outcome)
         log = f"logs/{step.id}/{attempt}.log"
         return Prepared(
@@ -243,7 +243,7 @@ class Supposition:
             decision = decide(facts, self._case.layers)
             if decision.answer == "deny":
                 return Passage(answer="deny", risk=risk, rule=decision.rule, reason=decision.reason)
-        if step.kind in ("ask", "decide"):
+        if step.action.asks:
             return self._answer(step)
         if decision is None or decision.answer == "allow":
             return Passage(answer="allow", risk=self._risk(step), rule=decision.rule if decision else "")
@@ -462,7 +462,7 @@ def _loop(state: RunState, supposed: Supposition, case: Case, clock: VirtualCloc
         rollback=not known.get("no_rollback"),
         seconds=weights(kept(case.rundir, known) or {}),
     )
-    asks = any(step.kind in ("ask", "decide") or step.on_failure == "ask" for step in case.plan.steps)
+    asks = any(step.action.asks or step.on_failure == "ask" for step in case.plan.steps)
     if case.layers is None and not asks:
         return Scheduler(state, rooms, options)
     return GatedScheduler(state, rooms, options, supposed)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from planrun.model import graph
-from planrun.model.jsontext import dumps
-from planrun.model.plan import Ask, Decide, Exec, Run, Tool, Validate
 from planrun.plan.keys.table import STEP_FIELDS
 from planrun.reports.escape import line
-from planrun.values import show
+from planrun.values import duration
 
 FAILURE_MEANS = {
     "block": "what waits for it is blocked; independent steps go on",
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from planrun.model.plan import Edge, Param, Plan, Retry, Step, Text
+    from planrun.model.plan import Edge, Param, Plan, Retry, Step
 
 
 def sections(plan: Plan) -> Iterator[tuple[Step, ...]]:
@@ -73,28 +71,6 @@ def worst(step: Step) -> float:
     return step.timeout * (retry.max + 1) + waits * (1 + retry.jitter)
 
 
-def source_text(text: Text) -> str:
-    """Return a text as it stands in the plan, its interpolations included."""
-    parts = [text] if isinstance(text, str) else text[1]
-    return "".join(
-        [
-            part.replace("${{", "$${{") if isinstance(part, str) else "${{ " + part[1].strip() + " }}"
-            for part in parts
-        ]
-    )
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in the plan's own notation: `500ms`, `90s` as `1m30s`, `1h`."""
-    milliseconds = round(seconds * 1000)
-    parts = []
-    for size, unit in ((3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")):
-        count, milliseconds = divmod(milliseconds, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
-
-
 def edge(found: Edge) -> str:
     """Return an edge as people read it: the step, and what it must have come to unless that is `ok`."""
     return found.on if found.kind in ("ok", "open") else f"{found.on} ({found.kind})"
@@ -105,68 +81,6 @@ def risk_cell(step: Step) -> str:
     if step.kind == "abstract":
         return "-"
     return f"({step.risk})" if step.open_risk else step.risk
-
-
-def action(step: Step) -> str:
-    """Return what a step does, as written; lines as they are."""
-    what = step.action
-    if isinstance(what, Run):
-        return source_text(what.script)
-    if isinstance(what, Exec):
-        return " ".join([_word(source_text(argument)) for argument in what.argv])
-    if isinstance(what, Tool):
-        return called(what.name, source_args(what.args))
-    if isinstance(what, Validate):
-        return "\n".join([check.source for check in what.checks])
-    if isinstance(what, Ask | Decide):
-        return "\n".join([source_text(what.question), *_answers(what)])
-    return ""
-
-
-def called(name: str, args: dict[str, Any]) -> str:
-    """Return a call of a tool as people read it: its name, and an argument a line."""
-    return "\n".join(
-        [name, *(f"  {key}: {value if _is_word(value) else dumps(value)}" for key, value in args.items())]
-    )
-
-
-def source_args(value: Any) -> Any:
-    """Return the arguments of a tool as they stand in the plan, interpolations included."""
-    if isinstance(value, dict):
-        return {name: source_args(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [source_args(part) for part in value]
-    return source_text(value) if isinstance(value, str | tuple) else value
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable() and bool(value)
-
-
-def _answers(what: Ask | Decide) -> Iterator[str]:
-    """Yield what can be answered to a question, a line each, and what is answered when the time is over."""
-    if isinstance(what, Decide):
-        for option in what.options:
-            told = (
-                show(option.value)
-                if option.value == option.label
-                else f"{show(option.value)}: {option.label}"
-            )
-            yield f"- {told}" + (f" ({option.description})" if option.description else "")
-    else:
-        schema = what.schema or {}
-        bounds = [
-            f"{key} {show(value)}" for key, value in schema.items() if key not in ("type", "description")
-        ]
-        yield "- " + (", ".join([str(schema.get("type", "string")), *bounds]) if schema else "yes or no")
-    if what.timeout is not None:
-        then = f"then {show(what.default[0])}" if what.default else "then it fails"
-        yield f"for {duration(what.timeout)}, {then}"
-
-
-def _word(text: str) -> str:
-    """Return an argument so that its ends can be seen."""
-    return text if text and not set(text) & set(" \t\n'\"\\$`|&;<>()*?[]{}#~!") else repr(text)
 
 
 def retry_text(retry: Retry) -> str:
@@ -240,7 +154,7 @@ def _rollback(step: Step) -> dict[str, Any] | None:
     undo = step.rollback.undo
     return {
         "kind": undo.kind,
-        "action": action(undo),
+        "action": undo.action.written(),
         "on_failed": step.rollback.on_failed,
         "timeout_s": undo.timeout,
         "risk": undo.risk,
@@ -263,7 +177,7 @@ def _shown(step: Step, name: str) -> Any:
 
 # What is shown otherwise than it is, by the field.
 _SHOWN: dict[str, Callable[[Step], Any]] = {
-    "action": action,
+    "action": lambda step: step.action.written(),
     "declared_risk": lambda step: step.declared_risk or None,
     "edges": lambda step: [{"step": edge.on, "kind": edge.kind} for edge in step.edges],
     "condition": lambda step: step.condition_text or None,

@@ -177,7 +177,7 @@ def listed(state: RunState) -> list[StepState]:
 
 def has_own_line(step: StepState) -> bool:
     """Whether there is something to say of a group that none of its members says."""
-    return not step.step.action.members or (step.status == "failed" and step.reason != "members")  # type: ignore[union-attr]
+    return not step.step.grouping.members or (step.status == "failed" and step.reason != "members")
 
 
 def option(state: RunState, name: str) -> object:

@@ -210,11 +210,11 @@ def _spelled(value: Any) -> str:
 def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
     """Return a gate as JSON data; what is not known is null or empty."""
     opened, answered = gate.opened, gate.answered
-    kind = state.steps[step].step.kind if step else ""
+    own = state.steps[step].step if step else None
     options = opened.options if opened else ()
     return {
         "step": step or None,
-        "kind": opened.kind if opened else kind if kind in ("ask", "decide") else "approval",
+        "kind": opened.kind if opened else own.kind if own and own.action.asks else "approval",
         "question": opened.question if opened else "",
         "header": opened.header if opened else "",
         "options": [_option(option) for option in options],

@@ -218,7 +218,7 @@ def _membership(step: Step) -> str:
     if not step.group and step.kind != "group":
         return _ALONE
     fields = {
-        "members": step.action.members if step.kind == "group" else (),  # type: ignore[union-attr]
+        "members": step.grouping.members if step.kind == "group" else (),
         "group": step.group or None,
         "matrix": step.matrix,
         "item": step.item[0] if step.item else None,

@@ -28,7 +28,6 @@ _PIECE = 4096  # bytes that a pipe takes at once when it says that it is ready (
 _MOST = 1 << 20  # bytes that wait for a slow reader; more than that, and nothing more is sent
 _LAST = 1.0  # seconds for a slow reader at the end
 # The activities of a run are `planning` and `executing_plan`; those of a step are by what it does.
-_ACTIVITIES = {"validate": "analyzing", "ask": "analyzing", "decide": "analyzing", "agent": "synthesizing"}
 _STEP_EVENTS = (ev.AttemptStarted, ev.AttemptEnded, ev.StepMoved, ev.StepOpened, ev.StepRestored, ev.StepHeld)
 
 
@@ -123,12 +122,11 @@ class EventStream:
 
     def _step(self, event: Any, state: RunState) -> None:
         step = state.steps[event.step]
-        calls = step.step.kind == "tool"
+        tool = step.step.action.name
         named = {"step": event.step, "title": step.step.label, "activity": activity_of(step)}
-        if calls and isinstance(event, ev.AttemptStarted):
-            tool = getattr(step.step.action, "name", "")
+        if tool and isinstance(event, ev.AttemptStarted):
             self._put("tool_call", event.at, state, call_id=f"{event.step}/{event.n}", tool=tool, **named)
-        if calls and isinstance(event, ev.AttemptEnded):
+        if tool and isinstance(event, ev.AttemptEnded):
             for call in event.tools:
                 told = {"tool": call.get("name"), "args": call.get("args"), "ok": call.get("ok")}
                 call_id = f"{event.step}/{event.n}"
@@ -186,9 +184,9 @@ class EventStream:
 
 def activity_of(step: StepState) -> str:
     """Return what a step does, in one word: executing_plan, analyzing, reading, writing or synthesizing."""
-    if step.step.kind == "tool":
+    if step.step.action.name:
         return "reading" if step.step.risk == "read-only" else "writing"
-    return _ACTIVITIES.get(step.step.kind, "executing_plan")
+    return step.step.action.activity
 
 
 class Lines:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions.command import shell_on
 from planrun.actions.environment import caller_environment
 from planrun.actions.keys import upstream
 from planrun.actions.prepare import Place, Steps
-from planrun.actions.render import shell_on
 from planrun.app.caching import cache_of
 from planrun.app.run import secrets_of
 from planrun.approval.digest import review
@@ -124,5 +124,5 @@ class _Previews:
         step = self._state.steps[name].step
         if self._known.get(name, Preview()).hit:
             return False
-        plain = step.kind in ("run", "exec", "validate") and not (step.outputs or step.produces or step.keeps)
+        plain = step.action.timed and not (step.action.name or step.outputs or step.produces or step.keeps)
         return not plain

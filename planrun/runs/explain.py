@@ -11,14 +11,14 @@ from planrun.errors import EvaluationError, InvalidInput
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.tree import spelled
 from planrun.model.lifecycle import judge
-from planrun.model.plan import Group
 from planrun.model.record import Record
 from planrun.plan.includes import outline_for
 from planrun.plan.problems import did_you_mean
 from planrun.reports import escape, gates
-from planrun.reports.describe import FAILURE_MEANS, action, duration, retry_text, step_data
+from planrun.reports.describe import FAILURE_MEANS, retry_text, step_data
 from planrun.reports.facts import sentence, status_of
 from planrun.reports.policies import ALLOWED_BY_DEFAULT
+from planrun.values import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ def explain_planned(plan: Plan, step: Step, outlook: Outlook) -> dict[str, Any]:
     decision = {"policy": outlook.policy, **as_data(prospect, outlook.layers)}
     described = _described(plan, step)
     # Its risk is that with the parameters that are known, and the rest as written.
-    return {**described, "step": {**step_data(prospect.step), "action": action(step)}, "decision": decision}
+    return {
+        **described,
+        "step": {**step_data(prospect.step), "action": step.action.written()},
+        "decision": decision,
+    }
 
 
 def _described(plan: Plan, step: Step) -> dict[str, Any]:
@@ -366,7 +370,7 @@ def _written(plan: Plan, step: Step) -> str:
     """Return what a step is called in its own file."""
     by_id = {each.id: each for each in plan.steps} if step.group else {}
     around = by_id.get(step.group)
-    if around and isinstance(around.action, Group) and around.action.form != "uses":
+    if around and around.kind == "group" and around.grouping.form != "uses":
         return _written(plan, around)  # of an instance, the step as it is written
     return step.id.removeprefix(f"{around.id}/") if around else step.id
 

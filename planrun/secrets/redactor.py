@@ -28,7 +28,6 @@ _OF_MODEL = (
     "refusals",
     "problems",
 )  # what the service says, and what it wrote
-_ASKING = ("ask", "decide")
 _OF_STEP_EVENT = ("items", "params", "outputs", "files")
 # Between texts that are looked at together; more line breaks than any secret is looked for across.
 _APART = "\n" * 8
@@ -80,14 +79,14 @@ class Veil:
         The plan itself when there is nothing to mask.
         """
         texts = [*_texts(plan, _OF_PLAN), *[text for step in plan.steps for text in _texts(step, _OF_STEP)]]
-        texts += [text for step in plan.steps if step.kind in _ASKING for text in _asked(step.action)]
+        texts += [text for step in plan.steps if step.action.asks for text in _asked(step.action)]
         if not self.shows(texts):
             return plan
         return plan.but(steps=tuple(map(self._mask_step, plan.steps)), **self._masked(plan, _OF_PLAN))
 
     def _mask_step(self, step: Step) -> Step:
         masked = step.but(**self._masked(step, _OF_STEP))
-        return masked.but(action=self._mask_question(step.action)) if step.kind in _ASKING else masked
+        return masked.but(action=self._mask_question(step.action)) if step.action.asks else masked
 
     def _mask_question(self, action: Any) -> Any:
         """Mask what is read of a question; values of options and defaults decide what runs, and stay."""

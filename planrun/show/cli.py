@@ -13,11 +13,12 @@ from planrun.model.groups import number_of, unknown, waited_for
 from planrun.model.plan import Edge
 from planrun.plan.load import load
 from planrun.reports import describe, drawing
-from planrun.reports.describe import FAILURE_MEANS, duration, edge, longest_path, risk_cell
+from planrun.reports.describe import FAILURE_MEANS, edge, longest_path, risk_cell
 from planrun.reports.escape import line
 from planrun.reports.policies import totals_line
 from planrun.settings import current_folder
 from planrun.show.markdown import markdown
+from planrun.values import duration
 from planrun.values import show as value_text
 
 TYPE_CHECKING = False
@@ -159,7 +160,7 @@ def _judgements(ahead: Outlook, steps: list[Prospect]) -> Iterator[str]:
         names = [f"{one.step.id} ({one.decision.rule})" for one in stopped]
         if names:
             yield f"{word}: {', '.join(names)}"
-    asking = [one.step.id for one in steps if one.step.kind in ("ask", "decide")]
+    asking = [one.step.id for one in steps if one.step.action.asks]
     if asking:
         yield f"Asks: {', '.join(asking)}"
 
@@ -203,13 +204,13 @@ def _instances(step: Step) -> str:
     """What stands beside a group: how many instances it has, which follow it, or that nobody knows yet."""
     if not _is_known(step):
         return " (instances known when it runs)"
-    count = len(step.action.members)  # type: ignore[union-attr]
+    count = len(step.grouping.members)
     return f" ({count} instance{'' if count == 1 else 's'})"
 
 
 def _is_known(step: Step) -> bool:
     """Whether a step is a group whose members speak for themselves."""
-    return step.kind == "group" and step.action.template is None  # type: ignore[union-attr]
+    return step.kind == "group" and step.grouping.template is None
 
 
 def _limits(plan: Plan) -> Iterator[str]:

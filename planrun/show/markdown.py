@@ -6,8 +6,9 @@ It is made for the summary of a CI job and for comments: all text of the plan is
 from __future__ import annotations
 
 from planrun.approval.rules import LEVELS
-from planrun.reports.describe import action, duration, edge, longest_path, worst
+from planrun.reports.describe import edge, longest_path, worst
 from planrun.reports.escape import code, fitting, inline, line, size
+from planrun.values import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def markdown(plan: Plan, foreseen: Foreseen, ahead: Outlook) -> str:
     steps = [*ahead.steps(), *ahead.undoing()]
     known = plan.but(steps=tuple([one.step for one in steps]))
     head = "".join([*_head(known, foreseen), f"- policy: {inline(ahead.policy, 1000)}\n", *_stopped(steps)])
-    rows = [_row(one.step, action(written)) for one, written in zip(steps, plan.everything(), strict=True)]
+    rows = [
+        _row(one.step, written.action.written())
+        for one, written in zip(steps, plan.everything(), strict=True)
+    ]
     rest = "\n{} more steps are left out here; `planrun show` lists all of them.\n"
     return head + _TABLE + fitting(rows, BUDGET - size(head) - 500, rest)
 
@@ -75,7 +79,7 @@ def _stopped(steps: list[Prospect]) -> Iterator[str]:
             rows.append(
                 f"- {_ANSWERS[answer]} {code(one.step.id)} {told}: {inline(one.decision.reason, 500)}\n"
             )
-        elif one.step.kind in ("ask", "decide"):
+        elif one.step.action.asks:
             rows.append(f"- {_ANSWERS['ask']} {code(one.step.id)} asks somebody\n")
     if rows:
         yield f"\n**Does not run unasked**\n\n{fitting(rows, _STOPPED, '- and {} more')}"
@@ -94,7 +98,7 @@ def _row(step: Step, deed: str) -> str:
         name + (f" ({step.section})" if step.section != "steps" else ""),
         _deed(step, deed),
         inline(", ".join(map(edge, step.edges)), 200) or "-",
-        duration(round(worst(step))) if step.kind in ("run", "exec", "tool", "validate") else "-",
+        duration(round(worst(step))) if step.action.timed else "-",
         inline(f"{step.risk}: {step.risk_reason}" if step.risk_reason else step.risk, 200),
     )
     return f"| {' | '.join(cells)} |\n"
@@ -109,8 +113,8 @@ def _deed(step: Step, deed: str) -> str:
     rows = deed.strip().split("\n")
     if step.kind == "abstract":
         told = "no action yet"
-    elif step.kind in ("ask", "decide"):
-        told = "asks somebody" if step.kind == "ask" else "has somebody decide"
+    elif step.action.summary:
+        told = step.action.summary
     else:
         told = code(rows[0], 80) + (_more(len(rows) - 1))
     return told + (f", if {code(step.condition_text, 80)}" if step.condition is not None else "")

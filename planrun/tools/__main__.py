@@ -1,6 +1,6 @@
 """Where the process of a call begins: `python -I -S …/planrun/tools/__main__.py NAME JSON`.
 
-See planrun/actions/tools.py.
+See planrun/actions/tool.py.
 
 It is started by its path, since under -I nothing else says where the planrun is that asks.
 """

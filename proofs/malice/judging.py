@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from planrun.model.plan import Run
+from planrun.plan.kinds.command import Run
 from planrun.plan.load import load_bytes
 from planrun.records.reading import verify
 from planrun.risk.classifier import classify

@@ -8,8 +8,10 @@ import pytest
 
 from planrun.approval.answers import answer_of_text, answer_of_value, answers_of, read_texts
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.model.plan import Ask, Decide, Option, Plan, Run, Step
+from planrun.model.plan import Plan, Step
 from planrun.model.policy import Policy
+from planrun.plan.kinds.command import Run
+from planrun.plan.kinds.question import Ask, Decide, Option
 
 if TYPE_CHECKING:
     from pathlib import Path

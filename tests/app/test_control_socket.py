@@ -15,8 +15,10 @@ import pytest
 from planrun.approval.control import MAX_LINE, NAME, PATIENCE, ControlSocket
 from planrun.executors.mark import Marks
 from planrun.model import events as ev
-from planrun.model.plan import Ask, Plan, Run, Step
+from planrun.model.plan import Plan, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.command import Run
+from planrun.plan.kinds.question import Ask
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import pytest
 import planrun
 from planrun.app.history import progress_forecast
 from planrun.model import events as ev
-from planrun.model.plan import Plan, Run, Step
+from planrun.model.plan import Plan, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.command import Run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from planrun.approval.rules import LEVELS, Facts, Layers, decide
 from planrun.diff.plans import laxer
-from planrun.model.plan import Exec, Plan, Step
+from planrun.model.plan import Plan, Step
 from planrun.model.policy import Match, Policy, Rule
+from planrun.plan.kinds.command import Exec
 from planrun.plan.tables import OBJECTS
 from tests.app.differing import BASE, difference
 

@@ -13,8 +13,9 @@ from planrun.approval.gates import MAX_QUESTION, Questions
 from planrun.clock import between, later
 from planrun.expressions.parse import parse, parse_template
 from planrun.model import events as ev
-from planrun.model.plan import Ask, Decide, Option, Param, Plan, Step
+from planrun.model.plan import Param, Plan, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.question import Ask, Decide, Option
 
 if TYPE_CHECKING:
     from typing import Any

@@ -17,8 +17,9 @@ import planrun
 from planrun.actions.prepare import Place, Steps
 from planrun.app.secrets import read_secrets
 from planrun.errors import InvalidInput, RecordsLost
-from planrun.model.plan import Plan, Run, Step
+from planrun.model.plan import Plan, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.command import Run
 
 SECRET = "tok-0123456789abcdef"
 PLAN = """\

@@ -12,8 +12,8 @@ from planrun.approval.rules import Layers
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import Draft, read
 from planrun.llm.writing import step_text
-from planrun.model.plan import Run
 from planrun.plan.edit.page import append_steps
+from planrun.plan.kinds.command import Run
 from planrun.plan.load import load_bytes
 from planrun.planner.conversation import Refused
 from planrun.planner.inspect import Bounds, inspect

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.approval.rules import Ceiling, Facts, Layers, decide, in_force
-from planrun.model.plan import Run, Step
+from planrun.model.plan import Step
 from planrun.model.policy import Match, Policy, Rule
+from planrun.plan.kinds.command import Run
 
 if TYPE_CHECKING:
     from typing import Any

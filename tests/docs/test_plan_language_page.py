@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from planrun.actions.render import BASH, SH
+from planrun.actions.command import BASH, SH
 from planrun.expressions.tree import FUNCTIONS, ROOTS
 from planrun.plan.check.references import ENDS, FIELDS, RUN, STEP
 from planrun.plan.schema.plan import Plan

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from planrun.model import events as ev
-from planrun.model.plan import Edge, Group, Run, Serving, Step
+from planrun.model.plan import Edge, Group, Serving, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.command import Run
 from tests.engine.world import FAIL, PASS, World, plan, step
 
 LONG = 1e6  # seconds of a process that somebody has to stop

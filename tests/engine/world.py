@@ -9,8 +9,9 @@ from planrun.engine.gated import GatedScheduler, ReplanningScheduler
 from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Prepared
-from planrun.model.plan import Edge, Plan, Run, Step
+from planrun.model.plan import Edge, Plan, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.command import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

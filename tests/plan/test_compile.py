@@ -9,7 +9,9 @@ import pytest
 from planrun.errors import InvalidPlan
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_script
-from planrun.model.plan import Abstract, Edge, Exec, Limits, Param, Retry, Run, Validate
+from planrun.model.plan import Abstract, Edge, Limits, Param, Retry
+from planrun.plan.kinds.command import Exec, Run
+from planrun.plan.kinds.validate import Validate
 from planrun.plan.load import load_bytes
 
 if TYPE_CHECKING:

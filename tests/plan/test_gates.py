@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planrun.errors import InvalidPlan
-from planrun.model.plan import Ask, Decide, Option, Plan
+from planrun.model.plan import Plan
 from planrun.model.policy import Match, Policy, Rule
+from planrun.plan.kinds.question import Ask, Decide, Option
 from planrun.plan.load import check_bytes, load_bytes
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planrun.errors import InvalidPlan
-from planrun.model.plan import Exec, Run, Step
+from planrun.model.plan import Step
+from planrun.plan.kinds.command import Exec, Run
 from planrun.plan.load import load_bytes
 
 

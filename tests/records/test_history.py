@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.model.plan import Plan, Run, Step
+from planrun.model.plan import Plan, Step
+from planrun.plan.kinds.command import Run
 from planrun.records.history import RUNS_KEPT, History, Past, estimates, path_of, read, write
 
 if TYPE_CHECKING:

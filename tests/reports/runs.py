@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planrun.model import events as ev
-from planrun.model.plan import Ask, Decide, Edge, Plan, Retry, Run, Step
+from planrun.model.plan import Edge, Plan, Retry, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.command import Run
+from planrun.plan.kinds.question import Ask, Decide
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from planrun.model import events as ev
-from planrun.model.plan import Ask, Decide, Option, Plan, Run, Step
+from planrun.model.plan import Plan, Step
+from planrun.plan.kinds.command import Run
+from planrun.plan.kinds.question import Ask, Decide, Option
 from planrun.secrets.masker import Masker
 from planrun.secrets.redactor import Veil
 

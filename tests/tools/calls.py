@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planrun.actions.outputs import parse_outputs
-from planrun.actions.tools import process_of
+from planrun.actions.tool import process_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.actions.tools import process_of
+from planrun.actions.tool import process_of
 from tests.conftest import LIMIT
 from tests.tools.calls import call, git, repository
 

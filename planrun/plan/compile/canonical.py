@@ -8,7 +8,7 @@ file do not show in it. (JSON would be read by more, and costs ten times as much
 
 from __future__ import annotations
 
-from planrun.model.plan import Check, Group, Plan, Run, Step, Tool
+from planrun.model.plan import Check, Group, Plan, Step
 from planrun.model.record import Record
 from planrun.plan.keys.table import FORMS, PLAN_FIELDS, STEP_FIELDS
 from planrun.sha256 import sha256
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Edge, Param, Text, Tree
+    from planrun.model.plan import Action, Edge, Param, Text, Tree
     from planrun.plan.keys.table import Key
 
 FORM = "planrun-plan-1"  # goes up when the same plan gets another canonical form
@@ -114,12 +114,13 @@ def _edges(edges: tuple[Edge, ...]) -> list[str]:
     return sorted([f"{edge.kind} {edge.on}" for edge in edges])
 
 
-def _action(action: Record) -> dict[str, Any]:
-    if isinstance(action, Tool):
-        return {"": "Tool", "name": action.name, "version": action.version, "args": _arguments(action.args)}
-    if isinstance(action, Run):
-        return {"": "Run", "script": _text(action.script)}
-    return _group(action) if isinstance(action, Group) else _record(action)
+def _action(action: Action) -> dict[str, Any]:
+    if action.kind == "group":
+        return _group(action)  # type: ignore[arg-type]
+    if not action.digested:
+        return _record(action)
+    fields = {name: _FORMS.get(name, plain)(getattr(action, name)) for name in action.digested}
+    return {"": action.in_digest or type(action).__name__, **fields}
 
 
 def _group(group: Group) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from planrun.expressions.check import references
 from planrun.expressions.render import pattern_of
 from planrun.model import graph
 from planrun.model.globs import BadGlob, literal_path, meet, parse
-from planrun.model.plan import Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ def with_conflicts(steps: Sequence[Step]) -> tuple[Step, ...]:
     patterns = {step.id: each for step in steps if (each := _patterns(step))}
     if not patterns:
         return tuple(steps)
-    members = {
-        name: step.id for step in steps if isinstance(step.action, Group) for name in step.action.members
-    }
+    members = {name: step.id for step in steps if step.kind == "group" for name in step.grouping.members}
     section = {step.id: step.section for step in steps}
     meeting = [
         (one, other)
@@ -48,8 +45,8 @@ def with_conflicts(steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def _knowing(step: Step, others: list[str]) -> Step:
     """Return a step, or a group whose members are not known yet, with what it may not run beside."""
-    action = step.action
-    if isinstance(action, Group) and action.template is not None:
+    action = step.grouping if step.kind == "group" else None
+    if action and action.template is not None:
         own = [step.id] if _is_shared(action.template) else []
         conflicts = (*others, *own)
         return (
@@ -75,8 +72,8 @@ def _names_of(text: Text) -> set[str]:
 
 def _patterns(step: Step) -> Patterns:
     """Return what a step changes, or what each member of a group may change."""
-    action = step.action
-    source = action.template if isinstance(action, Group) and action.template is not None else step
+    template = step.grouping.template if step.kind == "group" else None
+    source = step if template is None else template
     scope: dict[str, Any] = {"matrix": source.matrix, **({"item": source.item[0]} if source.item else {})}
     return [parsed for text in (*source.makes, *source.writes) for parsed in _parsed(text, scope)]
 

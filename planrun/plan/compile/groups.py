@@ -9,7 +9,7 @@ from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.expressions.render import render, render_script, render_text
 from planrun.model.groups import folder_of, member
-from planrun.model.plan import Edge, Exec, Group, Run, Step, Tool
+from planrun.model.plan import Edge, Group, Step
 from planrun.plan.keys.outline import members
 from planrun.plan.keys.table import STEP_FIELDS, fields_with
 from planrun.plan.keys.top import limits_of, params_of
@@ -35,12 +35,11 @@ def embedded(compiler: StepCompiler, draft: RawStep, inner: StepCompiler, steps:
     """
     assert draft.used is not None
     group = _group(compiler, draft, inner)
-    assert isinstance(group.action, Group)
     main = tuple([step.id for step in steps if not step.group and step.section == "steps"])
     place = _Place(group, draft.used.path, main)
     inside = [place.embedded(step) for step in steps]
     named = tuple([step.id for step in inside if step.group == group.id])
-    return [worst(group.but(action=group.action.but(members=named)), inside), *inside]
+    return [worst(group.but(action=group.grouping.but(members=named)), inside), *inside]
 
 
 def _group(compiler: StepCompiler, draft: RawStep, inner: StepCompiler) -> Step:
@@ -99,11 +98,11 @@ class _Place:
         for key in ("recovers", "replaces"):
             if named := getattr(step, key):
                 fields[key] = self._all(named)
-        if isinstance(step.action, Group):
-            template = step.action.template
-            fields["action"] = step.action.but(
-                members=self._all(step.action.members),
-                same=tuple([(self._before + on, kind) for on, kind in step.action.same]),
+        if step.kind == "group":
+            template = step.grouping.template
+            fields["action"] = step.grouping.but(
+                members=self._all(step.grouping.members),
+                same=tuple([(self._before + on, kind) for on, kind in step.grouping.same]),
                 template=template and self.embedded(template),
             )
         return step.but(**fields)
@@ -168,13 +167,14 @@ def _finished(compiler: StepCompiler, step: Step) -> Step:
 def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a step with the values of an instance put into what it does and where."""
     fields = dict(written)
-    action = fields["action"]
-    if isinstance(action, Run):
-        fields["action"] = action.but(script=_filled(action.script, scope, script=True))
-    elif isinstance(action, Exec):
-        fields["action"] = action.but(argv=tuple([_filled(word, scope) for word in action.argv]))
-    elif isinstance(action, Tool):
-        fields["action"] = action.but(args=_arguments(action.args, scope))
+
+    def text_in(text: Text, *, script: bool = False) -> Text:
+        return _filled(text, scope, script=script)
+
+    def value_in(tree: Tree) -> Any:
+        return _value(tree, scope)
+
+    fields["action"] = fields["action"].filled(text_in, value_in)
     for name, value in fields.items():
         fill = _FILL.get(STEP_FIELDS[name].form)
         if fill is not None and value is not None:
@@ -273,15 +273,9 @@ _FILL: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
 }
 
 
-def _arguments(value: Any, scope: Mapping[str, Any]) -> Any:
-    """Return arguments of a tool with the values of an instance put into those that are made of nothing else."""
-    if isinstance(value, dict):
-        return {name: _arguments(part, scope) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_arguments(part, scope) for part in value]
-    if not isinstance(value, tuple) or any(
-        read.path[0] not in ("matrix", "item") for read in references(value)
-    ):
+def _value(value: Tree, scope: Mapping[str, Any]) -> Any:
+    """Return the value of a template that is made of nothing but the values of an instance, else the template."""
+    if any(read.path[0] not in ("matrix", "item") for read in references(value)):
         return value
     try:
         return render(value, dict(scope))

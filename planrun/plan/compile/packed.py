@@ -7,26 +7,9 @@ where the plan was read from (`file`, `source`, `files`) is left out and given a
 from __future__ import annotations
 
 from planrun.model import plan as model
-from planrun.model.plan import (
-    Abstract,
-    Ask,
-    Check,
-    Decide,
-    Edge,
-    Exec,
-    Group,
-    Limits,
-    Option,
-    Param,
-    Plan,
-    Rollback,
-    Run,
-    Shell,
-    Step,
-    Tool,
-    Validate,
-)
+from planrun.model.plan import Edge, Group, Limits, Param, Plan, Rollback, Step
 from planrun.plan.keys.table import STEP_FIELDS
+from planrun.plan.kinds import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,17 +17,6 @@ if TYPE_CHECKING:
 
     from planrun.model.policy import Policy
     from planrun.model.record import Record
-
-_ACTIONS: dict[str, type[Run | Exec | Tool | Validate | Ask | Decide | Abstract | Group]] = {
-    "run": Run,
-    "exec": Exec,
-    "tool": Tool,
-    "validate": Validate,
-    "ask": Ask,
-    "decide": Decide,
-    "abstract": Abstract,
-    "group": Group,
-}
 
 # Fields of a step that are records of plain data, and those that are lists of such.
 _RECORDS: dict[str, type[Record]] = {}
@@ -107,19 +79,15 @@ def _unpack_lists(fields: dict[str, Any]) -> None:
 
 def _pack_step(step: Step) -> dict[str, Any]:
     fields = dict(vars(step))
-    action = dict(vars(step.action))
-    if isinstance(step.action, Validate):
-        action["checks"] = tuple([vars(check) for check in step.action.checks])
-    elif isinstance(step.action, Decide):
-        action["options"] = tuple([vars(option) for option in step.action.options])
-    elif isinstance(step.action, Group):
-        _pack_group(action, step.action)
+    action = step.action.packed()
+    if step.kind == "group":
+        _pack_group(action, step.grouping)
     fields["action"] = action
     if "edges" in fields:
         fields["edges"] = tuple([(edge.on, edge.kind) for edge in step.edges])
     _pack_records(fields)
     if "verify" in fields:
-        fields["verify"] = [(isinstance(action, Run), vars(action)) for action in step.verify]
+        fields["verify"] = [(action.kind, vars(action)) for action in step.verify]
     if step.rollback is not None:
         fields["rollback"] = {**vars(step.rollback), "undo": _pack_step(step.rollback.undo)}
     return fields
@@ -146,14 +114,9 @@ def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, byte
 
 def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> Step:
     action = fields["action"]
-    if "checks" in action:
-        action["checks"] = tuple([Check(**check) for check in action["checks"]])
-    elif "options" in action:
-        action["options"] = tuple([Option(**option) for option in action["options"]])
-    elif fields["kind"] == "group":
+    if fields["kind"] == "group":
         _unpack_group(action, edges)
-    kind = Shell if fields["kind"] == "tool" and "script" in action else _ACTIONS[fields["kind"]]
-    fields["action"] = kind(**action)
+    fields["action"] = kind_of(fields["kind"]).unpacked(action)
     if "edges" in fields:
         fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
     for name, record in _RECORDS.items():
@@ -162,7 +125,7 @@ def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> 
     if "expect" in fields or "keeps" in fields:
         _unpack_lists(fields)
     if "verify" in fields:
-        fields["verify"] = tuple([(Run if runs else Exec)(**action) for runs, action in fields["verify"]])
+        fields["verify"] = tuple([kind_of(kind).unpacked(action) for kind, action in fields["verify"]])
     if "rollback" in fields:
         rollback = fields["rollback"]
         fields["rollback"] = Rollback(**{**rollback, "undo": _unpack_step(rollback["undo"], edges)})

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import posixpath
 
-from planrun.model.plan import Exec, Run, Tool
-from planrun.risk.actions import of_argv, of_script, reads_bash
+from planrun.risk.actions import of_argv, reads_bash
 from planrun.risk.classifier import Setting
 from planrun.risk.levels import rank
 from planrun.risk.tokens import HOLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
-    from planrun.model.plan import Step, Text, Tree
+    from planrun.model.plan import Action, Step, Text, Tree
     from planrun.risk.classifier import Risk
 
 _UNKNOWN, _QUOTED = HOLES[0], HOLES[1]
@@ -72,7 +71,7 @@ class Risks:
         if fields["kind"] == "abstract":
             return {}
         action = fields["action"]
-        found = self._action(action, fields) if isinstance(action, Run | Exec | Tool) else NO_PROCESS
+        found = self._action(action, fields) if action.starts_process else NO_PROCESS
         for proof in fields.get("verify", ()):
             found = _joined(found, self._action(proof, fields))
         if fields.get("container") is not None:
@@ -86,8 +85,8 @@ class Risks:
             return {**found, "risk": declared, "risk_reason": "the plan declares it"}
         return found
 
-    def _action(self, action: Run | Exec | Tool, fields: Mapping[str, Any]) -> dict[str, Any]:
-        text = _texts_of(action)
+    def _action(self, action: Action, fields: Mapping[str, Any]) -> dict[str, Any]:
+        text = action.words()
         env: Mapping[str, Text] = fields.get("env", {})
         workdir, shell, files = fields.get("workdir", ""), fields.get("shell", ()), "env_file" in fields
         key = (action.__class__, text, shell, workdir, files, *env.items())
@@ -106,22 +105,19 @@ class Risks:
 
     def _found(
         self,
-        action: Run | Exec | Tool,
+        action: Action,
         surroundings: tuple[tuple[str, ...], Text, bool, Mapping[str, Text]],
     ) -> dict[str, Any]:
-        text, script = _texts_of(action), isinstance(action, Run)
+        text = action.words()
         shell, workdir, reads_files, own = surroundings
-        words = tuple([_filled(word, script=script) for word in text])
+        words = tuple([_filled(word, script=action.is_script) for word in text])
         folder = _filled(workdir)
         env, setting = self._setting(own, reads_files=reads_files) if own or reads_files else self._plain
         if self._speaks or any([_NAME in word for word in _literals((*text, workdir, *own.values()))]):  # noqa: C419 - half the time
             setting = Setting(variables={})
         cwd = _NOWHERE if _has_hole(folder) or _NAME in folder else folder
         setting = setting.but(cwd=cwd) if cwd else setting
-        if isinstance(action, Tool):
-            risk = _of_tool(action, env, setting)
-        else:
-            risk = of_script(words[0], shell, env, setting) if script else of_argv(words, env, setting)
+        risk = action.classify(_filled, shell, env, setting)
         fields: dict[str, Any] = {"risk": risk.level, "risk_reason": readable(risk.reason)}
         if risk.effects:
             fields["effects"] = risk.effects
@@ -158,44 +154,8 @@ def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def commands_of(step: Step) -> Risk | None:
     """Return the commands in a step's text as written, with what they are; None for one that starts no process."""
-    if isinstance(step.action, Run):
-        return of_script(_filled(step.action.script, script=True), step.shell, {}, Setting(variables=_OWN))
-    if isinstance(step.action, Exec):
-        return of_argv(tuple([_filled(word) for word in step.action.argv]), {}, Setting(variables=_OWN))
-    if isinstance(step.action, Tool):
-        return _of_tool(step.action, {}, Setting(variables=_OWN))
-    return None
-
-
-def _of_tool(action: Tool, env: Mapping[str, str | None], setting: Setting) -> Risk:
-    from planrun.risk.actions import of_call  # few plans call tools
-
-    return of_call(action.name, _filled_args(action.args), env, setting)
-
-
-def _texts_of(action: Run | Exec | Tool) -> tuple[Text, ...]:
-    """Return the texts that say what an action does."""
-    if isinstance(action, Tool):
-        return (action.name, *_texts_in(action.args))
-    return (action.script,) if isinstance(action, Run) else action.argv
-
-
-def _texts_in(value: Any) -> Iterator[Text]:
-    """Yield every text of data, names included, and other values as Python writes them."""
-    if isinstance(value, dict | list):
-        for part in value.items() if isinstance(value, dict) else value:
-            yield from _texts_in(list(part) if isinstance(value, dict) else part)
-    else:
-        yield value if isinstance(value, str | tuple) else repr(value)
-
-
-def _filled_args(value: Any) -> Any:
-    """Return the arguments of a tool with placeholders for what is not known."""
-    if isinstance(value, dict):
-        return {name: _filled_args(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_filled_args(part) for part in value]
-    return _filled(value) if isinstance(value, tuple) else value
+    risk: Risk | None = step.action.classify(_filled, step.shell, {}, Setting(variables=_OWN))
+    return risk
 
 
 def _uses(words: tuple[str, ...], env: Mapping[str, str | None]) -> bool:
@@ -299,31 +259,30 @@ class Names:
 
     def _given(self, step: Step) -> Step:
         action = step.action
-        if not isinstance(action, Run | Exec):
+        if not action.is_command:
             return step
-        text = action.script if isinstance(action, Run) else action.argv
-        key = (action.__class__, text, step.workdir, step.shell)
+        key = (action.__class__, action.words(), step.workdir, step.shell)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _names(step, action)
+            found = self._known[key] = _names(step)
         return step.but(**found) if found else step
 
 
-def _names(step: Step, action: Run | Exec) -> dict[str, tuple[str, ...]]:
+def _names(step: Step) -> dict[str, tuple[str, ...]]:
     """Return the fields of a step that name files."""
     workdir = _naming_filled(step.workdir) if step.workdir else ""
     if set(HOLES) & set(workdir) or workdir.startswith("/"):
         return {}  # it is looked at when the folder is known
     setting = Setting(cwd=_normal(workdir))
-    if isinstance(action, Exec):
-        argv = tuple(map(_naming_filled, action.argv))
+    if not step.action.is_script:
+        argv = tuple(map(_naming_filled, step.action.argv))
         if not _may(" ".join(argv)):
             return {}
         from planrun.risk.scripts import scripts_of_argv  # as below
 
         named = tuple(found.path for found in scripts_of_argv(argv, setting))
         return {"scripts": named} if named else {}
-    text = _naming_filled(action.script)
+    text = _naming_filled(step.action.script)
     if not _may(text) or (step.shell and not reads_bash(step.shell)):
         return {}
     from planrun.risk.scripts import known_scripts  # many plans run none

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from planrun.expressions.scan import bare
-from planrun.model.plan import DEFAULT_TIMEOUT, Abstract, Edge, Exec, Retry, Rollback, Run, Step, Validate
+from planrun.model.plan import DEFAULT_TIMEOUT, Abstract, Edge, Retry, Rollback, Step
 from planrun.plan.check.validate import shell_words
 from planrun.plan.compile.risks import Names, Risks
 from planrun.plan.keys.outline import entries, members
 from planrun.plan.keys.table import STEP, fields_with, module
 from planrun.plan.keys.top import llm_of
+from planrun.plan.kinds import KINDS, kind_of
 from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -23,13 +24,10 @@ if TYPE_CHECKING:
     from planrun.plan.keys.outline import RawStep
 
 # All that most steps say.
-_SIMPLE = frozenset(
-    ("id", "run", "exec", "validate", "ask", "decide", "depends_on", "condition", "recovers", "replaces")
-)
+_SIMPLE = frozenset(("id", *KINDS, "args", "depends_on", "condition", "recovers", "replaces"))
 # What the risk of a step is found from, besides its action.
 _SURFACE = ("expect", "verify", "service", "shell", "workdir", "env", "env_file")
 _UNDONE = fields_with("undone")
-GATES = ("ask", "decide")
 
 
 class StepCompiler:
@@ -89,7 +87,7 @@ class StepCompiler:
         fields = self.place(draft)
         self.action(keys, fields)
         # For gates nothing of it: they start no process, and a `no` that is tolerated would be none.
-        if fields["kind"] not in GATES:
+        if not fields["action"].asks:
             fields.update(self.general)
         if id(draft) in self.private:
             fields["needs_dir"] = True
@@ -197,30 +195,13 @@ class StepCompiler:
 
     def action(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
         """Fill in what the step does."""
-        if "run" in keys:
-            fields["kind"] = "run"
-            fields["action"] = Run(script=self.formulas.text(keys["run"], script=True))
-        elif "exec" in keys:
-            fields["kind"] = "exec"
-            fields["action"] = Exec(argv=self.formulas.words(keys["exec"]))
-        elif "tool" in keys:
-            fields["kind"] = "tool"
-            fields["action"] = module("tools").call(keys["tool"], keys.get("args"), self.formulas)
-            if self.checked.outputs.get(fields["id"]):
-                fields["outputs"] = self.checked.outputs[fields["id"]]
-        elif "validate" in keys:
-            fields["kind"] = "validate"
-            fields["action"] = Validate(
-                checks=module("checks").checks_of(self.checked, keys["validate"], fields["id"])
-            )
-        elif "ask" in keys or "decide" in keys:
-            fields["kind"] = "ask" if "ask" in keys else "decide"
-            fields["action"] = self.checked.gates[fields["id"]].record(
-                self.formulas, self.defaults.get("decision_timeout")
-            )
-        else:
-            fields["kind"] = "abstract"
-            fields["action"] = Abstract()
+        for kind in KINDS:
+            if kind in keys:
+                fields["kind"] = kind
+                fields["action"] = kind_of(kind).compiled(self, keys, fields)
+                return
+        fields["kind"] = "abstract"
+        fields["action"] = Abstract()
 
     def edge(self, on: str, kind: str) -> Edge:
         """Make an edge, and keep it for all that want the same."""
@@ -309,7 +290,7 @@ def _retry_rule(node: Node) -> tuple[Any, ...]:
 
 def meaning_of_failure(compiler: StepCompiler, fields: dict[str, Any]) -> None:
     """Fill in what policy and model make of its failures, where neither the step nor `defaults` say it."""
-    if compiler.policy is not None and "on_failure" not in fields and fields["kind"] not in GATES:
+    if compiler.policy is not None and "on_failure" not in fields and not fields["action"].asks:
         reversible = fields.get("reversible", True if "rollback" in fields else None)
         word = module("policy").failure_word(
             compiler.policy, fields.get("risk", "high"), fields.get("effects", ()), reversible=reversible
@@ -318,7 +299,7 @@ def meaning_of_failure(compiler: StepCompiler, fields: dict[str, Any]) -> None:
             fields["on_failure"] = word
     if compiler.around is not None and fields.get("on_failure") == "replan":
         fields["on_failure"] = "block"
-    if fields.get("section") == "finally" or fields["kind"] in GATES or compiler.around is not None:
+    if fields.get("section") == "finally" or fields["action"].asks or compiler.around is not None:
         return
     if fields.get("on_failure") == "replan":
         fields["replan"] = "any"

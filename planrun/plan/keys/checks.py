@@ -6,9 +6,11 @@ What has to hold after a step has done its work: `expect` and `verify`, checked 
 from __future__ import annotations
 
 from planrun.expressions.scan import bare
-from planrun.model.plan import Check, Exec, Run
+from planrun.model.plan import Check
 from planrun.plan.keys.formulas import COMPLETED, LIST_CHECKS
 from planrun.plan.keys.outline import entries, members
+from planrun.plan.kinds import PROCESSES
+from planrun.plan.kinds.command import Exec, Run
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -16,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.model.plan import Action
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import RawStep
 
@@ -51,7 +54,6 @@ def _check(checked: Checked, kind: str, node: Node, step: str) -> Check:
 
 PROOFS = ("expect", "verify")
 _PROVING = frozenset(PROOFS)
-_ACTS = ("run", "exec", "tool")
 
 
 def check(checked: Checked) -> None:
@@ -71,9 +73,9 @@ def check(checked: Checked) -> None:
                 "E208", message, draft.keys["verify_timeout"], "it bounds each command under `verify`"
             )
         for key in PROOFS:
-            if key in draft.keys and not any(action in draft.keys for action in _ACTS):
+            if key in draft.keys and not any(action in draft.keys for action in PROCESSES):
                 message = f'"{key}" of step "{draft.id}" has nothing to prove'
-                hint = f"it goes with {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
+                hint = f"it goes with {', '.join(PROCESSES[:-1])} or {PROCESSES[-1]}"
                 outline.report("E208", message, draft.keys[key], hint)
 
 
@@ -93,7 +95,7 @@ def commands(node: Node) -> list[Node]:
     return list(node.value) if node.kind == SEQUENCE else [node]
 
 
-def _action(checked: Checked, node: Node) -> Run | Exec:
+def _action(checked: Checked, node: Node) -> Action:
     if node.kind == SCALAR:
         return Run(script=checked.formulas.text(node, script=True))
     return Exec(argv=checked.formulas.words(node))

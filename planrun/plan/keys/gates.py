@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planrun.model.plan import Ask, Decide, Option
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_fragment, check_within, read_fragment
 from planrun.plan.keys.outline import members
+from planrun.plan.kinds.question import Ask, Decide, Option
 from planrun.plan.schema.forms import as_bool, as_duration, to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.values import show, type_of

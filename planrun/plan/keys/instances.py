@@ -9,7 +9,9 @@ from planrun.model.groups import MAX_PRODUCT, combine, describes, short, size, s
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.outline import Outline, RawStep, members
 from planrun.plan.keys.top import limit_of
+from planrun.plan.kinds import QUESTIONS
 from planrun.plan.schema.forms import to_data
+from planrun.plan.tables import ACTIONS
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -27,7 +29,7 @@ MAX_INSTANCES = 20_000  # of all steps of a plan: each is a step of its own in e
 MAX_COMPARED = (
     1_000_000  # combinations times entries of `include` and `exclude`, of all steps of a plan: a second
 )
-_ACTIONS = ("run", "exec", "validate", "tool", "uses", "agent")
+_ACTIONS = frozenset(ACTIONS).difference(QUESTIONS)
 
 
 class Instances:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from planrun.plan.kinds import QUESTIONS
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 MAX_COMPARED = 10_000  # ids that are compared with misspelt ones: a third of a second
+_QUESTIONS = frozenset(QUESTIONS)
 EDGE_KINDS = ("ok", "completed", "failed", "done")
 
 
@@ -108,7 +110,7 @@ class RawStep:
     @property
     def is_gate(self) -> bool:
         """Whether the step asks for an answer and starts no process."""
-        return "ask" in self.keys or "decide" in self.keys
+        return not _QUESTIONS.isdisjoint(self.keys)
 
     def _read_edges(self, node: Node) -> None:
         if node.kind != MAPPING:

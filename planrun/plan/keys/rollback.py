@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.model.tools import SHELL
 from planrun.plan.keys.outline import scalar
 from planrun.plan.keys.tools import check_call, handed_on
+from planrun.plan.kinds import GUARDS, PROCESSES
 from planrun.plan.yaml.node import SCALAR
 
 TYPE_CHECKING = False
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import RawStep
 
-ACTIONS = ("run", "exec", "tool")
-# Actions that change nothing.
-_IDLE = ("validate", "ask", "decide")
 # What an undo step has of its step unless it says otherwise.
 _SURROUNDINGS = ("env", "env_file", "secrets", "workdir", "shell", "owner", "origin", "needs_dir")
 
@@ -46,11 +44,11 @@ def _wrong(draft: RawStep) -> tuple[str, str] | None:
             f'step "{draft.id}" under `finally:` has a rollback',
             "those steps run at every end of a run, and nothing is undone after them",
         )
-    idle = next((key for key in _IDLE if key in draft.keys), "")
+    idle = next((key for key in GUARDS if key in draft.keys), "")
     if idle:
         return f'step "{draft.id}" has a rollback, and `{idle}` changes nothing', "take it out"
     keys = draft.undo.keys if draft.undo else {}
-    named = [key for key in ACTIONS if key in keys]
+    named = [key for key in PROCESSES if key in keys]
     if len(named) != 1:
         many = f"has {len(named)} actions" if named else "does nothing"
         return f'the rollback of step "{draft.id}" {many}', "give it one of `run`, `exec` and `tool`"

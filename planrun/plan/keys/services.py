@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from planrun.model.graph import find_cycles
-from planrun.model.plan import Run, Serving
+from planrun.model.plan import Serving
 from planrun.plan.keys.outline import members, scalar
+from planrun.plan.kinds.command import Run
 from planrun.plan.schema.forms import as_duration
 from planrun.plan.yaml.node import MAPPING, Node
 

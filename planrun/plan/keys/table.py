@@ -178,6 +178,8 @@ _INSIDE = {
     "question": "template",
     "when": "tree",
     "argv": "templates",
+    "script": "template",
+    "args": "arguments",
     "image": "template",
     "path": "template",
     "user": "template",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planrun.model.plan import Shell, Tool
 from planrun.model.tools import CATALOGUE, LATER, NAMES, SCRIPT, SHELL, faults, named
 from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.outline import members, scalar
+from planrun.plan.kinds.tool import Shell, Tool
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SEQUENCE, Node
 
@@ -31,7 +31,8 @@ def call(tool: Node, args: Node | None, formulas: Formulas) -> Tool | Shell:
     found = named(spec, _arguments(spec, args, lambda node, is_script: formulas.text(node, script=is_script)))
     if spec.name == SHELL:
         return Shell(script=_joined([found["command"]] if "command" in found else found["commands"]))
-    return Tool(name=spec.name, args=found, **({"version": spec.version} if spec.version != 1 else {}))
+    action = Tool(name=spec.name, args=found)
+    return action if spec.version == 1 else action.but(version=spec.version)
 
 
 def find(checked: Checked) -> None:

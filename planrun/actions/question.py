@@ -7,13 +7,14 @@ from planrun.errors import EvaluationError
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_text
 from planrun.model.job import Outcome, Prepared
-from planrun.model.plan import Ask, Decide
 from planrun.plan.compile.canonical import plain
+from planrun.plan.kinds.question import question_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.actions.prepare import Steps
     from planrun.model.events import GateAnswered
     from planrun.model.plan import Step
     from planrun.model.state import RunState
@@ -31,10 +32,9 @@ _TOLD = {
 }
 
 
-def question_of(step: Step, scope: Scope) -> str:
+def rendered_question(step: Step, scope: Scope) -> str:
     """Return the text that a step asks, with its values; raises EvaluationError."""
-    assert isinstance(step.action, Ask | Decide)
-    question = step.action.question
+    question = question_of(step).question
     if isinstance(question, str):
         return question
     return render_text(question, scope)
@@ -45,9 +45,7 @@ def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
 
     The first option whose criterion is true; for `multi_select` a list of all of them. Raises EvaluationError.
     """
-    action = step.action
-    if not isinstance(action, Decide):
-        return ()
+    action = question_of(step)
     chosen = []
     for option in action.options:
         if option.when is None:
@@ -64,12 +62,12 @@ def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
     return tuple(chosen)
 
 
-def prepare_answer(step: Step, state: RunState, scope: Scope) -> Prepared:
+def prepare(_steps: Steps, step: Step, state: RunState, scope: Scope) -> Prepared:
     """Return a step that asks as what its answer makes of it; one that nobody answered never passes.
 
     Raises EvaluationError for a question or a criterion without a value.
     """
-    question = question_of(step, scope)
+    question = rendered_question(step, scope)
     gate = state.steps[step.id].gate
     answered = gate.answered if gate else None
     if answered is None:
@@ -78,15 +76,15 @@ def prepare_answer(step: Step, state: RunState, scope: Scope) -> Prepared:
     return Prepared(fingerprint=_marked(step, question), outcome=outcome_of(step, answered))
 
 
-def fingerprint_of(step: Step, scope: Scope) -> str:
+def fingerprint(_steps: Steps, step: Step, _state: RunState, scope: Scope) -> str:
     """Return what an answer is to: the question as it is asked, and what can be answered; raises EvaluationError."""
-    return _marked(step, question_of(step, scope))
+    return _marked(step, rendered_question(step, scope))
 
 
 def outcome_of(step: Step, answered: GateAnswered) -> Outcome:
     """Return how a step ends with an answer: no is a denial, anything else completes it."""
     action = step.action
-    if isinstance(action, Ask) and action.schema is None and answered.answer is not True:
+    if not action.options and action.schema is None and answered.answer is not True:
         return Outcome(status="failed", reason="denied", message=f"answered no {_source(answered)}")
     return Outcome(status="completed", reason="ran", outputs={"answer": answered.answer})
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from planrun.actions.command import command as command_of_script
+from planrun.actions.command import recipe as recipe_of_script
+from planrun.actions.render import Recipe
 from planrun.errors import EvaluationError
 from planrun.expressions.render import render, render_text
 from planrun.model.jsontext import dumps
@@ -16,8 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.job import Job, Outcome
-    from planrun.model.plan import Tool
+    from planrun.model.plan import Step
     from planrun.model.tools import Fragment
+    from planrun.plan.kinds.tool import Tool
     from planrun.ports import Masks
 
 # By its path: under -I nothing else says where the planrun is that asks. -S: it needs nothing that is installed.
@@ -30,7 +34,27 @@ _SHOWN = 200  # characters of one text in records
 _LISTED = 20  # items of one list in records
 
 
-def called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
+def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
+    """Return a call with all values filled in; its argv is the same wherever planrun is installed.
+
+    Raises EvaluationError.
+    """
+    if step.action.is_script:
+        return recipe_of_script(step, scope, shell)
+    action: Tool = step.action  # type: ignore[assignment]
+    call = _called(action, scope)
+    argv = ("tool", action.name, str(action.version), dumps(call["args"]))
+    return Recipe(argv=argv, env={}, workdir="", call=call)
+
+
+def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the argv of the process of a call, and the call."""
+    if step.action.is_script:
+        return command_of_script(step, recipe, file)
+    return process_of(recipe.call, file), recipe.call
+
+
+def _called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
     """Return the name of the tool and its arguments, `{"name": …, "args": {…}}`.
 
     Raises EvaluationError for what cannot be filled in, and for arguments that the tool does not take.
@@ -41,11 +65,6 @@ def called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
         where = f"`{place(fault.path)}` " if fault.path else ""
         raise EvaluationError(f"{spec.name}: {where}{fault.message}")
     return {"name": spec.name, "args": args}
-
-
-def words_of(action: Tool, call: dict[str, Any]) -> tuple[str, ...]:
-    """Return what a call comes to wherever planrun is installed: its name, the tool's version, arguments as JSON."""
-    return ("tool", action.name, str(action.version), dumps(call["args"]))
 
 
 def process_of(call: dict[str, Any], file: str) -> tuple[str, ...]:

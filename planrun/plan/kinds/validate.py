@@ -1,0 +1,62 @@
+"""The kind `validate`: a list of checks that planrun makes itself."""
+
+from __future__ import annotations
+
+from planrun.model.plan import Action, Check, source_text
+from planrun.plan.compile.canonical import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.plan.compile.step import StepCompiler
+    from planrun.plan.yaml.node import Node
+
+
+class Validate(Action):
+    """A list of checks that must all hold."""
+
+    kind = "validate"
+    guards = True
+    activity = "analyzing"
+    checks: tuple[Check, ...]
+
+    @classmethod
+    def compiled(cls, compiler: StepCompiler, keys: dict[str, Node], fields: dict[str, Any]) -> Validate:
+        """Return the checks under `validate`."""
+        from planrun.plan.keys.checks import checks_of  # a plan that was seen before needs none of it
+
+        return cls(checks=checks_of(compiler.checked, keys["validate"], fields["id"]))
+
+    def packed(self) -> dict[str, Any]:
+        """Return the checks as plain data."""
+        return {"checks": tuple([vars(check) for check in self.checks])}
+
+    @classmethod
+    def unpacked(cls, data: dict[str, Any]) -> Validate:
+        """Return the action that was packed."""
+        return cls(checks=tuple([Check(**check) for check in data["checks"]]))
+
+    def formulas(self) -> Iterator[Any]:
+        """Yield what the checks read."""
+        for check in self.checks:
+            yield from check.formulas()
+
+    def written(self) -> str:
+        """Return the checks as they stand in the plan, one a line."""
+        return "\n".join([check.source for check in self.checks])
+
+    def by_keys(self) -> dict[str, Any]:
+        """Return the checks under their key."""
+        return {"validate": [_by_keys(check) for check in self.checks]}
+
+
+def _by_keys(check: Check) -> dict[str, Any]:
+    if check.kind == "that":
+        return {"that": check.source}
+    if check.kind != "json_schema":
+        return {check.kind: [source_text(value) for value in check.value]}
+    schema = check.value["schema"]
+    shown = plain(schema) if isinstance(schema, dict) else source_text(schema)
+    return {check.kind: {"file": source_text(check.value["file"]), "schema": shown}}
