@@ -39,8 +39,8 @@ FAULTS = {
     "r._joined = lambda parts, scope, write: _joined(parts, scope, write).replace('${x}', scope['params']['json'])\n",
     "outputs lose their blanks": "from planrun.actions import outputs as o\n_parse = o.parse_outputs\n"
     "o.parse_outputs = lambda text: {k: v.strip() for k, v in _parse(text).items()}\n",
-    "a NUL ends a word": "from planrun.actions import render as s\n_argument = s.render_word\n"
-    "s.render_word = lambda value, scope: value if isinstance(value, str) else "
+    "a NUL ends a word": "from planrun.actions import command as c, render as s\n"
+    "s.render_word = c.render_word = lambda value, scope: value if isinstance(value, str) else "
     "__import__('planrun.expressions.render', fromlist=['x']).render_text(value, scope).partition('\\0')[0]\n",
 }
 """Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
