@@ -18,7 +18,12 @@ from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.measure import take_turns
 
 RUN = "from planrun.cli import run\nrun()\n"
-CLICK = "import planrun.cli as c\nc._dispatch = lambda words: __import__('planrun.cli.group', fromlist=['x']).grouped\nc.run()\n"
+CLICK = """
+import planrun.cli as cli
+
+cli._dispatch = lambda words: __import__("planrun.cli.group", fromlist=["grouped"]).grouped
+cli.run()
+"""
 VARIANTS = {
     "import finder": "import planrun.finder as f\nf.install = lambda: None\n" + RUN,
     "options of `execute` parsed without click": CLICK,
