@@ -20,9 +20,10 @@ from planrun.model import events as ev
 from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.ci import from_checkout, look_of, style, vendor
-from planrun.reports.escape import line
+from planrun.reports.escape import excerpt, line, tail
 from planrun.reports.facts import ASCII_ICONS, ICONS, seconds
-from planrun.reports.policies import in_force
+from planrun.reports.parts import part, parts_of, rows_of
+from planrun.reports.policies import in_force, waits_for
 from planrun.reports.progress import Tally, jobs_of
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.ports import Masks
     from planrun.reports.ci import ConsoleOptions, Look
+    from planrun.reports.parts import Part
     from planrun.reports.progress import Estimates, Tally
 
 _CLEAR = "\r\x1b[K"
@@ -117,6 +119,7 @@ REDRAW = 0.1  # seconds between two drawings of the status line
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
 TAIL_LINES = 20  # of the log of a failed step
 MAX_PROBLEMS = 9  # GitHub shows ten errors of a step
+_OF_MODELS = (ev.PlanningStarted, ev.ModelRepeated, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
 _HEADINGS = ("---", "+++", "~~~", "^^^")  # a line that begins like this is a heading to Buildkite
 _COLOURS = {
     "completed": "32",
@@ -235,22 +238,13 @@ class Console:
         elif isinstance(event, ev.RunEnding):
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
-        elif isinstance(
-            event,
-            ev.PlanningStarted | ev.ModelRepeated | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded,
-        ):
+        elif isinstance(event, _OF_MODELS):
             self._planned(event, state)
 
     def _open(self, state: RunState) -> None:
-        plan, left = state.plan, self._tally.total - self._tally.done
-        about = facts.option(state, "secrets")
-        if about:
-            from planrun.reports.extras import secret_warnings  # only plans with secrets pay for it
-
-            self._say(
-                "".join([f"{self._icon('partial')} {told}\n" for told in secret_warnings(about, plan.file)])
-            )
-        self._say("".join([f"{self._icon('partial')} {told}\n" for told in facts.notes(state)]))
+        plan, left, parts = state.plan, self._tally.total - self._tally.done, parts_of(state)
+        warnings = [*rows_of(parts, "warnings", state), *facts.notes(state)]
+        self._say("".join([f"{self._icon('partial')} {warning}\n" for warning in warnings]))
         if not self.look.quiet:
             run = state.started.run if state.started else ""
             steps = _number_of(left, state)
@@ -259,41 +253,27 @@ class Console:
                 title = f" {title}"
             self._say(f"{title}: {steps}, {jobs_of(state)} at a time, run {run}\n")
             self._say(f"  policy: {in_force(state)}\n")
-            if state.gate and state.gate.answered:
-                from planrun.reports.gates import answer  # few plans are approved as a whole
-
-                self._say(f"  the plan: {answer(state.gate.answered)}\n")
+            self._say("".join([f"  {row}\n" for row in rows_of(parts, "opening", state)]))
             replan = facts.option(state, "replan")
             if isinstance(replan, dict):
                 self._say(f"  replan: {line(str(replan['told']))}\n")
 
     def _at_gate(self, event: ev.GateOpened | ev.GateAnswered, state: RunState) -> None:
-        from planrun.reports import gates  # few runs come to one
-
         if isinstance(event, ev.GateAnswered):
             self._asked.pop(event.step, None)
-            icon = "cancelled" if event.answer == "rejected" else "completed"
-            told = f"{gates.name_of(event)}: {gates.answer(event)}"
         else:
-            if not event.step:  # nothing starts, so nobody has said yet what this is about
+            if not event.step:  # nothing has started, so the opening lines are not written yet
                 self._open(state)
-            self._asked[event.step] = gates.waiting(event)
-            why = gates.grounds(event) if event.kind == "approval" else gates.asked(event)
-            icon, told = "waiting", f"{gates.waiting(event)}: {why}"
+            self._asked[event.step] = waits_for(event)
+        icon, text = part("gates:GATES")["event_line"](event, state)
         if not self.look.quiet:
-            self._say(f"{self._icon(icon)} {told}\n")
+            self._say(f"{self._icon(icon)} {text}\n")
 
-    def _planned(
-        self,
-        event: ev.PlanningStarted | ev.ModelRepeated | ev.ModelAnswered | ev.BudgetCrossed | ev.PlanningEnded,
-        state: RunState,
-    ) -> None:
-        from planrun.reports import models  # few runs ask a model
-
+    def _planned(self, event: Event, state: RunState) -> None:
         self._grown(state)
-        icon, told = models.event_line(event, state)
+        icon, text = part("models:MODELS")["event_line"](event, state)
         if icon == "partial" or not self.look.quiet:
-            self._say(f"{self._icon(icon)} {told}\n")
+            self._say(f"{self._icon(icon)} {text}\n")
 
     def _opened(self, event: ev.StepOpened, state: RunState) -> None:
         self._grown(state)
@@ -347,9 +327,8 @@ class Console:
             say = self.look.sections.warning if tolerated else self.look.sections.problem
             self._say(say(file_of(state, step), step.step.line, title, facts.sentence(step)))
             if step.step.reports:
-                from planrun.reports.testcases import places  # few steps report test cases
-
-                self._say("".join([self.look.sections.problem(*each) for each in places(step)]))
+                places = part("testcases:TEST_CASES")["places"](step)
+                self._say("".join([self.look.sections.problem(*place) for place in places]))
 
     def _body(self, step: StepState, *, failed: bool) -> str:
         """What the last attempt printed, as far as it is to be shown; ends with a newline or is empty."""
@@ -357,12 +336,10 @@ class Console:
         last = facts.last(step)
         if not wanted or not last or not last.started.log or (last.ended and not last.ended.log_bytes):
             return ""
-        from planrun.reports import escape  # steps that print nothing are frequent
-
         if self.look.logs == "all":
-            text = escape.excerpt(self.rundir, last.started.log, whole=self._path(last.started.log))
+            text = excerpt(self.rundir, last.started.log, whole=self._path(last.started.log))
         else:
-            text = self._last_lines(last.started.log, escape.tail(self.rundir, last.started.log))
+            text = self._last_lines(last.started.log, tail(self.rundir, last.started.log))
         return text if text.endswith("\n") or not text else text + "\n"
 
     def _path(self, log: str) -> str:
@@ -394,33 +371,25 @@ class Console:
         run = f", run {line(state.started.run)}" if self.look.quiet and state.started else ""
         self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}{run}\n")
         objection = facts.objection(state)
-        if state.undoing:
-            from planrun.reports.extras import not_undone  # few runs undo anything
-
-            if names := not_undone(state):
-                self._say(f"{self._icon('failed')} rollback_failed: not undone: {names}\n")
-        if objection:  # nobody may take what ends with exit code 1 for a success
+        parts = parts_of(state)
+        self._failures(state, parts)
+        if objection:  # a run that ends with exit code 1 must not look like a success
             self._say(f"{self._icon('failed')} failed: {objection}\n")
-        if state.plan.outputs:
-            self._outputs(state)
+        if not self.look.quiet:
+            self._say("".join([f"{row}\n" for row in rows_of(parts, "ending", state)]))
         withheld = state.started.options.get("env_left_out") if state.started else ()
         if withheld and self._has_failed and not self.look.quiet:  # a variable that is missing may be why
             self._say(f"  not passed to steps (inherit_env: safe): {facts.names(withheld)}\n")
             self._has_failed = False
         self._flush()
 
-    def _outputs(self, state: RunState) -> None:
-        """Show the outputs of the plan, and why others could not be evaluated."""
-        from planrun.reports.extras import output_rows  # few plans have any
-
-        message = line(state.ended.message) if state.ended else ""
-        if message:
-            self._say(f"{self._icon('failed')} failed: {message}\n")
-            if self.look.sections:
-                file = file_of(state)
-                self._say(self.look.sections.problem(file, 0, "plan outputs", message))
-        if not self.look.quiet:
-            self._say("".join([f"{row}\n" for row in output_rows(state)]))
+    def _failures(self, state: RunState, parts: list[Part]) -> None:
+        """Show what failed besides steps."""
+        for found in parts:
+            for heading, message, title in found["failures"](state) if "failures" in found else ():
+                self._say(f"{self._icon('failed')} {heading}: {message}\n")
+                if title and self.look.sections:
+                    self._say(self.look.sections.problem(file_of(state), 0, title, message))
 
     def _icon(self, status: str) -> str:
         icon = self._icons[status]
@@ -490,17 +459,12 @@ def _number_of(left: int, state: RunState) -> str:
 
 def closing_lines(state: RunState, look: Look, paths: Mapping[str, str], head: str) -> Iterator[str]:
     """Yield the last lines of a console; `head`: of the ledger, `paths`: of the reports by name."""
-    waits = facts.is_waiting(state)
-    if waits:
-        from planrun.reports import gates  # few runs wait for somebody
-
-        yield from [f"{row}\n" for row in gates.rows(state)]
-        if look.sections:
-            yield from gates.notices(state, look.sections, file_of(state))
-    if state.undoing or state.cut_short:
-        from planrun.reports.extras import rollback_rows  # few runs undo anything
-
-        yield from [f"  {row}\n" for row in rollback_rows(state)]
+    waits, parts = facts.is_waiting(state), parts_of(state)
+    yield from [f"{row}\n" for row in rows_of(parts, "closing", state)]
+    for found in parts:
+        if waits and look.sections and "notices" in found:
+            notices = found["notices"](state)
+            yield from [look.sections.notice(file_of(state), *notice) for notice in notices]
     if not look.quiet:
         files = ", ".join([os.path.basename(path) for path in paths.values()])
         reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"

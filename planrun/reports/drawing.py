@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
+    from planrun.reports.parts import Part
 
 WIDEST = 60  # characters before a step in a tree of text
 _GOES_ON = {"": "", "├─ ": "│  ", "└─ ": "   "}
@@ -145,3 +146,11 @@ def label(text: str) -> str:
     """Return text for a quoted label: letters, digits and little else as they are, the rest as `#code;`."""
     shown = line(text, _LABEL_CHARS)
     return "".join([char if char.isalnum() or char in _SAFE else f"#{ord(char)};" for char in shown])
+
+
+def _page_sections(state: RunState) -> Iterator[str]:
+    if chart := flowchart(state):
+        yield f"\n## Graph\n\n```mermaid\n{chart}```\n"
+
+
+GRAPH: Part = {"page_middle": _page_sections}

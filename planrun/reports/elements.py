@@ -1,13 +1,52 @@
-"""What a step's end is called in a JUnit file: passed, failure, error or skipped, and of which type."""
+"""The elements of a JUnit file: dialects, suites, what the end of a step is called, and text in XML."""
 
 from __future__ import annotations
 
+from planrun.model.record import Record
+from planrun.reports.escape import line
 from planrun.reports.facts import attempt_sentence, option, sentence, status_of
+from planrun.reports.policies import asked, grounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.model.progress import AttemptState, StepState
     from planrun.model.state import RunState
+
+
+class Dialect(Record):
+    """What a reader's schema allows."""
+
+    wrapped: bool = True  # the suite stands inside of `testsuites`
+    totals: str = ""  # attributes of `testsuites`: "", "some" (no skipped, no timestamp) or "all"
+    host: bool = True  # hostname, id and package of the suite
+    places: bool = False  # file and line of a case
+    case_time: bool = False  # timestamp of a case
+    reruns: bool = True  # flaky and rerun elements
+    case_out: bool = True  # system-out of a case
+    suite_out: bool = False  # empty system-out and system-err at the end of the suite
+    skip_type: bool = True
+
+
+DIALECTS: dict[str, Dialect] = {
+    "default": Dialect(totals="all", places=True, case_time=True),
+    "jenkins-xunit": Dialect(totals="some"),
+    "surefire": Dialect(wrapped=False, host=False, case_time=True, skip_type=False),
+    "ant": Dialect(reruns=False, case_out=False, suite_out=True, skip_type=False),
+}
+
+
+class Suite(Record):
+    """A suite as it will stand in the file: `cases` are its elements; `left_out` did not fit."""
+
+    name: str
+    at: str
+    time: float
+    numbers: dict[str, int]
+    flakes: int
+    cases: tuple[str, ...]
+    left_out: int = 0
+    problem: str = ""  # why its cases are not there
+
 
 # failure: the command said no; error: there is no judgement. The type names are a fixed list, since GitLab
 # runs them through a type cast in which `integer`, `date`, `file` or `yaml` rewrite the text.
@@ -92,9 +131,41 @@ def message(state: RunState, step: StepState) -> str:
 
 def _asked(step: StepState) -> str:
     """What somebody is asked, and why, in one line; empty where nobody is."""
-    from planrun.reports import gates  # few steps wait
-
     opened = step.asked
     if opened is None:
         return ""
-    return gates.grounds(opened) if opened.kind == "approval" else gates.asked(opened)
+    return grounds(opened) if opened.kind == "approval" else asked(opened)
+
+
+ATTRIBUTE_CHARS = 1000
+# Surefire's schema is a sequence; the other readers take any order.
+ORDER = (
+    "failure",
+    "rerunFailure",
+    "flakyFailure",
+    "skipped",
+    "error",
+    "rerunError",
+    "flakyError",
+    "system-out",
+)
+
+
+def escape(clean: str) -> str:
+    """Escape character data that `reports.clean` went over; raw control characters are not XML."""
+    if "&" in clean:
+        clean = clean.replace("&", "&amp;")
+    if "<" in clean:
+        clean = clean.replace("<", "&lt;")
+    return clean.replace(">", "&gt;") if ">" in clean else clean
+
+
+def quoted(raw: str) -> str:
+    """Clean any text into one line of at most 1,000 characters and quote it as an attribute's value."""
+    text = escape(line(raw, ATTRIBUTE_CHARS))
+    return '"' + (text.replace('"', "&quot;") if '"' in text else text) + '"'
+
+
+def element(tag: str, attributes: str, clean: str) -> str:
+    """Return an element with text; `attributes` are escaped and start with a blank."""
+    return f"<{tag}{attributes}>{escape(clean)}</{tag}>\n"

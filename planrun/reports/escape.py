@@ -196,40 +196,6 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-ATTRIBUTE_CHARS = 1000
-# Surefire's schema is a sequence; the other readers take any order.
-ORDER = (
-    "failure",
-    "rerunFailure",
-    "flakyFailure",
-    "skipped",
-    "error",
-    "rerunError",
-    "flakyError",
-    "system-out",
-)
-
-
-def escape(clean: str) -> str:
-    """Escape character data that `reports.clean` went over; raw control characters are not XML."""
-    if "&" in clean:
-        clean = clean.replace("&", "&amp;")
-    if "<" in clean:
-        clean = clean.replace("<", "&lt;")
-    return clean.replace(">", "&gt;") if ">" in clean else clean
-
-
-def quoted(raw: str) -> str:
-    """Clean any text into one line of at most 1,000 characters and quote it as an attribute's value."""
-    text = escape(line(raw, ATTRIBUTE_CHARS))
-    return '"' + (text.replace('"', "&quot;") if '"' in text else text) + '"'
-
-
-def element(tag: str, attributes: str, clean: str) -> str:
-    """Return an element with text; `attributes` are escaped and start with a blank."""
-    return f"<{tag}{attributes}>{escape(clean)}</{tag}>\n"
-
-
 CASE_BYTES = 64 * 1024  # head and tail of one step, in a JUnit case and on a console
 TAIL_BYTES = 8 * 1024  # with a failure
 _NO_WAIT = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO or a link is no log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.model.jsontext import dumps
 from planrun.model.rollback import owed_cleanup, owes, owes_rollback, status, undoable
 from planrun.reports import facts
-from planrun.reports.escape import code, line
+from planrun.reports.escape import code, inline, line
 from planrun.reports.facts import names
 
 TYPE_CHECKING = False
@@ -15,21 +15,32 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+    from planrun.reports.parts import Part
 
 MAX_SHOWN = 1000  # characters of a value
 _HEAD = "\n## Outputs\n\n| Output | Value |\n| --- | --- |\n"
 
 
-def outputs_section(state: RunState) -> str:
-    """Return the markdown table of the outputs; empty when there are none."""
-    rows = "".join([f"| {code(name)} | {code(text)} |\n" for name, text in _shown(state).items()])
-    return _HEAD + rows if rows else ""
+def _outputs_page(state: RunState) -> Iterator[str]:
+    if outputs := _shown(state):
+        yield _HEAD + "".join([f"| {code(name)} | {code(text)} |\n" for name, text in outputs.items()])
 
 
 def output_rows(state: RunState) -> list[str]:
-    """Return a heading and a line for each output; nothing when there are none."""
-    found = _shown(state)
-    return ["Outputs", *[f"  {name} = {text}" for name, text in found.items()]] if found else []
+    """Return a heading and a line for each output of the plan; nothing when there are none."""
+    outputs = _shown(state)
+    return ["Outputs", *[f"  {name} = {text}" for name, text in outputs.items()]] if outputs else []
+
+
+def _outputs_text(state: RunState) -> list[str]:
+    outputs = output_rows(state)
+    return ["", *outputs] if outputs else []
+
+
+def _outputs_failures(state: RunState) -> Iterator[tuple[str, str, str]]:
+    """Yield why outputs of the plan could not be evaluated."""
+    if message := line(state.ended.message) if state.ended else "":
+        yield "failed", message, "plan outputs"
 
 
 def output_properties(state: RunState) -> dict[str, str]:
@@ -54,10 +65,10 @@ _PRODUCED_HEAD = (
 )
 
 
-def produced_section(state: RunState) -> str:
-    """Return the table of all files that steps made; empty when there are none."""
-    rows = "".join([_of_step(step) for step in facts.listed(state)])
-    return _PRODUCED_HEAD + rows if rows else ""
+def _produced_page(state: RunState) -> Iterator[str]:
+    """Yield the table of all files that steps made."""
+    if rows := "".join([_of_step(step) for step in facts.listed(state)]):
+        yield _PRODUCED_HEAD + rows
 
 
 def _of_step(step: StepState) -> str:
@@ -83,11 +94,13 @@ def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
             yield row
 
 
-def secret_warnings(about: Any, file: str) -> Iterator[str]:
-    """Yield a line for each thing that people should know; `about` is `options.secrets` of a run, `file` its plan."""
+def _secret_warnings(state: RunState) -> Iterator[str]:
+    """Yield a line for each secret that has no value, is not masked, or stands in the plan."""
+    about: Any = facts.option(state, "secrets")
+    file = state.plan.file
     for secret, steps in about.get("missing", {}).items():
-        told = names([line(step) for step in steps])
-        yield f"the secret {line(secret)} has no value in planrun's environment; it is needed by: {told}"
+        needed_by = names([line(step) for step in steps])
+        yield f"the secret {line(secret)} has no value in planrun's environment; it is needed by: {needed_by}"
     unmasked = about.get("unmasked", ())
     if unmasked:
         several = len(unmasked) > 1
@@ -145,12 +158,49 @@ def not_undone(state: RunState) -> str:
     return facts.names([each.step.undoes for each in found if each.ended and each.status != "completed"])
 
 
-def rollback_summary(state: RunState) -> str:
-    """Return in a few words what was undone, for one value among others."""
+def _rollback_properties(state: RunState) -> dict[str, str]:
+    """Return what was undone in a few words: what undoes a step is no test, and no case of its own."""
     undone = [found.step.undoes for found in state.undoing.values() if found.status == "completed"]
     left = not_undone(state)
     parts = [
         f"undone: {facts.names(undone)}" if undone else "",
         f"rollback_failed: not undone: {left}" if left else "",
     ]
-    return "; ".join([*filter(None, parts), *pending_rows(state)])
+    return {"planrun.rollback": "; ".join([*filter(None, parts), *pending_rows(state)])}
+
+
+def _rollback_failures(state: RunState) -> Iterator[tuple[str, str, str]]:
+    if left := not_undone(state):
+        yield "rollback_failed", f"not undone: {left}", ""
+
+
+def _rollback_page(state: RunState) -> Iterator[str]:
+    if rows := "".join([f"- {inline(row)}\n" for row in rollback_rows(state)]):
+        yield f"\n## Undone\n\n{rows}"
+
+
+def _rollback_text(state: RunState) -> list[str]:
+    undone = _rollback_closing(state)
+    return ["", "Undone", *undone] if undone else []
+
+
+def _rollback_closing(state: RunState) -> list[str]:
+    return [f"  {row}" for row in rollback_rows(state)]
+
+
+SECRETS: Part = {"warnings": _secret_warnings}
+ROLLBACK: Part = {
+    "failures": _rollback_failures,
+    "closing": _rollback_closing,
+    "page_middle": _rollback_page,
+    "text_end": _rollback_text,
+    "properties": _rollback_properties,
+}
+PRODUCED: Part = {"page_end": _produced_page}
+OUTPUTS: Part = {
+    "failures": _outputs_failures,
+    "ending": output_rows,
+    "page_end": _outputs_page,
+    "text_rows": _outputs_text,
+    "properties": output_properties,
+}

@@ -12,6 +12,7 @@ from planrun.reports.escape import line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from planrun.model.events import AttemptEnded, RunEnding
     from planrun.model.progress import AttemptState, StepState
@@ -264,13 +265,36 @@ def to_continue(state: RunState) -> str:
     return _larger_budget(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
 
 
-def _larger_budget(state: RunState) -> str:
-    """How a run goes on whose models used up what they may; empty for every other."""
-    if state.planning is None:
-        return ""
-    from planrun.reports.models import larger_budget  # few runs ask a model
+def limits_of(state: RunState) -> Mapping[str, float]:
+    """Return the limits in force, by resource, as they were recorded; else those of the plan."""
+    recorded: Any = option(state, "budget")
+    if recorded:
+        limits_recorded: Mapping[str, float] = recorded["limits"]
+        return limits_recorded
+    limits = state.plan.limits
+    known = (("tokens", limits.max_tokens), ("usd", limits.max_usd), ("turns", limits.max_turns))
+    return {name: value for name, value in known if value is not None}
 
-    return larger_budget(state)
+
+def amount_of(value: float) -> str:
+    """Return an amount without an exponent: 1234567, 0.0125."""
+    return f"{value:.6f}".rstrip("0").rstrip(".") if value != int(value) else str(int(value))
+
+
+def _larger_budget(state: RunState) -> str:
+    """Return how to continue a run that is paused because models used up their budget; empty for every other run."""
+    if state.status != "paused" or state.planning is None or not _is_used_up(state):
+        return ""
+    run = line(state.started.run) if state.started else "RUN"
+    refused = [event for event in state.planning.crossed if event.level == 100 and event.scope == "plan"]
+    name = refused[-1].resource if refused else "tokens"
+    limit = amount_of(limits_of(state).get(name, 0))
+    return f"to continue: planrun resume {run} --max-{name} N (N must allow another call; {limit} did not)"
+
+
+def _is_used_up(state: RunState) -> bool:
+    ended = state.planning.ended if state.planning else []
+    return bool(ended) and ended[-1].outcome == "budget"
 
 
 def names(many: Sequence[str]) -> str:

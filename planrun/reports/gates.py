@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from shlex import quote
 
+from planrun.model.events import GateAnswered, GateOpened
 from planrun.model.gates import Gate
 from planrun.model.jsontext import dumps
 from planrun.reports.escape import code, fence, inline, line
 from planrun.reports.facts import ICONS, is_waiting
+from planrun.reports.policies import VERDICTS, asked, grounds, name_of, waits_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.progress import StepState
+    from planrun.model.events import Event
     from planrun.model.state import RunState
-    from planrun.reports.ci import Sections
+    from planrun.reports.parts import Part
 
 APPROVAL_FILE = "approval.json"
-KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}
 _CHOICES = ("decide", "failure")  # kinds of gates that have options
-_VERDICTS = ("approved", "rejected", "skipped")  # of an approval
 # Where an answer came from, by `via`.
 _SOURCES = {
     "command": "",
@@ -71,31 +70,6 @@ def open_gates(state: RunState) -> list[GateOpened]:
 def answers(state: RunState) -> list[GateAnswered]:
     """Return what somebody or something answered."""
     return [gate.answered for _, gate in gates(state) if gate.answered is not None]
-
-
-def name_of(opened: GateOpened | GateAnswered) -> str:
-    """Return whose gate it is: the step, or the whole plan."""
-    return line(opened.step) if opened.step else "the plan"
-
-
-def waiting(opened: GateOpened) -> str:
-    """Return `publish waits for approval`."""
-    return f"{name_of(opened)} waits for {KINDS.get(opened.kind, 'somebody')}"
-
-
-def asked(opened: GateOpened) -> str:
-    """Return what is asked, in one clean line."""
-    if opened.question:
-        header = f"{line(opened.header, 100)}: " if opened.header else ""
-        return header + line(opened.question)
-    return "May this plan be executed?" if not opened.step else "May it run?"
-
-
-def grounds(opened: GateOpened) -> str:
-    """Return why it is asked, in one clean line: `its risk is high (plan:auto_approve)`; may be empty."""
-    told = line(opened.reason) or (f"its risk is {line(opened.risk)}" if opened.risk else "")
-    rule = line(opened.rule)
-    return f"{told} ({rule})" if told and rule else told or (f"asked by {rule}" if rule else "")
 
 
 def until(opened: GateOpened) -> str:
@@ -179,7 +153,7 @@ def to_continue(state: RunState) -> str:
 
 def answer(answered: GateAnswered) -> str:
     """Return `approved by release-team (command)`, `answered prod by a decisions file`; clean, in one line."""
-    verdict = answered.answer if answered.answer in _VERDICTS else ""
+    verdict = answered.answer if answered.answer in VERDICTS else ""
     told = verdict or f"answered {shown(answered.answer)}"
     source = _SOURCES.get(answered.via, f"by {line(answered.via)}")
     if answered.approval:
@@ -236,6 +210,11 @@ def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
     }
 
 
+def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
+    ledger["gates"] = [as_data(state, name, gate) for name, gate in gates(state)]
+    ledger["approvals"] = approvals(state)
+
+
 def approvals(state: RunState) -> list[dict[str, Any]]:
     """Return the approval files that were used: id, who approved, which steps (None: the whole plan), and when."""
     used: dict[str, dict[str, Any]] = {}
@@ -247,20 +226,6 @@ def approvals(state: RunState) -> list[dict[str, Any]]:
             )
             entry["steps"].append(name or None)
     return list(used.values())
-
-
-def decision(step: StepState) -> dict[str, str] | None:
-    """Return what was decided of a step: answer (allow, ask, deny) and the rule; None where nobody has looked."""
-    gate = step.gate
-    answered = gate.answered if gate else None
-    asks = gate.opened.rule if gate and gate.opened else ""
-    if step.reason == "denied" or (answered and answered.answer in _VERDICTS[1:]):
-        return {"answer": "deny", "rule": step.rule or ("answer" if answered else asks)}
-    if step.attempts and (rule := step.attempts[-1].started.rule):
-        return {"answer": "allow", "rule": rule}
-    if answered:
-        return {"answer": "allow", "rule": f"approval:{answered.approval}" if answered.approval else "answer"}
-    return {"answer": "ask", "rule": asks} if gate else None
 
 
 def _option(option: dict[str, Any]) -> dict[str, Any]:
@@ -285,7 +250,7 @@ def rows(state: RunState) -> Iterator[str]:
     if opened:
         yield "\nWaiting for"
     for gate in opened:
-        yield f"  {waiting(gate)}: {asked(gate)}"
+        yield f"  {waits_for(gate)}: {asked(gate)}"
         yield from [f"    {row}" for row in _about(gate)]
         yield from [f"    $ {command}" for command in commands(state, gate)]
     if opened and is_waiting(state):
@@ -296,12 +261,12 @@ def rows(state: RunState) -> Iterator[str]:
     yield from [f"  {name_of(found)}: {answer(found)}" for found in given]
 
 
-def notices(state: RunState, sections: Sections, file: str) -> Iterator[str]:
-    """Yield annotations for what waits, in the language of a CI system; of many the first ones."""
+def notices(state: RunState) -> Iterator[tuple[int, str, str]]:
+    """Yield line of the plan, title and message of an annotation for each open gate; of many the first ones."""
     for opened in open_gates(state)[:MAX_NOTICES]:
         at = state.steps[opened.step].step.line if opened.step else 0
-        told = f"{asked(opened)} {grounds(opened)}".rstrip()
-        yield sections.notice(file, at, waiting(opened), f"{told}\n{commands(state, opened)[0]}")
+        text = f"{asked(opened)} {grounds(opened)}".rstrip()
+        yield at, waits_for(opened), f"{text}\n{commands(state, opened)[0]}"
 
 
 def _about(opened: GateOpened) -> list[str]:
@@ -330,7 +295,7 @@ def page_sections(state: RunState) -> Iterator[str]:
 
 
 def _section(state: RunState, opened: GateOpened) -> str:
-    rows = [f"\n### {ICONS['waiting']} {inline(waiting(opened))}\n\n{inline(asked(opened), 1000)}\n\n"]
+    rows = [f"\n### {ICONS['waiting']} {inline(waits_for(opened))}\n\n{inline(asked(opened), 1000)}\n\n"]
     if why := grounds(opened):
         rows.append(f"- **Why:** {inline(why, 1000)}\n")
     if opened.risk:
@@ -339,3 +304,36 @@ def _section(state: RunState, opened: GateOpened) -> str:
     if limit := until(opened):
         rows.append(f"- **Time:** {inline(limit)}\n")
     return "".join(rows) + "\n" + fence("\n".join(commands(state, opened)))
+
+
+def event_line(event: Event, _state: RunState) -> tuple[str, str]:
+    """Return the status whose icon fits, and one clean line."""
+    if isinstance(event, GateAnswered):
+        return (
+            "cancelled" if event.answer == "rejected" else "completed",
+            f"{name_of(event)}: {answer(event)}",
+        )
+    if not isinstance(event, GateOpened):
+        raise TypeError(type(event).__name__)
+    why = grounds(event) if event.kind == "approval" else asked(event)
+    return "waiting", f"{waits_for(event)}: {why}"
+
+
+def _opening(state: RunState) -> Iterator[str]:
+    if state.gate and state.gate.answered:
+        yield f"the plan: {answer(state.gate.answered)}"
+
+
+def _closing(state: RunState) -> Iterator[str]:
+    return rows(state) if is_waiting(state) else iter(())
+
+
+GATES: Part = {
+    "opening": _opening,
+    "event_line": event_line,
+    "closing": _closing,
+    "notices": notices,
+    "page_start": page_sections,
+    "text_rows": rows,
+    "fill_ledger": _fill_ledger,
+}

@@ -13,11 +13,23 @@ from __future__ import annotations
 
 import os
 
-from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
-from planrun.reports.elements import TYPES, failed_attempts, flaky_attempts, forgiven, message, verdict
-from planrun.reports.escape import ORDER, element, escape, line, quoted
+from planrun.reports.elements import (
+    DIALECTS,
+    ORDER,
+    TYPES,
+    element,
+    escape,
+    failed_attempts,
+    flaky_attempts,
+    forgiven,
+    message,
+    quoted,
+    verdict,
+)
+from planrun.reports.escape import TAIL_BYTES, excerpt, line, tail
+from planrun.reports.parts import parts_of
 from planrun.reports.policies import in_force
 
 TYPE_CHECKING = False
@@ -26,33 +38,11 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import AttemptState, StepState
     from planrun.model.state import RunState
-    from planrun.reports.testcases import Suite
+    from planrun.reports.elements import Dialect, Suite
 
 TOTAL_BYTES = 8 * 1024 * 1024  # of logs in a file: GitLab reads 30 MB, libxml2 10 MB a text
 TRACE_BYTES = 4 * 1024  # of the log of an attempt that was repeated
 _EPOCH = "1970-01-01T00:00:00"  # a run without a start has to have a timestamp all the same
-
-
-class Dialect(Record):
-    """What a reader's schema allows."""
-
-    wrapped: bool = True  # the suite stands inside of `testsuites`
-    totals: str = ""  # attributes of `testsuites`: "", "some" (no skipped, no timestamp) or "all"
-    host: bool = True  # hostname, id and package of the suite
-    places: bool = False  # file and line of a case
-    case_time: bool = False  # timestamp of a case
-    reruns: bool = True  # flaky and rerun elements
-    case_out: bool = True  # system-out of a case
-    suite_out: bool = False  # empty system-out and system-err at the end of the suite
-    skip_type: bool = True
-
-
-DIALECTS: dict[str, Dialect] = {
-    "default": Dialect(totals="all", places=True, case_time=True),
-    "jenkins-xunit": Dialect(totals="some"),
-    "surefire": Dialect(wrapped=False, host=False, case_time=True, skip_type=False),
-    "ant": Dialect(reruns=False, case_out=False, suite_out=True, skip_type=False),
-}
 
 
 def write_junit(
@@ -73,6 +63,7 @@ class _Writer:
         self.rundir = rundir
         self.out = out
         self.dialect = dialect
+        self.parts = parts_of(state)
         self.room = TOTAL_BYTES
         # A group that failed before it had members is told: nothing else would say why the run failed.
         self.cases = [
@@ -86,7 +77,12 @@ class _Writer:
     def write(self, head: str) -> None:
         """Write the file from its first byte to its last."""
         numbers, flakes = self._numbers()
-        suites = self._merged()
+        suites = [
+            suite
+            for part in self.parts
+            if "suites" in part
+            for suite in part["suites"](self.state, self.rundir, self.dialect)
+        ]
         total = {
             name: sum([suite.numbers[name] for suite in suites], count) for name, count in numbers.items()
         }
@@ -105,22 +101,14 @@ class _Writer:
         self.out.write(self._case_of_outputs().encode())
         if not self.dialect.wrapped:
             self.out.writelines([case.encode() for suite in suites for case in suite.cases])
-        tail = "<system-out></system-out>\n<system-err></system-err>\n" if self.dialect.suite_out else ""
-        self.out.write((tail + "</testsuite>\n").encode())
+        ending = "<system-out></system-out>\n<system-err></system-err>\n" if self.dialect.suite_out else ""
+        self.out.write((ending + "</testsuite>\n").encode())
         if self.dialect.wrapped:
             for number, suite in enumerate(suites, 1):
-                self._add(suite, number, tail)
+                self._add(suite, number, ending)
             self.out.write(b"</testsuites>\n")
 
-    def _merged(self) -> list[Suite]:
-        """The suites that steps reported themselves."""
-        if not any([step.step.reports for step in self.cases]):  # noqa: C419 - half the time
-            return []
-        from planrun.reports.testcases import suites  # few steps report any
-
-        return suites(self.state, self.rundir, self.dialect)
-
-    def _add(self, suite: Suite, number: int, tail: str) -> None:
+    def _add(self, suite: Suite, number: int, ending: str) -> None:
         """Write a suite that a step reported, beside the run's own."""
         name = quoted(suite.name)
         host = quoted((self.state.started.host if self.state.started else "") or "localhost")
@@ -132,7 +120,7 @@ class _Writer:
         ]
         self.out.write(f"{head}<properties>\n{''.join(rows)}</properties>\n".encode())
         self.out.writelines([case.encode() for case in suite.cases])
-        self.out.write(f"{tail}</testsuite>\n".encode())
+        self.out.write(f"{ending}</testsuite>\n".encode())
 
     def _numbers(self) -> tuple[dict[str, int], int]:
         """Count the cases by the element that each will have, and the flaky ones."""
@@ -175,11 +163,10 @@ class _Writer:
             "planrun.status": state.status,
             "planrun.verdict": state.settled or "",
             "planrun.step_seconds": f"{spent:.3f}",  # the suite's time is wall clock: steps overlap
-            "planrun.rollback": _of_undoing(state),
-            **_of_models(state),
-            **_of_versions(state),
-            **_of_outputs(state),
         }
+        for part in self.parts:
+            if "properties" in part:
+                values |= part["properties"](state)
         rows = [
             f'<property name="{name}" value={quoted(value)}/>\n' for name, value in values.items() if value
         ]
@@ -281,51 +268,11 @@ class _Writer:
             return ""
         if self.room <= (0 if failed else TOTAL_BYTES // 2):
             return f"log left out, this file holds enough of them: {log}\n"
-        from planrun.reports import escape as logs  # steps that print nothing are frequent
-
-        text = (
-            logs.excerpt(self.rundir, log) if head else logs.tail(self.rundir, log, limit or logs.TAIL_BYTES)
-        )
+        text = excerpt(self.rundir, log) if head else tail(self.rundir, log, limit or TAIL_BYTES)
         # GitLab would attach any file of the job that a step names in this way.
         text = text.replace("[[ATTACHMENT|", "[ [ATTACHMENT|")
         self.room -= len(escape(text).encode())
         return text
-
-
-def _of_versions(state: RunState) -> dict[str, str]:
-    """What became of the plan, as properties; none where it is the file."""
-    if not facts.is_revised(state) and not state.replaced:
-        return {}
-    from planrun.reports.versions import version_properties  # few plans are revised
-
-    return version_properties(state)
-
-
-def _of_outputs(state: RunState) -> dict[str, str]:
-    """The outputs of the plan, as properties."""
-    if not state.plan.outputs:
-        return {}
-    from planrun.reports.extras import output_properties  # few plans have any
-
-    return output_properties(state)
-
-
-def _of_undoing(state: RunState) -> str:
-    """What was undone, or is owed; what undoes a step is no test, and no case of its own."""
-    if not state.undoing and not state.cut_short:
-        return ""
-    from planrun.reports.extras import rollback_summary  # few runs undo anything
-
-    return rollback_summary(state)
-
-
-def _of_models(state: RunState) -> dict[str, str]:
-    """What models used in the run, as properties; none where none was asked."""
-    if state.planning is None:
-        return {}
-    from planrun.reports.models import usage_properties  # few runs ask a model
-
-    return usage_properties(state)
 
 
 def _attributes(numbers: dict[str, int]) -> str:

@@ -6,8 +6,8 @@ Keys are only ever added. What planrun cannot know yet is null, zero or empty, n
 from __future__ import annotations
 
 from planrun.model.jsontext import dumps, number, quote, well_formed
-from planrun.reports.facts import is_revised
-from planrun.reports.policies import ALLOWED_BY_DEFAULT, any_gate, policy_of, risk_of, risk_totals
+from planrun.reports.parts import parts_of
+from planrun.reports.policies import ALLOWED_BY_DEFAULT, decision, policy_of, risk_of, risk_totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,11 +35,17 @@ _ALLOWED_BY_DEFAULT = f'{{"answer":"allow","rule":"{ALLOWED_BY_DEFAULT}"}}'
 
 def write_ledger(state: RunState, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
-    head = _whole(dumps(_run(state)))
+    ledger = _run(state)
+    plannings: dict[str, dict[str, float]] = {}
+    for part in parts_of(state):
+        if "fill_ledger" in part:
+            part["fill_ledger"](state, ledger)
+        if "usage_by_step" in part:
+            plannings |= part["usage_by_step"](state)
+    head = _whole(dumps(ledger))
     out.write((head[:-1] + f',{_rollback(state)},"steps":[').encode())
     separator = "\n"
     natures = _RiskKeys()
-    plannings = _plannings(state)
     for step in state.steps.values():
         out.write((separator + _whole(_step(step, natures, plannings))).encode())
         separator = ",\n"
@@ -87,8 +93,6 @@ class _RiskKeys:
 def _decision(state: StepState) -> str:
     """What was decided of a step: answer (allow, ask, deny) and rule; `null` where nobody has looked at it yet."""
     if state.gate is not None or state.reason == "denied":
-        from planrun.reports.gates import decision  # few steps come to a gate
-
         return dumps(decision(state))
     if not state.attempts:
         return "null"
@@ -108,7 +112,7 @@ def _run(state: RunState) -> dict[str, Any]:
             "digest": plan.digest,
             "file": plan.file,
             "goal": plan.goal,
-            "versions": _versions(state),
+            "versions": [],
         },
         "status": state.status,
         "verdict": state.settled,
@@ -118,9 +122,10 @@ def _run(state: RunState) -> dict[str, Any]:
         "duration_s": ended.duration if ended else None,
         "policy": policy_of(state),
         "risk": risk_totals(state),
-        **_gates(state),
+        "gates": [],
+        "approvals": [],
         "usage": _total_usage(state),
-        "llm": _models(state),
+        "llm": None,
         "outputs": ended.outputs if ended else {},
         "outputs_error": ended.message if ended else "",
         "lifecycle": [{"status": status, "at": at} for status, at in state.moves],
@@ -128,31 +133,8 @@ def _run(state: RunState) -> dict[str, Any]:
     }
 
 
-def _versions(state: RunState) -> list[dict[str, Any]]:
-    """Every plan that the run went by; empty where that is the file alone."""
-    if not is_revised(state):
-        return []
-    from planrun.reports.versions import versions  # few plans are
-
-    return versions(state)
-
-
-def _gates(state: RunState) -> dict[str, Any]:
-    """The gates of the plan and its steps, and the approval files that opened some of them."""
-    if not any_gate(state):
-        return {"gates": [], "approvals": []}
-    from planrun.reports import gates  # few runs have any
-
-    found = [gates.as_data(state, name, gate) for name, gate in gates.gates(state)]
-    return {"gates": found, "approvals": gates.approvals(state)}
-
-
 def _total_usage(state: RunState) -> dict[str, float]:
     totals: dict[str, float] = dict.fromkeys(_USAGE, 0)
-    if state.planning is not None or (state.started is not None and "generation" in state.started.options):
-        from planrun.reports.models import spent  # few runs ask a model
-
-        return spent(state)
     for step in state.steps.values():
         _add_attempts(totals, step)
     return totals
@@ -163,24 +145,6 @@ def _add_attempts(totals: dict[str, float], step: StepState) -> None:
         if attempt.ended is not None and attempt.ended.usage:
             for name in _USAGE:
                 totals[name] += attempt.ended.usage.get(name, 0)
-
-
-def _models(state: RunState) -> dict[str, Any] | None:
-    """What models were asked in the run; `null` where none was."""
-    if state.planning is None:
-        return None
-    from planrun.reports.models import as_data  # as above
-
-    return as_data(state, state.planning)
-
-
-def _plannings(state: RunState) -> dict[str, dict[str, float]]:
-    """What was used to plan for each step."""
-    if state.planning is None:
-        return {}
-    from planrun.reports.models import by_step  # as above
-
-    return by_step(state)
 
 
 def _usage_of(state: StepState, plannings: dict[str, dict[str, float]]) -> str:

@@ -6,19 +6,20 @@ Failures come first, then the graph, then every step. With a budget what does no
 from __future__ import annotations
 
 from planrun.reports import facts
-from planrun.reports import facts as units
 from planrun.reports.elements import forgiven
-from planrun.reports.escape import code, fence, inline
-from planrun.reports.facts import ICONS
-from planrun.reports.policies import any_gate, in_force, risk_of, risk_totals, totals_line
+from planrun.reports.escape import TAIL_BYTES, code, fence, inline, tail
+from planrun.reports.facts import ICONS, seconds
+from planrun.reports.parts import parts_of, rows_of
+from planrun.reports.policies import in_force, risk_of, risk_totals, totals_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import BinaryIO
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+    from planrun.reports.parts import Part
 
 SUMMARY_BYTES = 900 * 1024  # GitHub shows nothing of a step summary above 1 MiB
 REPORT_LOG_BYTES = 4 * 1024 * 1024  # of logs in a report without a budget
@@ -37,75 +38,25 @@ def write_markdown(
     `head` is the hash of the ledger's last line, which `verify` asks for; empty when the ledger has no end.
     Raises OSError when `out` cannot be written.
     """
-    page = _Page(out, budget)
-    page.add(_summary(state, head))
-    if any_gate(state):
-        from planrun.reports.gates import page_sections  # few runs have any
-
-        for section in page_sections(state):
-            if not page.add(section):
-                page.missing += 1
+    page, parts = _Page(out, budget), parts_of(state)
+    page.add(_summary(state, parts, head))
+    page.add_all(rows_of(parts, "page_start", state))
     _failures(state, rundir, page)
-    _undone(state, page)
-    chart = _chart(state)
-    if chart:
-        page.add(f"\n## Graph\n\n```mermaid\n{chart}```\n")
+    page.add_all(rows_of(parts, "page_middle", state))
     page.add("\n## Steps\n\n")
     labels = facts.labels(state)
-    _rows(state, page, lambda step: f"- {step_line(step, labels)}\n{_criteria(step)}{_tests(step)}")
+    below = [part["step_rows"] for part in parts if "step_rows" in part]
+    _rows(
+        state,
+        page,
+        lambda step: f"- {step_line(step, labels)}\n{_criteria(step)}{''.join([row(step) for row in below])}",
+    )
     if page.add(_TABLE):
         spans = {name: code(name) for name in state.steps}
         waits = _waits(state)
         _rows(state, page, lambda step: _table_row(step, spans, waits[step.step.id]))
-    _produced(state, page)
-    _outputs(state, page)
-    if facts.is_revised(state):
-        from planrun.reports.versions import page_section as versions_section  # few plans are
-
-        if not page.add(versions_section(state)):
-            page.missing += 1
-    if state.planning is not None:
-        from planrun.reports.models import page_section  # few runs ask a model
-
-        if not page.add(page_section(state)):
-            page.missing += 1
+    page.add_all(rows_of(parts, "page_end", state))
     page.close()
-
-
-def _produced(state: RunState, page: _Page) -> None:
-    if not any(step.step.makes for step in state.steps.values()):
-        return
-    from planrun.reports.extras import produced_section  # few plans name any
-
-    if not page.add(produced_section(state)):
-        page.missing += 1
-
-
-def _outputs(state: RunState, page: _Page) -> None:
-    if not state.plan.outputs:
-        return
-    from planrun.reports.extras import outputs_section  # few plans have any
-
-    if not page.add(outputs_section(state)):
-        page.missing += 1
-
-
-def _undone(state: RunState, page: _Page) -> None:
-    if not state.undoing and not state.cut_short:
-        return
-    from planrun.reports.extras import rollback_rows  # few runs undo anything
-
-    rows = "".join([f"- {inline(row)}\n" for row in rollback_rows(state)])
-    if rows and not page.add(f"\n## Undone\n\n{rows}"):
-        page.missing += 1
-
-
-def _chart(state: RunState) -> str:
-    if not any(step.step.edges for step in state.steps.values()):
-        return ""
-    from planrun.reports.drawing import flowchart  # only plans in which something waits pay for it
-
-    return flowchart(state)
 
 
 def step_line(step: StepState, labels: Mapping[str, str]) -> str:
@@ -124,16 +75,6 @@ def _criteria(step: StepState) -> str:
     return "".join([f"  - {mark} {inline(text, 1000)}\n" for text in step.step.criteria])
 
 
-def _tests(step: StepState) -> str:
-    """A line about the test cases that a step reported; empty where it reported none."""
-    if step.step.reports is None:
-        return ""
-    from planrun.reports.testcases import reported, sentence  # few steps report any
-
-    summary = reported(step)
-    return f"  - tests: {inline(sentence(summary), 1000)}\n" if summary else ""
-
-
 class _Page:
     """What was written and how much more may be; what does not fit is refused whole."""
 
@@ -145,7 +86,7 @@ class _Page:
         self.started = False
 
     def add(self, text: str) -> bool:
-        """Write `text` if it fits; says whether it did."""
+        """Write `text` if it fits; returns whether it did."""
         data = text.encode()
         if self.left is not None:
             if len(data) > self.left:
@@ -155,34 +96,39 @@ class _Page:
         self.started = True
         return True
 
+    def add_all(self, sections: Iterable[str]) -> None:
+        """Write what fits of some sections, and count the others."""
+        for section in sections:
+            if not self.add(section):
+                self.missing += 1
+
     def close(self) -> None:
-        """Say how much did not fit; a page without room for anything stays empty."""
+        """State how much did not fit; a page without room for anything stays empty."""
         if self.missing and self.started:
             self.left = None
             self.add(f"\n{self.missing} more entries left out: the report ends at its size limit.\n")
 
 
-def _summary(state: RunState, head: str) -> str:
+def _summary(state: RunState, parts: Iterable[Part], head: str) -> str:
     status = facts.status_of(state)
-    rows = [
+    entries = [
         f"# {ICONS.get(status, ICONS['running'])} {_escaped(facts.heading(state))}\n\n## Execution Summary\n\n",
         f"- **Status:** {inline(facts.outcome(state), 1000)}{_ending(state)}\n",
-        f"- **Duration:** {units.seconds(facts.elapsed(state))}\n",
+        f"- **Duration:** {seconds(facts.elapsed(state))}\n",
     ]
-    rows += [f"- **{name}:** {count}\n" for name, count in facts.counts(state)]
+    entries += [f"- **{name}:** {count}\n" for name, count in facts.counts(state)]
     started = state.started
     if started:
-        rows.append(f"- **Run:** {code(started.run)}\n")
-    rows.append(f"- **Plan:** {code(state.plan.file)}, digest {code(state.plan.digest[:12])}\n")
-    rows.append(f"- **Policy:** {inline(in_force(state), 1000)}\n")
-    rows.append(f"- **Risk:** {totals_line(risk_totals(state))}\n")
-    if state.planning is not None:
-        from planrun.reports.models import totals_line as model_line  # few runs ask a model
-
-        rows.append(f"- **Language model:** {inline(model_line(state), 1000)}\n")
+        entries.append(f"- **Run:** {code(started.run)}\n")
+    entries.append(f"- **Plan:** {code(state.plan.file)}, digest {code(state.plan.digest[:12])}\n")
+    entries.append(f"- **Policy:** {inline(in_force(state), 1000)}\n")
+    entries.append(f"- **Risk:** {totals_line(risk_totals(state))}\n")
+    for part in parts:
+        if "summary" in part:
+            entries += [f"- **{name}:** {inline(value, 1000)}\n" for name, _, value in part["summary"](state)]
     if head:
-        rows.append(f"- **Ledger head:** {code(head)}\n")
-    return "".join(rows)
+        entries.append(f"- **Ledger head:** {code(head)}\n")
+    return "".join(entries)
 
 
 def _escaped(heading: str) -> str:
@@ -201,16 +147,14 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
     failed = [step for step in facts.listed(state) if step.status == "failed"]
     if not failed or not page.add("\n## Failures\n"):
         return
-    from planrun.reports import escape  # of failures alone
-
     for step in failed:
         text = _failure(state, step)
         last = facts.last(step)
         if page.logs > 0 and last and last.started.log:
-            limit = min(escape.TAIL_BYTES, page.logs)
-            tail = escape.tail(rundir, last.started.log, limit)
-            if tail.strip():
-                block = "\n" + fence(tail)
+            limit = min(TAIL_BYTES, page.logs)
+            end = tail(rundir, last.started.log, limit)
+            if end.strip():
+                block = "\n" + fence(end)
                 page.logs -= len(block.encode())
                 text += block
         if not page.add(text):
@@ -230,7 +174,7 @@ def _failure(state: RunState, step: StepState) -> str:
         rows.append(f"- **Error class:** {inline(error.get('class', ''))}{rule}\n")
     if last and last.exit_code is not None:
         rows.append(f"- **Exit code:** {last.exit_code}\n")
-    rows.append(f"- **Attempts:** {len(step.tries)}, {units.seconds(facts.duration(step))} in all\n")
+    rows.append(f"- **Attempts:** {len(step.tries)}, {seconds(facts.duration(step))} in all\n")
     if state.tolerance(step.step.id):
         own = forgiven(state, step)
         why = "the run does not fail because of it" if own else "by the plan; this run fails all the same"
@@ -269,7 +213,7 @@ def _table_row(step: StepState, spans: dict[str, str], waits: Sequence[str]) -> 
     if len(waits) > 20:
         needs += f" and {len(waits) - 20} more"
     tries = len(step.tries)
-    spent = units.seconds(facts.duration(step)) if tries else ""
+    spent = seconds(facts.duration(step)) if tries else ""
     return f"| {spans[step.step.id]} | {_status(step)} | {tries} | {spent} | {needs} | {risk_of(step)} |\n"
 
 

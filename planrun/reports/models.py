@@ -8,15 +8,18 @@ from planrun.model.planning import amount
 from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.escape import code, inline, line
+from planrun.reports.facts import amount_of, limits_of
 from planrun.reports.versions import OUTCOMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from planrun.model.events import BudgetCrossed
     from planrun.model.planning import Call, Planning
     from planrun.model.state import RunState
+    from planrun.reports.parts import Part
 
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 """What is added up; unconfirmed: tokens that were reserved for calls of which nobody told what they used."""
@@ -76,25 +79,9 @@ def tokens_in(usage: Mapping[str, float]) -> int:
     return int(sum(usage.get(kind, 0) for kind in KINDS if kind != "usd"))
 
 
-def _recorded(state: RunState) -> Any:
-    """Return what the run, or its last resumption, recorded of its limits; None where it did not."""
-    return state.options.get("budget")
-
-
-def limits_of(state: RunState) -> Mapping[str, float]:
-    """Return the limits in force, by resource, as they were recorded; else those of the plan."""
-    recorded = _recorded(state)
-    if recorded:
-        found: Mapping[str, float] = recorded["limits"]
-        return found
-    limits = state.plan.limits
-    known = (("tokens", limits.max_tokens), ("usd", limits.max_usd), ("turns", limits.max_turns))
-    return {name: value for name, value in known if value is not None}
-
-
 def as_data(state: RunState, planning: Planning) -> dict[str, Any]:
     """Return everything about models as JSON data."""
-    recorded = _recorded(state)
+    recorded: Any = facts.option(state, "budget")
     limits = limits_of(state)
     return {
         "models": list(dict.fromkeys(call.asked.model for call in planning.calls)),
@@ -157,40 +144,19 @@ def _crossing(event: BudgetCrossed) -> dict[str, Any]:
 
 
 def usage_properties(state: RunState) -> dict[str, str]:
-    """Return what models used as properties of a test report."""
+    """Return what models used as properties of a JUnit file; nothing for a run in which none was asked."""
+    if state.planning is None:
+        return {}
     usage = spent(state)
-    found = {name: int(usage[name]) for name in (*TOKENS, "unconfirmed_tokens") if usage[name]}
-    calls = len(state.planning.calls) if state.planning else 0
-    told = {"planrun.model_calls": str(calls)} | {
-        f"planrun.{name}": str(value) for name, value in found.items()
+    used = {name: int(usage[name]) for name in (*TOKENS, "unconfirmed_tokens") if usage[name]}
+    calls = len(state.planning.calls)
+    values = {"planrun.model_calls": str(calls)} | {
+        f"planrun.{name}": str(value) for name, value in used.items()
     }
-    return told | ({"planrun.usd": amount_of(usage["usd"])} if usage["usd"] else {})
+    return values | ({"planrun.usd": amount_of(usage["usd"])} if usage["usd"] else {})
 
 
 # For people.
-
-
-def amount_of(value: float) -> str:
-    """Return an amount without an exponent: 1234567, 0.0125."""
-    return f"{value:.6f}".rstrip("0").rstrip(".") if value != int(value) else str(int(value))
-
-
-def larger_budget(state: RunState) -> str:
-    """Return how a run goes on that rests since models used up what they may; empty for every other."""
-    if state.status != "paused" or state.planning is None or not _is_used_up(state):
-        return ""
-    run = line(state.started.run) if state.started else "RUN"
-    refused = [event for event in state.planning.crossed if event.level == 100 and event.scope == "plan"]
-    name = refused[-1].resource if refused else "tokens"
-    limit = amount_of(limits_of(state).get(name, 0))
-    return (
-        f"planrun resume {run} --max-{name} N goes on, with an N that leaves room for a call; {limit} did not"
-    )
-
-
-def _is_used_up(state: RunState) -> bool:
-    ended = state.planning.ended if state.planning else []
-    return bool(ended) and ended[-1].outcome == "budget"
 
 
 _MOST_ROWS = 100  # of calls and of steps in a report
@@ -310,11 +276,11 @@ def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
     return line(f"the {what} of {whose} are used up: {used}{then}")
 
 
-def page_section(state: RunState) -> str:
-    """Return a section of a markdown page: what each step was estimated to need and used, then every call."""
+def page_sections(state: RunState) -> Iterator[str]:
+    """Yield a section of a markdown page: every call, then what each step was estimated to need and used."""
     planning = state.planning
     if planning is None or not planning.calls:
-        return ""
+        return
     calls = [_row(call) for call in planning.calls[:_MOST_ROWS]]
     if len(planning.calls) > _MOST_ROWS:
         calls.append(f"\n{len(planning.calls) - _MOST_ROWS} more calls are in ledger.json.\n")
@@ -326,7 +292,7 @@ def page_section(state: RunState) -> str:
         f"\n| Step | Estimated tokens | Used tokens |\n| --- | ---: | ---: |\n{''.join(rows)}" if rows else ""
     )
     head = f"| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}\n"
-    return f"\n## Language model\n\n{head}{''.join(calls)}{steps}"
+    yield f"\n## Language model\n\n{head}{''.join(calls)}{steps}"
 
 
 def _row(call: Call) -> str:
@@ -349,3 +315,24 @@ def _row(call: Call) -> str:
         took,
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _summary(state: RunState) -> Iterator[tuple[str, str, str]]:
+    if state.planning is not None:
+        yield "Language model", "Model", totals_line(state)
+
+
+def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
+    ledger["usage"] = spent(state)
+    if state.planning is not None:
+        ledger["llm"] = as_data(state, state.planning)
+
+
+MODELS: Part = {
+    "event_line": event_line,
+    "summary": _summary,
+    "page_end": page_sections,
+    "properties": usage_properties,
+    "fill_ledger": _fill_ledger,
+    "usage_by_step": by_step,
+}

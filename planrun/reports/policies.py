@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
@@ -129,3 +130,48 @@ def totals_line(totals: Mapping[str, Any]) -> str:
 def any_gate(state: RunState) -> bool:
     """Whether the plan or a step of it came to a gate, or was answered before it did."""
     return state.gate is not None or any(step.gate or step.after for step in state.steps.values())
+
+
+# What a gate asks.
+
+KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}
+VERDICTS = ("approved", "rejected", "skipped")  # of an approval
+
+
+def name_of(opened: GateOpened | GateAnswered) -> str:
+    """Return whose gate it is: the step, or the whole plan."""
+    return line(opened.step) if opened.step else "the plan"
+
+
+def waits_for(opened: GateOpened) -> str:
+    """Return `publish waits for approval`."""
+    return f"{name_of(opened)} waits for {KINDS.get(opened.kind, 'somebody')}"
+
+
+def asked(opened: GateOpened) -> str:
+    """Return what is asked, in one clean line."""
+    if opened.question:
+        header = f"{line(opened.header, 100)}: " if opened.header else ""
+        return header + line(opened.question)
+    return "May this plan be executed?" if not opened.step else "May it run?"
+
+
+def grounds(opened: GateOpened) -> str:
+    """Return why it is asked, in one clean line: `its risk is high (plan:auto_approve)`; may be empty."""
+    told = line(opened.reason) or (f"its risk is {line(opened.risk)}" if opened.risk else "")
+    rule = line(opened.rule)
+    return f"{told} ({rule})" if told and rule else told or (f"asked by {rule}" if rule else "")
+
+
+def decision(step: StepState) -> dict[str, str] | None:
+    """Return what was decided of a step: answer (allow, ask, deny) and the rule; None where nobody has looked."""
+    gate = step.gate
+    answered = gate.answered if gate else None
+    asks = gate.opened.rule if gate and gate.opened else ""
+    if step.reason == "denied" or (answered and answered.answer in VERDICTS[1:]):
+        return {"answer": "deny", "rule": step.rule or ("answer" if answered else asks)}
+    if step.attempts and (rule := step.attempts[-1].started.rule):
+        return {"answer": "allow", "rule": rule}
+    if answered:
+        return {"answer": "allow", "rule": f"approval:{answered.approval}" if answered.approval else "answer"}
+    return {"answer": "ask", "rule": asks} if gate else None

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 
-from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
-from planrun.reports.elements import forgiven
-from planrun.reports.escape import ORDER, element, escape, line, plain, quoted
+from planrun.reports.elements import ORDER, Suite, element, escape, forgiven, quoted
+from planrun.reports.escape import inline, line, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.reports.junit import Dialect
+    from planrun.reports.elements import Dialect
+    from planrun.reports.parts import Part
 
 PASSED_BYTES = (
     8 << 20
@@ -34,19 +34,6 @@ TEXT_CHARS = 8 * 1024  # of one failure
 _PLURAL = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 _TYPES = {"failure": "TestFailed", "error": "TestError", "skipped": "Skipped"}
 _AGAIN = frozenset(("flakyFailure", "flakyError", "rerunFailure", "rerunError"))
-
-
-class Suite(Record):
-    """A suite as it will stand in the file: `cases` are its elements; `left_out` did not fit."""
-
-    name: str
-    at: str
-    time: float
-    numbers: dict[str, int]
-    flakes: int
-    cases: tuple[str, ...]
-    left_out: int = 0
-    problem: str = ""  # why its cases are not there
 
 
 def suites(state: RunState, rundir: str, dialect: Dialect) -> list[Suite]:
@@ -219,3 +206,12 @@ def sentence(summary: dict[str, Any]) -> str:
     if skipped:
         parts.append(f"{skipped} skipped")
     return ", ".join(parts)
+
+
+def _step_rows(step: StepState) -> str:
+    """Return a line of the page about the test cases that a step reported; empty where it reported none."""
+    summary = reported(step)
+    return f"  - tests: {inline(sentence(summary), 1000)}\n" if summary else ""
+
+
+TEST_CASES: Part = {"places": places, "step_rows": _step_rows, "suites": suites}

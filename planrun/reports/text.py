@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from planrun.reports import escape, facts, gates, versions
-from planrun.reports import facts as units
-from planrun.reports.escape import line
-from planrun.reports.extras import output_rows, rollback_rows
-from planrun.reports.facts import ICONS
-from planrun.reports.models import totals_line as model_line
-from planrun.reports.policies import any_gate, in_force, risk_totals, totals_line
+from planrun.reports import facts
+from planrun.reports.escape import line, tail
+from planrun.reports.facts import ICONS, seconds
+from planrun.reports.parts import parts_of, rows_of
+from planrun.reports.policies import in_force, risk_totals, totals_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,25 +15,20 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+    from planrun.reports.parts import Part
 
 
 def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
     out.write(f"{facts.heading(state)}\n\n".encode())
-    labels = facts.labels(state)
+    labels, parts = facts.labels(state), parts_of(state)
     out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.listed(state))
-    out.write(_summary(state).encode())
-    if state.plan.outputs and (outputs := output_rows(state)):
-        _write_rows(out, ["", *outputs])
-    if facts.is_revised(state):
-        _write_rows(out, ["", *versions.rows(state)])
-    if any_gate(state):
-        _write_rows(out, gates.rows(state))
+    out.write(_summary(state, parts).encode())
+    _write_rows(out, rows_of(parts, "text_rows", state))
     for step in facts.listed(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
-    if (state.undoing or state.cut_short) and (undone := list(rollback_rows(state))):
-        _write_rows(out, ["", "Undone", *[f"  {row}" for row in undone]])
+    _write_rows(out, rows_of(parts, "text_end", state))
 
 
 def _write_rows(out: BinaryIO, rows: Iterable[str]) -> None:
@@ -54,21 +47,22 @@ def step_line(
     return f"{icons[step.status]} Step {called}{title} ({added}{facts.details(step)})"
 
 
-def _summary(state: RunState) -> str:
+def _summary(state: RunState, parts: list[Part]) -> str:
     counts = ", ".join([f"{name.lower()} {count}" for name, count in facts.counts(state)])
-    rows = [
+    lines = [
         "\nExecution Summary",
         f"  Status:   {facts.outcome(state)} ({_end(state)})",
-        f"  Duration: {units.seconds(facts.elapsed(state))}",
+        f"  Duration: {seconds(facts.elapsed(state))}",
         f"  Steps:    {counts}",
         f"  Run:      {line(state.started.run) if state.started else ''}",
         f"  Plan:     {line(state.plan.file)}, digest {state.plan.digest[:12]}",
         f"  Policy:   {in_force(state)}",
         f"  Risk:     {totals_line(risk_totals(state))}",
     ]
-    if state.planning is not None:
-        rows.append(f"  Model:    {model_line(state)}")
-    return "\n".join(rows) + "\n"
+    for part in parts:
+        if "summary" in part:
+            lines += [f"  {name + ':':<9} {value}" for _, name, value in part["summary"](state)]
+    return "\n".join(lines) + "\n"
 
 
 def _end(state: RunState) -> str:
@@ -93,7 +87,5 @@ def _failure(state: RunState, rundir: str, step: StepState) -> str:
             if not check.get("ok")
         ]
     if last and last.started.log:
-        rows += [
-            "  | " + row for row in escape.tail(rundir, last.started.log).rstrip("\n").split("\n") if row
-        ]
+        rows += ["  | " + row for row in tail(rundir, last.started.log).rstrip("\n").split("\n") if row]
     return "\n".join(rows) + "\n"

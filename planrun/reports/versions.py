@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planrun.model.events import PlanningEnded, RunResumed, RunStarted
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
+    from planrun.reports.parts import Part
 
     Cause = RunStarted | RunResumed | PlanningEnded
 
@@ -107,8 +108,8 @@ def version_properties(state: RunState) -> dict[str, str]:
 
 
 def rows(state: RunState) -> Iterator[str]:
-    """Yield lines of text: each version with what it changed, each planning that came to nothing."""
-    yield "Plan versions"
+    """Yield lines of text: each version with what it changed, each planning without a new version."""
+    yield from ("", "Plan versions")
     for version in versions(state):
         yield f"  v{version['version']}: {_origin(version)}, digest {version['digest'][:12]}"
         if version["message"]:
@@ -121,7 +122,7 @@ def rows(state: RunState) -> Iterator[str]:
             yield f"      {line(told)}"
 
 
-def page_section(state: RunState) -> str:
+def page_sections(state: RunState) -> Iterator[str]:
     """Return a section of a markdown page with the same."""
     rows = ["\n## Plan versions\n\n"]
     for version in versions(state):
@@ -134,7 +135,7 @@ def page_section(state: RunState) -> str:
     for ended in _fruitless(state):
         rows.append(f"- {inline(_planning_row(ended), 1500)}\n")
         rows += [f"  - {inline(told, 1000)}\n" for told in _refusals(ended)]
-    return "".join(rows)
+    yield "".join(rows)
 
 
 def _origin(version: Mapping[str, Any]) -> str:
@@ -183,3 +184,15 @@ def _refusals(ended: PlanningEnded) -> Iterator[str]:
         step = f"step {refusal['step']}" if refusal.get("step") else "the plan"
         yield f"{step} denied by {refusal.get('rule', '')}: {refusal.get('reason', '')}"
     yield from ended.problems[:_MOST]
+
+
+def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
+    ledger["plan"]["versions"] = versions(state)
+
+
+VERSIONS: Part = {
+    "page_end": page_sections,
+    "text_rows": rows,
+    "properties": version_properties,
+    "fill_ledger": _fill_ledger,
+}

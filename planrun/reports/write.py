@@ -1,10 +1,7 @@
-"""The report files of a run, each written whole or not at all, and single reports as bytes.
+"""The formats of reports: the files that a run leaves, each written whole or not at all, and single reports as bytes.
 
-A report is written beside its place and then takes it in one call: whoever reads it, and whenever planrun is
-killed, finds the old file or the new one, never half of one. It is not synced: that would take longer than all
-else that a short run does (measured: 1 to 8 ms a file), for something that `planrun report` makes again from the
-ledger, which is synced. ext4 and btrfs write a file out that replaces another one, so that there a power cut leaves
-the old or the new one as well.
+A report is written beside its place, synced, and then renamed: a reader finds the old file or the new one, never half
+of one, even when planrun is killed or the power fails.
 """
 
 from __future__ import annotations
@@ -13,9 +10,12 @@ import io
 import os
 
 from planrun.errors import InvalidInput, RecordsLost
-from planrun.reports.junit import DIALECTS, write_junit
+from planrun.model.record import Record
+from planrun.reports.elements import DIALECTS
+from planrun.reports.junit import write_junit
 from planrun.reports.ledgerjson import write_ledger
 from planrun.reports.markdown import write_markdown
+from planrun.reports.parts import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +24,40 @@ if TYPE_CHECKING:
 
     from planrun.model.state import RunState
 
-JUNIT = "junit.xml"
-MARKDOWN = "report.md"
-LEDGER = "ledger.json"
-FORMATS = ("junit", "markdown", "text", "json")
+
+class Source(Record):
+    """What a report is made from."""
+
+    state: RunState
+    rundir: str
+    head: str  # the hash of the ledger's last line
+    dialect: str  # of JUnit
+
+
+def _junit(run: Source, out: BinaryIO) -> None:
+    write_junit(run.state, run.rundir, out, run.dialect, head=run.head)
+
+
+def _markdown(run: Source, out: BinaryIO) -> None:
+    write_markdown(run.state, run.rundir, out, head=run.head)
+
+
+def _text(run: Source, out: BinaryIO) -> None:
+    load("text").write_text(run.state, run.rundir, out)
+
+
+def _json(run: Source, out: BinaryIO) -> None:
+    write_ledger(run.state, out)
+
+
+# For each format what writes it, and the file that every run leaves; "": only `planrun report` writes it.
+_FORMATS: dict[str, tuple[Callable[[Source, BinaryIO], None], str]] = {
+    "junit": (_junit, "junit.xml"),
+    "markdown": (_markdown, "report.md"),
+    "text": (_text, ""),
+    "json": (_json, "ledger.json"),
+}
+FORMATS = tuple(_FORMATS)
 
 
 def write_reports(
@@ -35,28 +65,29 @@ def write_reports(
 ) -> tuple[dict[str, str], RecordsLost | None]:
     """Write all reports of a run into `report_dir`, made when missing; returns what is there, as paths by format.
 
-    `head` is the hash of the ledger's last line. Besides the paths comes the error that names the first report
-    that could not be written. Raises InvalidInput for an unknown dialect.
+    `head` is the hash of the ledger's last line. The second value is the error that names the first report that
+    could not be written. Raises InvalidInput for an unknown dialect.
     """
-    _known_dialect(dialect)
-    writers: dict[str, tuple[str, Callable[[BinaryIO], None]]] = {
-        "junit": (JUNIT, lambda out: write_junit(state, rundir, out, dialect, head=head)),
-        "markdown": (MARKDOWN, lambda out: write_markdown(state, rundir, out, head=head)),
-        "json": (LEDGER, lambda out: write_ledger(state, out)),
-    }
+    source = Source(state=state, rundir=rundir, head=head, dialect=_known_dialect(dialect))
     try:
         make_folder(report_dir)
     except RecordsLost as error:
         return {}, error
     paths, lost = {}, None
-    for name, (file, write) in writers.items():
+    for name, (write, file) in _FORMATS.items():
+        if not file:
+            continue
         path = os.path.join(report_dir, file)
         try:
-            place(path, write)
+            place(path, _bound(write, source))
             paths[name] = path
         except RecordsLost as error:
             lost = lost or error
     return paths, lost
+
+
+def _bound(write: Callable[[Source, BinaryIO], None], source: Source) -> Callable[[BinaryIO], None]:
+    return lambda out: write(source, out)
 
 
 def make_folder(path: str) -> None:
@@ -76,20 +107,11 @@ def make_folder(path: str) -> None:
 
 def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: str = "default") -> bytes:
     """Return one report as bytes; raises InvalidInput for an unknown format or dialect."""
-    _known_dialect(dialect)
-    out = io.BytesIO()
-    if form == "junit":
-        write_junit(state, rundir, out, dialect, head=head)
-    elif form == "markdown":
-        write_markdown(state, rundir, out, head=head)
-    elif form == "text":
-        from planrun.reports.text import write_text  # no run writes it
-
-        write_text(state, rundir, out)
-    elif form == "json":
-        write_ledger(state, out)
-    else:
+    source = Source(state=state, rundir=rundir, head=head, dialect=_known_dialect(dialect))
+    if form not in _FORMATS:
         raise InvalidInput(f'unknown report format "{form}"; known: {", ".join(FORMATS)}')
+    out = io.BytesIO()
+    _FORMATS[form][0](source, out)
     return out.getvalue()
 
 
@@ -99,12 +121,12 @@ def write_texts(folder: str, texts: Mapping[str, str]) -> list[str]:
     paths = []
     for name, text in texts.items():
         path = os.path.join(folder, name)
-        place(path, _writer(text.encode("utf-8", "replace")))
+        place(path, _filled(text.encode("utf-8", "replace")))
         paths.append(path)
     return paths
 
 
-def _writer(data: bytes) -> Callable[[BinaryIO], None]:
+def _filled(data: bytes) -> Callable[[BinaryIO], None]:
     def write(out: BinaryIO) -> None:
         out.write(data)
 
@@ -112,7 +134,7 @@ def _writer(data: bytes) -> Callable[[BinaryIO], None]:
 
 
 def place(path: str, write: Callable[[BinaryIO], None]) -> None:
-    """Let `write` fill a file that then appears as `path`; raises RecordsLost naming it."""
+    """Have `write` fill a file that then appears as `path`; raises RecordsLost naming it."""
     folder, name = os.path.split(path)
     part = os.path.join(folder, f".{name}.part")
     try:
@@ -148,6 +170,7 @@ def _remove_quietly(path: str) -> None:
         return
 
 
-def _known_dialect(dialect: str) -> None:
+def _known_dialect(dialect: str) -> str:
     if dialect not in DIALECTS:
         raise InvalidInput(f'unknown JUnit dialect "{dialect}"; known: {", ".join(DIALECTS)}')
+    return dialect

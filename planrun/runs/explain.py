@@ -17,7 +17,7 @@ from planrun.plan.problems import did_you_mean
 from planrun.reports import escape, gates
 from planrun.reports.describe import FAILURE_MEANS, retry_text, step_data
 from planrun.reports.facts import sentence, status_of
-from planrun.reports.policies import ALLOWED_BY_DEFAULT
+from planrun.reports.policies import ALLOWED_BY_DEFAULT, KINDS, asked, decision, grounds
 from planrun.values import duration
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
         "advice": list(advice(found.state, step, going=found.going)),
         "edges": [_edge(found.state, edge) for edge in step.edges],
         "condition": _condition(found.state, state),
-        "decision": gates.decision(state)
+        "decision": decision(state)
         or ({"answer": "allow", "rule": ALLOWED_BY_DEFAULT} if state.attempts else None),
         "gate": _gate(found.state, state),
         "attempts": [_attempt(found, attempt) for attempt in state.attempts],
@@ -202,8 +202,8 @@ def _about_cache(step: StepState) -> Iterator[str]:
 def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
     gate, opened = step.after or step.gate, step.asked
     if opened is not None:
-        told = gates.grounds(opened) if opened.kind == "approval" else gates.asked(opened)
-        yield f"it waits for {gates.KINDS.get(opened.kind, 'somebody')}: {told}"
+        told = grounds(opened) if opened.kind == "approval" else asked(opened)
+        yield f"it waits for {KINDS.get(opened.kind, 'somebody')}: {told}"
         return
     if gate and gate.answered:
         yield f"it was {gates.answer(gate.answered)}"

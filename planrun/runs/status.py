@@ -17,7 +17,7 @@ from planrun.reports import models as usage
 from planrun.reports.escape import line
 from planrun.reports.extras import pending
 from planrun.reports.models import totals_line
-from planrun.reports.policies import any_gate
+from planrun.reports.policies import any_gate, asked, grounds, waits_for
 from planrun.reports.progress import progress
 from planrun.reports.text import step_line
 from planrun.runs.explain import judgement, reasons, roots
@@ -170,8 +170,7 @@ def waiting(found: Inspected) -> list[dict[str, Any]]:
     return [
         {
             "step": opened.step or None,
-            "told": f"{gates.waiting(opened)}: {gates.asked(opened)}"
-            + (f" {why}" if (why := gates.grounds(opened)) else ""),
+            "told": f"{waits_for(opened)}: {asked(opened)}" + (f" {why}" if (why := grounds(opened)) else ""),
             "kind": opened.kind,
             "question": opened.question,
             "header": opened.header,

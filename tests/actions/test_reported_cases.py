@@ -16,7 +16,7 @@ from lxml import etree
 
 import planrun
 from planrun.actions.reported import MAX_DEPTH, BadReport, called, read, seconds
-from planrun.reports.junit import DIALECTS
+from planrun.reports.elements import DIALECTS
 
 SCHEMAS = Path(__file__).parent.parent / "data" / "junit"
 STRICT = {

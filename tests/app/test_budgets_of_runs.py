@@ -87,7 +87,7 @@ def test_a_run_without_room_for_a_call_rests_and_goes_on_with_more(tmp_path: Pat
         first = shop("execute", "plan.yml")
         assert first.returncode == 5, first.stderr
         assert "the turns of the run are used up: 1 of 1; nothing more is asked" in first.stderr
-        assert "--max-turns N goes on, with an N that leaves room for a call; 1 did not" in first.stderr
+        assert "--max-turns N (N must allow another call; 1 did not)" in first.stderr
         again = shop("resume", "last")
         assert again.returncode == 5, again.stderr
         assert len(api.journal.entries) == 1

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from planrun.model.events import EVENTS
 from planrun.reports import escape, junit, markdown
-from planrun.reports.junit import DIALECTS
+from planrun.reports.elements import DIALECTS
 from tests.docs.pages import ROOT, keys_of, text_of
 
 PAGE = "records.md"

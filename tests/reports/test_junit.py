@@ -13,7 +13,8 @@ from junit_xml import TestSuite as JunitSuite
 from lxml import etree
 
 from planrun.model.plan import Retry
-from planrun.reports.junit import DIALECTS, TOTAL_BYTES, write_junit
+from planrun.reports.elements import DIALECTS
+from planrun.reports.junit import TOTAL_BYTES, write_junit
 from planrun.reports.policies import NO_POLICY
 from tests.reports.runs import DIGEST, HEAD, RUN, Story, mixed_run, step
 

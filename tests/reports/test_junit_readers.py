@@ -10,7 +10,8 @@ from xml.etree import ElementTree as ET
 import junitparser
 import pytest
 
-from planrun.reports.junit import DIALECTS, write_junit
+from planrun.reports.elements import DIALECTS
+from planrun.reports.junit import write_junit
 from tests.reports.runs import mixed_run
 
 if TYPE_CHECKING:

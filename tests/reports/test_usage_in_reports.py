@@ -165,7 +165,7 @@ def test_a_run_that_used_up_its_budget_says_how_it_goes_on(tmp_path: Path) -> No
     assert state.exit_status == 5
     assert (
         facts.unended(state)
-        == f"planrun resume {RUN} --max-tokens N goes on, with an N that leaves room for a call; 10000 did not"
+        == f"to continue: planrun resume {RUN} --max-tokens N (N must allow another call; 10000 did not)"
     )
     assert facts.outcome(state) == "paused"
     ending = ev.RunEnding(at="", why="budget", message="8701 of 10000 tokens are used")

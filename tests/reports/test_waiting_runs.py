@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from planrun.model import events as ev
-from planrun.reports.junit import DIALECTS
+from planrun.reports.elements import DIALECTS
 from planrun.reports.write import render
 from tests.reports.runs import RUN, Story, asking, step, waiting_run
 from tests.reports.test_junit import SCHEMAS, STRICT

@@ -1,0 +1,113 @@
+"""The parts of reports that only some runs have, in modules that only those runs load.
+
+A part says in one `Part` what it adds to each form of report; a form asks `parts_of` for the parts of a run. A new
+part is a module with a `Part` and a row in `_TABLE`.
+"""
+
+from __future__ import annotations
+
+from planrun.reports import facts
+from planrun.reports.policies import any_gate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Literal, TypedDict
+
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+    from planrun.reports.elements import Dialect, Suite
+
+    Rows = Callable[[RunState], Iterable[str]]
+    RowsKey = Literal[
+        "warnings",
+        "opening",
+        "ending",
+        "closing",
+        "page_start",
+        "page_middle",
+        "page_end",
+        "text_rows",
+        "text_end",
+    ]
+
+    class Part(TypedDict, total=False):
+        """What a part adds to the forms of a report: clean lines for console and text, escaped sections for a page."""
+
+        # The console.
+        warnings: Rows  # when a run starts; shown with --quiet, too
+        opening: Rows  # when a run starts
+        event_line: Callable[[Any, RunState], tuple[str, str]]  # a status, whose icon is shown, and a line
+        failures: Callable[
+            [RunState], Iterable[tuple[str, str, str]]
+        ]  # heading, message, annotation's title or ""
+        ending: Rows  # when a run ended
+        closing: Rows  # below all else
+        notices: Callable[
+            [RunState], Iterable[tuple[int, str, str]]
+        ]  # annotations: line of the plan, title, message
+        places: Callable[
+            [StepState], Iterable[tuple[str, int, str, str]]
+        ]  # annotations of a failed step, with a file
+        # Markdown and text.
+        summary: Callable[
+            [RunState], Iterable[tuple[str, str, str]]
+        ]  # name on the page, name in the text, value
+        page_start: Rows  # before the failures
+        page_middle: Rows  # between failures and steps
+        page_end: Rows
+        step_rows: Callable[[StepState], str]  # below the line of a step on the page
+        text_rows: Rows  # below the summary
+        text_end: Rows
+        # JUnit.
+        properties: Callable[[RunState], dict[str, str]]
+        suites: Callable[[RunState, str, Dialect], list[Suite]]  # state, run directory, dialect
+        # ledger.json.
+        fill_ledger: Callable[[RunState, dict[str, Any]], None]  # sets keys that are empty in other runs
+        usage_by_step: Callable[[RunState], dict[str, dict[str, float]]]
+
+
+def _is_generated(state: RunState) -> bool:
+    return state.started is not None and "generation" in state.started.options
+
+
+# Which runs have a part, and where it is. Every form shows its parts in this order.
+_TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
+    (lambda state: facts.option(state, "secrets"), "extras:SECRETS"),
+    (lambda state: state.undoing or state.cut_short, "extras:ROLLBACK"),
+    (lambda state: any([step.step.edges for step in state.steps.values()]), "drawing:GRAPH"),  # noqa: C419 - half the time
+    (lambda state: any([step.step.makes for step in state.steps.values()]), "extras:PRODUCED"),  # noqa: C419 - as above
+    (lambda state: state.plan.outputs, "extras:OUTPUTS"),
+    (facts.is_revised, "versions:VERSIONS"),
+    (
+        lambda state: state.planning is not None or _is_generated(state),
+        "models:MODELS",
+    ),
+    (any_gate, "gates:GATES"),
+    (lambda state: any([step.step.reports for step in state.steps.values()]), "testcases:TEST_CASES"),  # noqa: C419 - as above
+)
+
+
+def parts_of(state: RunState) -> list[Part]:
+    """Return the parts that the reports of a run have; costs a look at each step."""
+    return [part(place) for has_part, place in _TABLE if has_part(state)]
+
+
+def part(place: str) -> Part:
+    """Return the part at a place, as `gates:GATES`, and load its module."""
+    module, _, name = place.partition(":")
+    found: Part = getattr(load(module), name)
+    return found
+
+
+def load(module: str) -> Any:
+    """Return a module of this package that only some runs need."""
+    # importlib.import_module would load `warnings` for this.
+    return __import__(f"planrun.reports.{module}", fromlist=[module])
+
+
+def rows_of(parts: Iterable[Part], key: RowsKey, state: RunState) -> Iterator[str]:
+    """Yield what parts add at one place of a form."""
+    for found in parts:
+        if key in found:
+            yield from found[key](state)
