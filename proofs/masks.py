@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from planrun.secrets import encodings, masker
-from planrun.secrets.masker import MARK, Masker, Needles
+from planrun.secrets.masker import MARK, Masker, MultiPatternSearch
 from proofs.printing import PRINTERS, Printer
 from proofs.treasure import SECRETS
 
@@ -149,12 +149,12 @@ def _once(data: bytes) -> Iterator[bytes]:
     yield base64.b64encode(data)
 
 
-_spans = Needles.spans
+_spans = MultiPatternSearch.spans
 
 
-def _three_of_four(needles: Needles, text: bytes) -> list[tuple[int, int]]:
+def _three_of_four(search: MultiPatternSearch, text: bytes) -> list[tuple[int, int]]:
     """Forget one of the ways in which a string can lie across the words of a text."""
-    return [span for span in _spans(needles, text) if span[0] % 4]
+    return [span for span in _spans(search, text) if span[0] % 4]
 
 
 def _greedy(value: str) -> frozenset[bytes]:
@@ -167,7 +167,7 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "each piece alone": lambda: mock.patch.object(masker, "MaskedStream", _Forgetful),
     "a fixed tail": lambda: mock.patch.object(Masker, "undecided", _near),
     "base64 in one place": lambda: mock.patch.multiple(encodings, inner_base64s=_once, base64s=_once),
-    "one alignment missing": lambda: mock.patch.object(Needles, "spans", _three_of_four),
+    "one alignment missing": lambda: mock.patch.object(MultiPatternSearch, "spans", _three_of_four),
     "broken lines not mended": lambda: mock.patch.object(encodings, "flatten", bytes),
     "two letters are enough": lambda: mock.patch.multiple(masker, SHORTEST=2, variants=_greedy),
 }

@@ -130,16 +130,16 @@ steps:
 """
 
 _DRIVER = "{fault}from planrun.cli import run\nrun()\n"
-_VEIL = "from planrun.secrets.redactor import Veil as V\n"
+_REDACTOR = "from planrun.secrets.redactor import EventRedactor as V\n"
 FAULTS = {
     "": "",
-    "events as they are": f"{_VEIL}V.mask_event = lambda self, event: event\n",
-    "outputs as they are": f"{_VEIL}V._values = lambda self, values: values\n",
-    "logs as they are": f"{_VEIL}class S:\n    feed = staticmethod(bytes)\n    finish = staticmethod(bytes)\n"
+    "events as they are": f"{_REDACTOR}V.mask_event = lambda self, event: event\n",
+    "outputs as they are": f"{_REDACTOR}V._values = lambda self, values: values\n",
+    "logs as they are": f"{_REDACTOR}class S:\n    feed = staticmethod(bytes)\n    finish = staticmethod(bytes)\n"
     "V.stream = lambda self: S()\n",
-    "plan as it is": f"{_VEIL}V.mask_plan = lambda self, plan: plan\n",
-    "gates as they are": f"{_VEIL}V._mask_gate = lambda self, event: event\n",
-    "errors as they are": f"{_VEIL}V.mask_error = lambda self, error: None\n",
+    "plan as it is": f"{_REDACTOR}V.mask_plan = lambda self, plan: plan\n",
+    "gates as they are": f"{_REDACTOR}V._mask_gate = lambda self, event: event\n",
+    "errors as they are": f"{_REDACTOR}V.mask_error = lambda self, error: None\n",
     "files of outputs kept": "import planrun.actions.prepare as r\nr.forget_outputs = lambda path: None\n",
     "inherited ones unknown": "import planrun.app.secrets as s\ns.holds_credential = lambda name: False\n",
     "base64 in one place": "import base64\nfrom planrun.secrets import encodings as v\n"

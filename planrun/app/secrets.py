@@ -21,7 +21,7 @@ from planrun.plan.keys.outline import entries
 from planrun.plan.problems import Problem, in_order
 from planrun.plan.readers import shown
 from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
-from planrun.secrets.redactor import Veil
+from planrun.secrets.redactor import EventRedactor
 from planrun.settings import ci_context
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class RunSecrets(Record):
     absent: Mapping[str, str]  # the other required ones by name: "not set" or "empty"
     others: Mapping[str, str]  # masked besides: keys of providers, inherited credentials
     unmasked: tuple[str, ...]  # declared ones whose values cannot be masked
-    redactor: Veil | None  # None: no value can be masked
+    redactor: EventRedactor | None  # None: no value can be masked
 
     def __repr__(self) -> str:
         return f"RunSecrets({', '.join([*self.declared, *self.others])})"
@@ -56,7 +56,7 @@ class RunSecrets(Record):
             return
         self._refuse_params(params)
         names = list(_names(plan))
-        if not self.redactor.shows([word for _, word, _ in names]):
+        if not self.redactor.contains_secret([word for _, word, _ in names]):
             return
         for what, word, line in names:
             if self.redactor.mask_text(word) != word and (secret := self._holder(word, self.declared)):
@@ -152,7 +152,7 @@ def read_secrets(plan: Plan, environ: Mapping[str, str] = os.environ) -> RunSecr
         },
         others=others,
         unmasked=tuple([name for name in masker.ignored if name in declared]),
-        redactor=Veil(masker) if masker else None,
+        redactor=EventRedactor(masker) if masker else None,
     )
 
 

@@ -122,7 +122,7 @@ def _holder(fd: int, *, last: bool) -> str:
     kernel does not say (not Linux, another process namespace), the text is all there is.
     """
     text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
-    pid = locking(os.fstat(fd).st_ino)
+    pid = lock_holder_pid(os.fstat(fd).st_ino)
     if pid == 0 and not last:
         return ""  # whoever had it gave it back just now
     if pid and not last and not _lives(pid):
@@ -141,7 +141,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def locking(inode: int) -> int | None:
+def lock_holder_pid(inode: int) -> int | None:
     """Return the process that holds a flock on a file with this inode number; 0: no process, None: unknown.
 
     The kernel lists locks in pieces of a page, and a lock that ends meanwhile can hide another one between two pieces
@@ -202,7 +202,7 @@ def _parsed(text: str) -> Holder | None:
 
 
 def _holds(found: Holder, fd: int) -> bool:
-    pid = locking(os.fstat(fd).st_ino) if found.is_here else None
+    pid = lock_holder_pid(os.fstat(fd).st_ino) if found.is_here else None
     if pid is not None:
         return pid == found.pid
     try:

@@ -1,1 +1,1 @@
-"""What planrun knows and must not show: the values of secrets, in every form a step may print them."""
+"""Masking of secrets in every form in which a step may print them."""

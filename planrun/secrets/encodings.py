@@ -28,8 +28,8 @@ def to_text(data: bytes) -> str:
 
 
 SHORTEST = 6
-"""Characters. What is shorter turns up by chance."""
-_FEWEST_KINDS = 3  # different characters: rulers, zeros and dots are no secrets
+"""Characters. Shorter values occur by chance."""
+_FEWEST_KINDS = 3  # different characters: rulers, zeros and dots are not secrets
 _COMMON = frozenset(
     """
     0.0.0.0 123123 123456 1234567 12345678 123456789 1234567890 127.0.0.1 abc123 admin123 administrator
@@ -51,14 +51,14 @@ def is_plain(value: str) -> bool:
     return len(value) < SHORTEST or len(set(value)) < _FEWEST_KINDS or value.casefold() in _COMMON
 
 
-GRACE = 4
-"""Bytes before the first break. With fewer, most line ends would be held back: they begin like some secret."""
-# Longer than a blank line with \r\n. Without a limit, what is held back could grow for ever.
+BREAK_GRACE = 4
+"""Bytes before the first line break. With fewer, most line ends would be held back as the start of a secret."""
+# Longer than a blank line with \r\n. Without a limit, the held text could grow without bound.
 _GAP = b"\n" * 5
 
 
 class Unbroken:
-    """A text without its line breaks, `flat`, and where its bytes stand with them."""
+    """A text without its line breaks, `flat`, and the positions of its bytes in the original."""
 
     __slots__ = ("_shifts", "flat", "text")
 
@@ -68,11 +68,11 @@ class Unbroken:
         self._shifts: list[int] | None = None  # for each break the number of flat bytes before it
 
     def place(self, index: int) -> int:
-        """Return where byte `index` of the flat text stands in the text."""
+        """Return the position of byte `index` of the flat text in the original."""
         left = len(self.flat) - index
         if len(self.flat) == len(self.text):
             return index
-        if left < GRACE and self.text.endswith(self.flat[index:]):
+        if left < BREAK_GRACE and self.text.endswith(self.flat[index:]):
             return len(self.text) - left
         if self._shifts is None:
             lines = self.text.replace(b"\r", b"\n").split(b"\n")
@@ -80,12 +80,12 @@ class Unbroken:
         return index + bisect_right(self._shifts, index)
 
     def holds(self, start: int, end: int) -> bool:
-        """Whether flat bytes `start` to `end` are one piece, but for breaks that may be overlooked."""
+        """Whether flat bytes `start` to `end` are one piece, except for breaks that line wrapping may insert."""
         return _is_one(self.text[self.place(start) : self.place(end - 1) + 1])
 
     def begins(self, start: int) -> bool:
-        """Whether flat bytes from `start` on are one piece, and may go on with what follows the text."""
-        if len(self.flat) - start < GRACE:
+        """Whether flat bytes from `start` on are one piece that the next text may continue."""
+        if len(self.flat) - start < BREAK_GRACE:
             return self.text.endswith(self.flat[start:])
         return _is_one(self.text[self.place(start) :])
 
@@ -97,16 +97,16 @@ def flatten(text: bytes) -> bytes:
 
 def _is_one(text: bytes) -> bool:
     lines = text.replace(b"\r", b"\n")
-    return b"\n" not in lines[:GRACE] and _GAP not in lines
+    return b"\n" not in lines[:BREAK_GRACE] and _GAP not in lines
 
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _ROW = 16  # bytes in a row of a dump
-_WRAPPED = 24  # characters; shorter words are hardly ever broken into lines
+_WRAPPED = 24  # characters; shorter words are hardly ever wrapped
 
 
 def base64s(data: bytes) -> Iterator[bytes]:
-    """Yield `data` as base64 of both alphabets has it, amid other bytes or up to the end of a text or file."""
+    """Yield `data` in base64 of both alphabets, between other bytes or at the end of a text or file."""
     for word in (*inner_base64s(data), *_last_base64s(data)):
         yield word
         yield word.translate(_URL_SAFE)
@@ -116,14 +116,14 @@ def base64s(data: bytes) -> Iterator[bytes]:
 
 
 def inner_base64s(data: bytes) -> Iterator[bytes]:
-    """Yield what base64 makes of `data` behind 0, 1 and 2 other bytes: the characters that it alone decides."""
+    """Yield the base64 of `data` after 0, 1 and 2 other bytes: the characters that depend on it alone."""
     for before in range(3):
         word = b2a_base64(bytes(before) + data, newline=False)
         yield word[_first(before) : 8 * (before + len(data)) // 6]
 
 
 def _last_base64s(data: bytes) -> Iterator[bytes]:
-    """Yield the same with the characters that the end of the data decides: nothing or a newline follows."""
+    """Yield the same with the last characters, which depend on what follows: nothing or a newline."""
     for before in range(3):
         word = b2a_base64(bytes(before) + data, newline=False)[_first(before) :]
         yield word
@@ -132,21 +132,21 @@ def _last_base64s(data: bytes) -> Iterator[bytes]:
 
 
 def _first(before: int) -> int:
-    """Return which character is the first that bytes before have no part in."""
+    """Return the first character that does not depend on preceding bytes."""
     return (8 * before + 5) // 6
 
 
 def after_break(word: bytes, shortest: int = _WRAPPED) -> Iterator[bytes]:
-    """Yield what must be found of a word when its line breaks too near to its beginning to be overlooked.
+    """Yield the rest of a word whose first line break comes within BREAK_GRACE bytes.
 
-    Nothing of words of less than `shortest` characters.
+    Yields nothing for words shorter than `shortest` characters.
     """
     if len(word) >= shortest:
-        yield word[GRACE - 1 :]
+        yield word[BREAK_GRACE - 1 :]
 
 
 def numbers(data: bytes) -> Iterator[bytes]:
-    """Yield `data` as numbers: hexadecimal, plain and apart, in pairs as xxd prints them, and lists of decimals."""
+    """Yield `data` as numbers: hexadecimal, joined and separated, in pairs as xxd prints them, and decimal lists."""
     lower = hexlify(data)
     upper = lower.upper()
     for digits in (lower, upper):
@@ -199,7 +199,7 @@ _BEYOND_ONE_UNIT = 0x10000
 
 
 class Escapes(dict[int, str]):
-    """A table for `str.translate`: given replacements, one rule for controls and one for what is beyond ASCII."""
+    """A table for `str.translate`: given replacements, one rule for control characters and one for non-ASCII ones."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ JSON = (
 """Tables for the inside of a JSON string; applied twice, for a string of JSON in JSON."""
 
 _ANSI_C = {**_LETTERS, "'": "\\'", "\a": "\\a", "\v": "\\v", "\x1b": "\\E"}
-_MARKED = frozenset("\t !\"#$&'()*,;<>?[\\]^`{|}~")  # what bash's %q puts a backslash before
+_MARKED = frozenset("\t !\"#$&'()*,;<>?[\\]^`{|}~")  # characters that bash's %q escapes with a backslash
 _MARKED_FIRST = frozenset("#~")  # of these only at the start of a word
 SHELL = (
     Escapes({"'": "'\\''"}),
@@ -333,12 +333,12 @@ _LEFT_ALONE = (
 
 
 def is_inert(value: str) -> bool:
-    """Whether nobody would escape anything in `value`."""
+    """Whether `value` has no character that any encoding escapes."""
     return value.isascii() and value.translate(_INERT).isalnum()
 
 
 def addresses(data: bytes) -> Iterator[bytes]:
-    """Yield the ways `data` is written in an address, with upper and lower case digits, blanks as + or %20."""
+    """Yield the URL encodings of `data`, with upper and lower case digits, blanks as + or %20."""
     for left_alone in _LEFT_ALONE:
         kept = frozenset(_UNRESERVED + left_alone)
         for form in ("%%%02X", "%%%02x"):
@@ -351,7 +351,7 @@ def addresses(data: bytes) -> Iterator[bytes]:
 
 
 def texts(value: str) -> Iterator[str]:
-    """Yield `value` as it stands inside quotes of JSON, shells and Python, in commands to CI systems and in markup."""
+    """Yield `value` as escaped in JSON, shells, Python, commands of CI systems and markup."""
     for table in JSON:
         once = value.translate(table)
         yield once
@@ -364,31 +364,31 @@ def texts(value: str) -> Iterator[str]:
 
 
 _QUOTES = ('"', "'")
-_FOLDED = 14  # bytes; what is left of a shorter value behind a break is slow to look for, see needles.py
+_FOLDED = 14  # bytes; the rest of a shorter value after a break is slow to search, see masker.py
 _MOST_BLANKS = 12
 
 
 def variants(value: str) -> frozenset[bytes]:
     """Return the forms of a secret: none when it is too short or too common to be masked.
 
-    `value` is as `os.environ` gives it: bytes that are no UTF-8 are lone surrogates. Encodings of encodings are
-    not among the forms, but for JSON in JSON; neither are parts of a value other than its lines.
+    `value` is as `os.environ` gives it: bytes that are not UTF-8 are lone surrogates. Encodings of encodings are
+    not included, except JSON in JSON; neither are parts of a value other than its lines.
     """
     bare = _bare(value)
     if is_plain(bare):
         return frozenset()
     decoded = bare.replace("\\r", "").replace("\\n", "\n")
-    found: set[bytes] = set()
+    forms: set[bytes] = set()
     for whole in {value.strip(), bare, decoded}:
-        found.update(_encodings(whole))
-        found.update(_wide_encodings(whole))
+        forms.update(_encodings(whole))
+        forms.update(_wide_encodings(whole))
     for whole in (value, value + "\n"):
-        found.update(dumps(to_bytes(whole)))
+        forms.update(dumps(to_bytes(whole)))
     for line in {_bare(line) for text in (bare, decoded) for line in text.splitlines()}:
-        # The lines around a key in PEM are the same for everybody.
+        # The first and last line of PEM keys are constant.
         if not is_plain(line) and not (line.startswith("-----") and line.endswith("-----")):
-            found.update(_encodings(line))
-    return frozenset(variant for variant in found if len(variant) >= SHORTEST)
+            forms.update(_encodings(line))
+    return frozenset(variant for variant in forms if len(variant) >= SHORTEST)
 
 
 def _bare(text: str) -> str:
@@ -412,7 +412,7 @@ def _encodings(text: str) -> Iterator[bytes]:
 
 
 def _wrapped(data: bytes) -> Iterator[bytes]:
-    """Yield a line of several words as text wrapped to a width has it: breaks in place of one blank, or of all."""
+    """Yield a line of several words as wrapped text: line breaks in place of one blank, or of all."""
     words = data.split(b" ")
     if 1 < len(words) <= _MOST_BLANKS + 1 and len(data) >= _FOLDED and b"\n" not in data:
         for at in range(1, len(words)):
@@ -421,9 +421,9 @@ def _wrapped(data: bytes) -> Iterator[bytes]:
 
 
 def _wide_encodings(text: str) -> Iterator[bytes]:
-    """Yield what only a whole value is worth."""
+    """Yield the encodings that are searched for whole values only."""
     data = to_bytes(text)
-    yield to_bytes(text[::-1])  # `rev` puts out characters, so bytes of one character keep their order
+    yield to_bytes(text[::-1])  # `rev` reverses characters, so bytes of one character keep their order
     yield from (b"".join(form % byte for byte in data) for form in (b"\\u%04x", b"\\u%04X"))
     yield from base64s(data)
     yield from numbers(data)

@@ -1,17 +1,13 @@
-"""Many byte strings looked for at once, at the speed of a scan and without a compiled library.
+"""Mask secrets in texts, in plain data, and in streams that arrive in pieces of any size.
 
-A string of at least `stride + 3` bytes covers a whole four-byte word at a multiple of `stride`, wherever it
-stands. So only every such word of a text is looked up, by one call into C for a few thousand of them, in a set
-that holds a word of each string for each way it can lie; and only where a word is found are the strings
-themselves compared. Strings too short for the stride are searched one by one.
+Every occurrence of every variant of a secret is replaced by `***`, overlapping ones together; line breaks are kept.
+Variants are also found across line wrapping (see `encodings.Unbroken`). A stream holds back only the longest end that
+could become a variant.
 
-The values of secrets, as planrun's own environment has them: declared ones, and keys it knows by name.
-
-Masks over secrets: in texts, in plain data, and in streams that come in pieces of any size.
-
-Every occurrence of every variant is covered, overlapping ones as one, and what is covered becomes `***`; line
-breaks are kept. Variants are also found when their lines are broken (see `broken`). A stream holds back the
-longest end that could become a variant, and nothing else.
+The multi-pattern search is as fast as a scan, without a compiled library. A string of at least `stride + 3` bytes
+covers a whole four-byte word at a multiple of `stride`, at any offset. So only these words of a text are looked up, a
+few hundred per call into C, in a set that holds one word of each string for each alignment; the strings themselves are
+compared only where a word matches. Strings too short for the stride are searched one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from sys import byteorder
 
-from planrun.secrets.encodings import GRACE, SHORTEST, Unbroken, flatten, to_bytes, to_text, variants
+from planrun.secrets.encodings import BREAK_GRACE, SHORTEST, Unbroken, flatten, to_bytes, to_text, variants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +27,8 @@ _STRIDES = (16, 8, 4)
 # Nanoseconds, measured with CPython 3.11 to 3.13; only their ratio matters, in the choice of the stride.
 _LOOK_UP = 25.0  # one word
 _SEARCH = 0.35  # one byte for one short string
-_AT_ONCE = 256  # words looked up in one call; one that is known is then searched in the text of all
-# How seldom a byte is in logs, roughly; 2 for those that are not named. Words of common bytes are found by chance.
+_AT_ONCE = 256  # words looked up in one call; a match is then located in their text
+# How rare a byte is in logs, roughly; 2 for bytes not listed. Words of common bytes match by chance.
 _WEIGHTS = bytearray(b"\2" * 256)
 for _weight, _bytes in enumerate((b" \t.,:;/_-=0etaoinsrhl", b"123456789bcdfgjkmpquvwxyz")):
     for _byte in _bytes:
@@ -43,7 +39,7 @@ _CHOICES = 8
 _RARE = 8  # of four different bytes together
 
 
-class Needles:
+class MultiPatternSearch:
     """Finds all occurrences of given byte strings, overlapping ones included."""
 
     __slots__ = ("_short", "_step", "_table", "_words")
@@ -56,28 +52,28 @@ class Needles:
         self._short = [string for string in wanted if len(string) < stride + _WORD - 1]
         self._table: dict[int, list[tuple[int, bytes]]] = {}
         for string in wanted[len(self._short) :]:
-            self._enter(string, stride)
+            self._add(string, stride)
         self._words = frozenset(self._table)
 
     def spans(self, text: bytes) -> list[tuple[int, int]]:
         """Return where strings begin and end in `text`, in ascending order."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for string in self._short:
             start = text.find(string)
             while start >= 0:
-                found.append((start, start + len(string)))
+                spans.append((start, start + len(string)))
                 start = text.find(string, start + 1)
         if self._words:
             words = _view(text)[:: self._step]
             for first in range(0, len(words), _AT_ONCE):
                 known = self._words.intersection(words[first : first + _AT_ONCE])
                 if known:
-                    self._compare(text, first, known, found)
-        found.sort()
-        return found
+                    self._compare(text, first, known, spans)
+        spans.sort()
+        return spans
 
-    def _compare(self, text: bytes, first: int, words: Iterable[int], found: list[tuple[int, int]]) -> None:
-        """Add the spans of the strings that stand around these words, which are among those from `first` on."""
+    def _compare(self, text: bytes, first: int, words: Iterable[int], spans: list[tuple[int, int]]) -> None:
+        """Add the spans of the strings around these words, which are among the words from index `first` on."""
         stride = self._step * _WORD
         for word in words:
             place = first * stride
@@ -88,11 +84,11 @@ class Needles:
                     for offset, string in self._table[word]:
                         start = place - offset
                         if start >= 0 and text.startswith(string, start):
-                            found.append((start, start + len(string)))
+                            spans.append((start, start + len(string)))
                 place += 1
 
-    def _enter(self, string: bytes, stride: int) -> None:
-        """Choose the words by which a string is found: one for each way it can lie across multiples of `stride`."""
+    def _add(self, string: bytes, stride: int) -> None:
+        """Choose the words by which a string is found: one for each alignment to `stride`."""
         table = self._table
         words = [_view(string[at:]) for at in range(_WORD)]
         for offset in range(stride):
@@ -114,12 +110,12 @@ def _view(text: bytes) -> memoryview[int]:
 
 
 def _rarity(word: bytes) -> int:
-    """Return how seldom a word is in logs, from 0."""
+    """Return how rare a word is in logs; 0: common."""
     return sum(bytes(set(word)).translate(_WEIGHTS))
 
 
 def _cost(stride: int, strings: list[bytes]) -> float:
-    """Nanoseconds for a byte of text that holds none of the strings."""
+    """Return the nanoseconds per byte of a text without matches."""
     short = sum(len(string) < stride + _WORD - 1 for string in strings)
     return (_LOOK_UP / stride if short < len(strings) else 0.0) + _SEARCH * short
 
@@ -140,41 +136,43 @@ PROVIDER_KEYS = (
     "OPENROUTER_API_KEY",
     "XAI_API_KEY",
 )
-"""Keys of language models, by the names under which the makers' own libraries read them."""
+"""API keys of language models, by the variables that the vendors' libraries read."""
 
 
 def known_secrets(names: Iterable[str], environ: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the values of the secrets of these names, and the names that are not set or empty."""
+    """Return the values of the secrets with these names, and the names that are unset or empty."""
     wanted = dict.fromkeys(names)
     values = {name: environ[name] for name in wanted if environ.get(name)}
     return values, tuple(name for name in wanted if name not in values)
 
 
 MARK = b"***"
-# The end of a text that could become a secret: by how many bytes it is recognized when it is longer than `_NEAR`,
-# and when it is not; what is shorter than `_HEAD` is compared byte by byte.
+# How many bytes identify the end of a text that could become a secret: _FAR_HEAD when it is longer than _NEAR, else
+# _HEAD; ends shorter than _HEAD are compared byte by byte.
 _NEAR = 256
 _FAR_HEAD = 19
 _HEAD = 7
 
 
 class Masker:
-    """Masks the secrets it was made with: values by name, as `os.environ` has them."""
+    """Masks secrets: values by name, as `os.environ` gives them."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         patterns: set[bytes] = set()
         ignored: list[str] = []
         for name, value in secrets.items():
-            found = variants(value)
-            patterns.update(map(_pattern, found))
-            if not found:
+            forms = variants(value)
+            patterns.update(map(_pattern, forms))
+            if not forms:
                 ignored.append(name)
         self.ignored = tuple(ignored)
         """Names of secrets that are not masked: their values are too short or too common."""
         self._sorted = sorted(pattern for pattern in patterns if len(pattern) >= SHORTEST)
-        self._needles = Needles(self._sorted)
-        self._far_heads = Needles(pattern[:_FAR_HEAD] for pattern in self._sorted if len(pattern) > _NEAR)
-        self._heads = Needles(pattern[:_HEAD] for pattern in self._sorted if len(pattern) > _HEAD)
+        self._search = MultiPatternSearch(self._sorted)
+        self._far_heads = MultiPatternSearch(
+            pattern[:_FAR_HEAD] for pattern in self._sorted if len(pattern) > _NEAR
+        )
+        self._heads = MultiPatternSearch(pattern[:_HEAD] for pattern in self._sorted if len(pattern) > _HEAD)
         self._longest = max(map(len, self._sorted), default=0)
 
     def __bool__(self) -> bool:
@@ -182,7 +180,7 @@ class Masker:
         return bool(self._sorted)
 
     def stream(self) -> MaskedStream:
-        """Return a stream of its own for one source of output."""
+        """Return a new stream for one source of output."""
         return MaskedStream(self)
 
     def mask(self, data: bytes) -> bytes:
@@ -203,7 +201,7 @@ class Masker:
     def mask_value(self, value: Any) -> Any:
         """Return plain data (None, numbers, texts, bytes, lists, tuples, mappings with any keys) masked throughout.
 
-        A number that is a secret becomes a text. Keys that would become equal are told apart by more stars.
+        A number that is a secret becomes a text. Keys that would become equal get additional stars.
         """
         if isinstance(value, str):
             return self.mask_text(value)
@@ -232,14 +230,14 @@ class Masker:
     def find(self, data: bytes) -> list[int]:
         """Return where in `data` masks would begin, ascending."""
         text = Unbroken(data)
-        return [text.place(start) for start, _ in _united(self.covered(text), 0)]
+        return [text.place(start) for start, _ in _merged(self.covered(text), 0)]
 
     def covered(self, text: Unbroken) -> Iterable[tuple[int, int]]:
-        """Return where flat bytes are part of a secret; ascending, overlapping or not."""
-        return [span for span in self._needles.spans(text.flat) if text.holds(*span)]
+        """Return the spans of flat bytes that are part of a secret; ascending, may overlap."""
+        return [span for span in self._search.spans(text.flat) if text.holds(*span)]
 
     def undecided(self, text: Unbroken) -> int:
-        """Return from where on the flat bytes could become a secret with what follows; their number if none."""
+        """Return where the flat bytes begin that could become a secret with the next piece; their number if none do."""
         size = len(text.flat)
         for place in self._candidates(text.flat):
             if self._is_begun(text.flat[place:]) and text.begins(place):
@@ -247,7 +245,7 @@ class Masker:
         return size
 
     def _candidates(self, flat: bytes) -> Iterator[int]:
-        """Yield, ascending, from where on `flat` may be the beginning of a pattern; all such places and others."""
+        """Yield, ascending, the positions from which `flat` may begin a pattern; a superset of them."""
         size = len(flat)
         far, near, last = (max(0, size - most) for most in (self._longest - 1, _NEAR - 1, _HEAD - 1))
         for start, _ in self._far_heads.spans(flat[far : near + _FAR_HEAD]) if far < near else ():
@@ -263,25 +261,25 @@ class Masker:
 
 
 class MaskedStream:
-    """Masks what comes in pieces: feed all of them, then finish, and write what both return."""
+    """Masks output in pieces: feed all of them, then finish, and write what both return."""
 
     __slots__ = ("_done", "_held", "_marked", "_masker")
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
         self._held = b""
-        self._done = 0  # flat bytes at the start of what is held that a mask stands for already
-        self._marked = False  # the last thing that was returned is a mask
+        self._done = 0  # flat bytes at the start of the held text that were masked already
+        self._marked = False  # the last returned bytes are a mask
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next piece and return what can be told of all so far."""
+        """Take the next piece and return all masked output that is decided."""
         if not self._masker:
             return data
         text = Unbroken(self._held + data)
         return self._advance(text, self._masker.undecided(text))
 
     def finish(self) -> bytes:
-        """Return what was held back; then the stream is as new."""
+        """Return what was held back and reset the stream."""
         text = Unbroken(self._held)
         rest = self._advance(text, len(text.flat))
         self._marked = False
@@ -294,12 +292,12 @@ class MaskedStream:
         parts: list[bytes] = []
         at = 0
         done = 0 if keep else self._done
-        for start, end in _united(spans, self._done):
+        for start, end in _merged(spans, self._done):
             if start >= keep:
                 break
             first, last = text.place(start), text.place(min(end, keep) - 1) + 1
             stars = _stars(text.text[first:last])
-            # A mask goes on that was begun in an earlier piece.
+            # A mask that began in an earlier piece continues.
             parts += [text.text[at:first], stars[len(MARK) :] if self._marked and not first else stars]
             at = last
             done = max(0, end - keep)
@@ -311,22 +309,22 @@ class MaskedStream:
 
 
 def _pattern(variant: bytes) -> bytes:
-    """Return a variant as it is looked for: without breaks, and without lines before it that are too short."""
+    """Return a variant as a search pattern: without line breaks, and without leading lines that are too short."""
     lines = variant.replace(b"\r", b"\n").strip(b"\n").split(b"\n")
-    while len(lines) > 1 and len(lines[0]) < GRACE:
+    while len(lines) > 1 and len(lines[0]) < BREAK_GRACE:
         del lines[0]
     return flatten(b"\n".join(lines))
 
 
-def _united(spans: Iterable[tuple[int, int]], done: int) -> list[tuple[int, int]]:
-    """Return ascending spans, those that overlap or touch as one; the first `done` bytes are one, too."""
-    united = [(0, done)] if done else []
+def _merged(spans: Iterable[tuple[int, int]], done: int) -> list[tuple[int, int]]:
+    """Return ascending spans, overlapping and adjacent ones merged; the first `done` bytes are a span, too."""
+    merged = [(0, done)] if done else []
     for start, end in spans:
-        if united and start <= united[-1][1]:
-            united[-1] = (united[-1][0], max(end, united[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            united.append((start, end))
-    return united
+            merged.append((start, end))
+    return merged
 
 
 def _stars(text: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""Masks over everything that a run writes: its events before they are recorded, its plan before it is shown.
+"""The event redactor masks secrets in events before they are recorded and in the plan before it is shown.
 
-Masked is what people and programs wrote. What the run itself goes by stays as it is: ids of steps, names of outputs
+It masks text from users and programs. Data that planrun itself uses stays unchanged: ids of steps, names of outputs
 and parameters, statuses, times, numbers, hashes, paths of logs.
 """
 
@@ -27,14 +27,14 @@ _OF_MODEL = (
     "message",
     "refusals",
     "problems",
-)  # what the service says, and what it wrote
+)  # text from the model and its service
 _OF_STEP_EVENT = ("items", "params", "outputs", "files")
-# Between texts that are looked at together; more line breaks than any secret is looked for across.
+# Separates texts that are masked together; a secret is not matched across so many line breaks.
 _APART = "\n" * 8
 
 
-class Veil:
-    """The masks of one run; satisfies `planrun.ports.Masks`."""
+class EventRedactor:
+    """The masks of one run; implements `planrun.ports.Masks`."""
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
@@ -57,7 +57,7 @@ class Veil:
         }
 
     def stream(self) -> MaskedStream:
-        """Return a stream of its own for the output of one attempt."""
+        """Return a new stream for the output of one attempt."""
         return self._masker.stream()
 
     def mask_text(self, text: str) -> str:
@@ -69,18 +69,18 @@ class Veil:
         return self._masker.mask_value(value)
 
     def mask_event(self, event: ev.Event) -> ev.Event:
-        """Return an event masked; the event itself when there is nothing to mask."""
+        """Return an event masked; the same object when there is nothing to mask."""
         mask = self._masks.get(type(event))
         return mask(event) if mask else event
 
     def mask_plan(self, plan: Plan) -> Plan:
-        """Return a plan whose names and descriptions are masked; what it does stays as it is.
+        """Return a plan with masked names and descriptions; commands and expressions stay unchanged.
 
-        The plan itself when there is nothing to mask.
+        Returns the same object when there is nothing to mask.
         """
         texts = [*_texts(plan, _OF_PLAN), *[text for step in plan.steps for text in _texts(step, _OF_STEP)]]
         texts += [text for step in plan.steps if step.action.asks for text in _asked(step.action)]
-        if not self.shows(texts):
+        if not self.contains_secret(texts):
             return plan
         return plan.but(steps=tuple(map(self._mask_step, plan.steps)), **self._masked(plan, _OF_PLAN))
 
@@ -89,7 +89,7 @@ class Veil:
         return masked.but(action=self._mask_question(step.action)) if step.action.asks else masked
 
     def _mask_question(self, action: Any) -> Any:
-        """Mask what is read of a question; values of options and defaults decide what runs, and stay."""
+        """Mask the shown text of a question; values of options and defaults decide what runs, and stay unchanged."""
         question = action.question
         if not isinstance(question, str):
             parts = [self.mask_text(part) if isinstance(part, str) else part for part in question[1]]
@@ -106,37 +106,37 @@ class Veil:
             )
         return action.but(**changes)
 
-    def shows(self, texts: Iterable[str]) -> bool:
-        """Whether there is anything to mask in any of many short texts; far cheaper than to mask each."""
+    def contains_secret(self, texts: Iterable[str]) -> bool:
+        """Whether any of many short texts contains a secret; much faster than masking each."""
         joined = _APART.join(texts)
         return self.mask_text(joined) != joined
 
     def mask_error(self, error: BaseException) -> None:
-        """Mask in place what an exception says, and what those say that led to it."""
+        """Mask in place the messages of an exception and of its causes."""
         seen: set[int] = set()
         left: list[BaseException | None] = [error]
         while left:
-            found = left.pop()
-            if found is None or id(found) in seen:
+            current = left.pop()
+            if current is None or id(current) in seen:
                 continue
-            seen.add(id(found))
-            found.args = self.mask_value(found.args)
-            if isinstance(found, OSError):
+            seen.add(id(current))
+            current.args = self.mask_value(current.args)
+            if isinstance(current, OSError):
                 for name in ("strerror", "filename", "filename2"):
-                    said = getattr(found, name)
-                    if said is not None:  # setting it, even to nothing, shows
-                        setattr(found, name, self.mask_value(said))
-            left += [found.__cause__, found.__context__]
+                    value = getattr(current, name)
+                    if value is not None:  # setting it, even to None, changes the message
+                        setattr(current, name, self.mask_value(value))
+            left += [current.__cause__, current.__context__]
 
     def _masked(self, record: Record, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: self.mask_text(vars(record)[name]) for name in names if name in vars(record)}
 
     def _values(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Mask the values of a mapping whose keys are the plan's."""
+        """Mask the values of a mapping whose keys come from the plan."""
         return {name: self.mask_value(value) for name, value in values.items()}
 
     def _named(self, plan: dict[str, Any]) -> dict[str, Any]:
-        """Mask what the ledger says of a plan, as far as people read it."""
+        """Mask the name and file of a plan in the ledger."""
         return {**plan, **{name: self.mask_text(plan[name]) for name in ("name", "file") if name in plan}}
 
     def _mask_start(self, event: Any) -> ev.Event:
@@ -148,30 +148,30 @@ class Veil:
         return masked
 
     def _mask_end(self, event: Any) -> ev.Event:
-        said = vars(event)
+        fields = vars(event)
         changes: dict[str, Any] = {}
-        if said.get("outputs"):
+        if fields.get("outputs"):
             changes["outputs"] = outputs = self._values(event.outputs)
             held = [name for name, value in outputs.items() if value != event.outputs[name]]
             if held:
                 changes["notes"] = (*self.mask_value(tuple(event.notes)), *map(_note, held))
-        if said.get("notes") and "notes" not in changes:
+        if fields.get("notes") and "notes" not in changes:
             changes["notes"] = self.mask_value(tuple(event.notes))
-        if said.get("error"):
+        if fields.get("error"):
             changes["error"] = {**event.error, "message": self.mask_text(event.error["message"])}
-        if said.get("checks"):
+        if fields.get("checks"):
             changes["checks"] = tuple([self._values(check) for check in event.checks])
         for name in ("reports", "cache"):
-            if said.get(name):
-                changes[name] = self._values(said[name])
+            if fields.get(name):
+                changes[name] = self._values(fields[name])
         for name in ("files", "tools", "resources"):
-            if said.get(name):
-                changes[name] = tuple([self._values(each) for each in said[name]])
+            if fields.get(name):
+                changes[name] = tuple([self._values(each) for each in fields[name]])
         masked: ev.Event = event.but(**changes) if changes else event
         return masked
 
     def _mask_held(self, event: Any) -> ev.Event:
-        """Mask what is said of whoever has a lock: his step is of another plan."""
+        """Mask the message about the holder of a lock, which may be a step of another plan."""
         masked: ev.Event = event.but(message=self.mask_text(event.message))
         return masked
 
@@ -180,9 +180,9 @@ class Veil:
         return self._mask_data(masked) if event.outputs else masked
 
     def _mask_data(self, event: Any) -> ev.Event:
-        """Mask what a group is made of, and what a step or a group hands on."""
-        said = {name: vars(event)[name] for name in _OF_STEP_EVENT if vars(event).get(name)}
-        masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in said.items()})
+        """Mask the items of a group, and the outputs of a step or group."""
+        fields = {name: vars(event)[name] for name in _OF_STEP_EVENT if vars(event).get(name)}
+        masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in fields.items()})
         return masked
 
     def _mask_ended(self, event: Any) -> ev.Event:
@@ -196,34 +196,34 @@ class Veil:
         return masked
 
     def _mask_gate(self, event: Any) -> ev.Event:
-        """Mask what is asked and what was answered; the values that `schema` and `options` hold as well."""
-        said = {name: vars(event)[name] for name in _OF_GATE if vars(event).get(name)}
-        masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in said.items()})
+        """Mask questions and answers, and the values in `schema` and `options`."""
+        fields = {name: vars(event)[name] for name in _OF_GATE if vars(event).get(name)}
+        masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in fields.items()})
         return masked
 
     def _mask_planning(self, event: Any) -> ev.Event:
-        """Mask what a model and its service say; ids of the steps that it writes are those of the plan."""
-        said = vars(event)
-        changes = {name: self.mask_value(said[name]) for name in _OF_MODEL if said.get(name)}
+        """Mask text from a model and its service; ids of the steps that it writes stay unchanged."""
+        fields = vars(event)
+        changes = {name: self.mask_value(fields[name]) for name in _OF_MODEL if fields.get(name)}
         if "refusals" in changes:
             pairs = zip(changes["refusals"], event.refusals, strict=True)
-            changes["refusals"] = tuple([{**masked, "step": told["step"]} for masked, told in pairs])
-        if said.get("plan"):
+            changes["refusals"] = tuple([{**masked, "step": refusal["step"]} for masked, refusal in pairs])
+        if fields.get("plan"):
             changes["plan"] = self._named(event.plan)
         masked: ev.Event = event.but(**changes)
         return masked
 
 
 def _asked(action: Any) -> list[str]:
-    """Return the texts of a question that people read, interpolations left out."""
+    """Return the shown texts of a question without its interpolations."""
     question = action.question
-    found = (
+    texts = (
         [question] if isinstance(question, str) else [part for part in question[1] if isinstance(part, str)]
     )
-    found.append(action.header)
+    texts.append(action.header)
     for option in vars(action).get("options", ()):
-        found += [option.label, option.description]
-    return found
+        texts += [option.label, option.description]
+    return texts
 
 
 def _texts(record: Record, names: tuple[str, ...]) -> list[str]:

@@ -1,11 +1,11 @@
-"""Needles: every occurrence of every string is found, wherever it lies."""
+"""Multi-pattern search finds every occurrence of every string at every offset."""
 
 from __future__ import annotations
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from planrun.secrets.masker import Needles
+from planrun.secrets.masker import MultiPatternSearch
 
 BOUNDED = settings(derandomize=True, database=None, deadline=None, max_examples=300)
 FEW = st.text("ab", min_size=1, max_size=40).map(str.encode)
@@ -26,7 +26,7 @@ def occurrences(strings: list[bytes], text: bytes) -> list[tuple[int, int]]:
 @given(st.lists(FEW, max_size=6), st.lists(FEW, max_size=12).map(b"".join))
 def test_strings_of_few_letters_are_found_in_each_other(strings: list[bytes], text: bytes) -> None:
     """Overlapping, nested and repeated ones."""
-    assert Needles(strings).spans(text) == occurrences(strings, text)
+    assert MultiPatternSearch(strings).spans(text) == occurrences(strings, text)
 
 
 @BOUNDED
@@ -35,7 +35,7 @@ def test_strings_of_any_bytes_are_found_at_any_place(strings: list[bytes], data:
     """Short and long ones together, behind any number of other bytes."""
     parts = data.draw(st.lists(st.one_of(st.sampled_from(strings), st.binary(max_size=9)), max_size=30))
     text = b"".join(parts)
-    assert Needles(strings).spans(text) == occurrences(strings, text)
+    assert MultiPatternSearch(strings).spans(text) == occurrences(strings, text)
 
 
 @example(size=7)
@@ -46,25 +46,25 @@ def test_strings_of_any_bytes_are_found_at_any_place(strings: list[bytes], data:
 def test_a_string_is_found_at_every_offset(size: int) -> None:
     """Also where it ends the text, and where the text is no multiple of a word."""
     string = bytes(range(1, size + 1))
-    needles = Needles([string])
+    search = MultiPatternSearch([string])
     for before in range(70):
         for after in range(5):
             text = bytes(before) + string + bytes(after)
-            assert needles.spans(text) == [(before, before + size)]
+            assert search.spans(text) == [(before, before + size)]
 
 
 def test_a_long_text_is_looked_through_to_its_end() -> None:
     """Occurrences that lie across the borders of what is looked up in one call are found, too."""
     strings = [b"abcdefgh" * 3, b"0123456789" * 2]
     text = b"".join(b"." * gap + strings[gap % 2] for gap in range(900, 1100))
-    assert Needles(strings).spans(text) == occurrences(strings, text)
+    assert MultiPatternSearch(strings).spans(text) == occurrences(strings, text)
 
 
 def test_nothing_to_look_for() -> None:
     """No strings, empty strings and empty texts are no special cases for who calls."""
     assert (
-        Needles([]).spans(b"text")
-        == Needles([b""]).spans(b"text")
-        == Needles([b"long enough"]).spans(b"")
+        MultiPatternSearch([]).spans(b"text")
+        == MultiPatternSearch([b""]).spans(b"text")
+        == MultiPatternSearch([b"long enough"]).spans(b"")
         == []
     )

@@ -11,10 +11,10 @@ from planrun.model.plan import Plan, Step
 from planrun.plan.kinds.command import Run
 from planrun.plan.kinds.question import Ask, Decide, Option
 from planrun.secrets.masker import Masker
-from planrun.secrets.redactor import Veil
+from planrun.secrets.redactor import EventRedactor
 
 SECRET = "s3cr3t-0123456789"
-VEIL = Veil(Masker({"TOKEN": SECRET}))
+REDACTOR = EventRedactor(Masker({"TOKEN": SECRET}))
 
 
 def start(**fields: Any) -> ev.RunStarted:
@@ -41,13 +41,13 @@ def end(**fields: Any) -> ev.AttemptEnded:
 def test_an_event_without_secrets_stays_the_same() -> None:
     """So most events cost nothing but the look at them."""
     for event in (end(), ev.RunEnding(at="t", why="cancel"), ev.PlanMoved(at="t", status="executing")):
-        assert VEIL.mask_event(event) is event
-    assert VEIL.mask_event(start()) == start()
+        assert REDACTOR.mask_event(event) is event
+    assert REDACTOR.mask_event(start()) == start()
 
 
 def test_what_people_and_steps_wrote_is_masked() -> None:
     """Names and files, parameters, messages, outputs, checks and notes; also deep inside of values."""
-    found = VEIL.mask_event(
+    found = REDACTOR.mask_event(
         start(
             plan={"name": SECRET, "version": 1, "digest": "d", "sha256": "s", "file": f"{SECRET}/p.yml"},
             params={"a": [{"b": f"x{SECRET}"}]},
@@ -58,7 +58,7 @@ def test_what_people_and_steps_wrote_is_masked() -> None:
     assert found.plan == {"name": "***", "version": 1, "digest": "d", "sha256": "s", "file": "***/p.yml"}
     assert found.params == {"a": [{"b": "x***"}]}
     assert found.context == {"ci": True, "ref": "refs/***", "sha": "", "event": ""}
-    ended = VEIL.mask_event(
+    ended = REDACTOR.mask_event(
         end(
             error={"class": "logic", "rule": "r", "message": f"no {SECRET}"},
             checks=({"name": f"that: {SECRET}", "ok": False, "message": SECRET},),
@@ -69,14 +69,16 @@ def test_what_people_and_steps_wrote_is_masked() -> None:
     assert ended.error == {"class": "logic", "rule": "r", "message": "no ***"}
     assert ended.checks == ({"name": "that: ***", "ok": False, "message": "***"},)
     assert ended.notes == ("***",)
-    moved = VEIL.mask_event(ev.StepMoved(at="t", step="a", status="failed", reason="refused", message=SECRET))
+    moved = REDACTOR.mask_event(
+        ev.StepMoved(at="t", step="a", status="failed", reason="refused", message=SECRET)
+    )
     assert isinstance(moved, ev.StepMoved)
     assert moved.message == "***"
 
 
 def test_an_output_that_held_a_secret_is_named() -> None:
     """The note stands behind those that were there; outputs without secrets keep their types."""
-    found = VEIL.mask_event(end(outputs={"a": SECRET, "n": 3, "l": [1, f"-{SECRET}"]}, notes=("before",)))
+    found = REDACTOR.mask_event(end(outputs={"a": SECRET, "n": 3, "l": [1, f"-{SECRET}"]}, notes=("before",)))
     assert isinstance(found, ev.AttemptEnded)
     assert found.outputs == {"a": "***", "n": 3, "l": [1, "-***"]}
     assert found.notes == (
@@ -89,13 +91,13 @@ def test_an_output_that_held_a_secret_is_named() -> None:
 def test_what_a_run_goes_by_is_left_alone() -> None:
     """Ids, fingerprints, logs, hashes and the selection lead from one record to the other."""
     event = ev.AttemptStarted(at="t", step=SECRET, n=1, fingerprint=SECRET, log=f"logs/{SECRET}/1.log")
-    assert VEIL.mask_event(event) is event
-    assert VEIL.mask_event(end(outputs={SECRET: "x"})) == end(outputs={SECRET: "x"})
+    assert REDACTOR.mask_event(event) is event
+    assert REDACTOR.mask_event(end(outputs={SECRET: "x"})) == end(outputs={SECRET: "x"})
 
 
 def test_what_is_asked_and_answered_is_masked() -> None:
     """The question, what can be answered, why it is asked, the answer and who gave it; no kinds, rules and times."""
-    opened = VEIL.mask_event(
+    opened = REDACTOR.mask_event(
         ev.GateOpened(
             at="t",
             step="a",
@@ -121,9 +123,13 @@ def test_what_is_asked_and_answered_is_masked() -> None:
         rule="plan:rules.1",
         reason="`echo ***`: unknown",
     )
-    answered = VEIL.mask_event(ev.GateAnswered(at="t", step="a", answer=[SECRET], via="command", by=SECRET))
+    answered = REDACTOR.mask_event(
+        ev.GateAnswered(at="t", step="a", answer=[SECRET], via="command", by=SECRET)
+    )
     assert answered == ev.GateAnswered(at="t", step="a", answer=["***"], via="command", by="***")
-    resumed = VEIL.mask_event(start(options={"policy": {"told": SECRET}, "selection": {"only": [SECRET]}}))
+    resumed = REDACTOR.mask_event(
+        start(options={"policy": {"told": SECRET}, "selection": {"only": [SECRET]}})
+    )
     assert isinstance(resumed, ev.RunStarted)
     assert resumed.options == {"policy": {"told": "***"}, "selection": {"only": [SECRET]}}
 
@@ -136,7 +142,7 @@ def test_questions_of_a_plan_are_shown_masked_and_decide_the_same() -> None:
     decides = Step(id="b", action=Decide(question=f"{SECRET}?", options=(option,)), kind="decide")
     plain = Step(id="c", action=Ask(question="Go on?"), kind="ask", risk_reason=f"`echo {SECRET}`: high")
     plan = Plan(name="p", file="p.yml", digest="d", steps=(asks, decides, plain))
-    first, second, third = VEIL.mask_plan(plan).steps
+    first, second, third = REDACTOR.mask_plan(plan).steps
     assert isinstance(first.action, Ask)
     assert first.action.question == ("template", ("Use *** for ", spoken[1][1], "?"))
     assert (first.action.header, first.action.default) == ("***", (SECRET,))
@@ -144,7 +150,9 @@ def test_questions_of_a_plan_are_shown_masked_and_decide_the_same() -> None:
     assert second.action.question == "***?"
     assert second.action.options == (option.but(label="***", description="the ***"),)
     assert third.risk_reason == "`echo ***`: high"
-    assert VEIL.mask_plan(plan.but(steps=(plain.but(risk_reason=""),))).steps == (plain.but(risk_reason=""),)
+    assert REDACTOR.mask_plan(plan.but(steps=(plain.but(risk_reason=""),))).steps == (
+        plain.but(risk_reason=""),
+    )
 
 
 def test_every_kind_of_event_was_thought_of() -> None:
@@ -201,10 +209,10 @@ def test_what_a_model_says_is_masked() -> None:
     answered = ev.ModelAnswered(
         at=AT, call=1, ending="answered", usage={}, model=SECRET, request_id=SECRET, message=f"got {SECRET}"
     )
-    found = VEIL.mask_event(answered)
+    found = REDACTOR.mask_event(answered)
     assert isinstance(found, ev.ModelAnswered)
     assert (found.model, found.request_id, found.message) == ("***", "***", "got ***")
-    ended = VEIL.mask_event(
+    ended = REDACTOR.mask_event(
         ev.PlanningEnded(
             at=AT,
             purpose="replan",
@@ -220,7 +228,7 @@ def test_what_a_model_says_is_masked() -> None:
     assert isinstance(ended, ev.PlanningEnded)
     assert (ended.refusals[0]["step"], ended.plan["version"], ended.steps) == ("b", 2, ("a",))
     asked = ev.ModelAsked(at=AT, call=1, purpose="replan", model=SECRET, request="f" * 64, reserved={})
-    assert SECRET not in repr(vars(VEIL.mask_event(asked)))
+    assert SECRET not in repr(vars(REDACTOR.mask_event(asked)))
 
 
 def test_a_plan_is_shown_masked_and_does_the_same() -> None:
@@ -229,13 +237,13 @@ def test_a_plan_is_shown_masked_and_does_the_same() -> None:
     plan = Plan(
         name="p", file="p.yml", digest="d", steps=(step, step.but(id="b", title="Plain")), goal=SECRET
     )
-    found = VEIL.mask_plan(plan)
+    found = REDACTOR.mask_plan(plan)
     assert [one.title for one in found.steps] == ["Uses ***", "Plain"]
     assert found.goal == "***"
     assert found.steps[0].action == step.action
     assert (found.digest, found.steps[0].id) == ("d", "a")
     harmless = plan.but(goal="", steps=(step.but(title="Plain"),))
-    assert VEIL.mask_plan(harmless) is harmless
+    assert REDACTOR.mask_plan(harmless) is harmless
 
 
 def test_errors_and_what_led_to_them_are_masked() -> None:
@@ -243,7 +251,7 @@ def test_errors_and_what_led_to_them_are_masked() -> None:
     cause = FileNotFoundError(2, f"No such {SECRET}", f"/a/{SECRET}")
     error = ValueError(f"bad {SECRET}", [SECRET])
     error.__cause__, error.__context__ = cause, error
-    VEIL.mask_error(error)
+    REDACTOR.mask_error(error)
     assert error.args == ("bad ***", ["***"])
     assert str(cause) == "[Errno 2] No such ***: '/a/***'"
 
@@ -251,7 +259,7 @@ def test_errors_and_what_led_to_them_are_masked() -> None:
 @pytest.mark.parametrize("text", ["", "nothing", "***"])
 def test_texts_without_secrets_stay(text: str) -> None:
     """Masks are not laid twice, and not over nothing."""
-    assert VEIL.mask_text(text) == text
+    assert REDACTOR.mask_text(text) == text
 
 
 def test_outputs_of_a_plan_are_masked() -> None:
@@ -260,6 +268,6 @@ def test_outputs_of_a_plan_are_masked() -> None:
         at=AT, status="failed", verdict="failed", exit_code=1, duration=0.1, summary={}, events=1,
         outputs={"a": [f"x {SECRET}"]}, message=f"not JSON: {SECRET}",
     )  # fmt: skip
-    found = VEIL.mask_event(ended)
+    found = REDACTOR.mask_event(ended)
     assert isinstance(found, ev.RunEnded)
     assert (found.outputs, found.message) == ({"a": ["x ***"]}, "not JSON: ***")
