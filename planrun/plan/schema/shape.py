@@ -328,7 +328,7 @@ def _example(rule: tuple[Any, Any, Any]) -> str:
     if rule[SCALAR] or rule[SEQUENCE]:
         return ""
     spec = rule[MAPPING]
-    if not isinstance(spec, str):
+    if not isinstance(spec, str) or spec == "any":
         key = "NAME"
     elif spec == "Step":
         key = "run"
