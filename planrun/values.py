@@ -44,6 +44,13 @@ class PatternTooSlow(Exception):
     """A pattern that did not come to an end on a value in time."""
 
 
+def sorted_data(value: Any) -> Any:
+    """Return plain data with the keys of all mappings sorted, and lists in place of tuples."""
+    if isinstance(value, dict):
+        return {key: sorted_data(value[key]) for key in sorted(value)}
+    return [sorted_data(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def read_value(schema: Schema, text: str) -> Any:
     """Return `text` as the type that `schema` names, checked; raises ValueError with a line for people."""
     value = _READERS[str(schema.get("type", "string"))](text)

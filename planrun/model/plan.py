@@ -118,11 +118,6 @@ class Action(Record):
     schema: dict[str, Any] | None = None  # of the answer
     options: tuple[Any, ...] = ()  # answers to choose from
 
-    @classmethod
-    def compiled(cls, compiler: Any, keys: dict[str, Any], fields: dict[str, Any]) -> Action:
-        """Return the action that the keys of a checked step state; may add to the other `fields` of the step."""
-        raise NotImplementedError
-
     def packed(self) -> dict[str, Any]:
         """Return its fields as plain data."""
         return dict(vars(self))

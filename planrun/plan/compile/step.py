@@ -9,7 +9,8 @@ from planrun.plan.compile.risks import Names, Risks
 from planrun.plan.keys.outline import entries, members
 from planrun.plan.keys.table import STEP, fields_with, module
 from planrun.plan.keys.top import llm_of
-from planrun.plan.kinds import KINDS, kind_of
+from planrun.plan.kinds import KINDS
+from planrun.plan.kinds.command import Exec, Run
 from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from planrun.model.policy import Policy
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import RawStep
+
+    Compiled = Callable[[Checked, RawStep, Node], dict[str, Any]]
 
 # All that most steps say.
 _SIMPLE = frozenset(("id", *KINDS, "args", "depends_on", "condition", "recovers", "replaces"))
@@ -85,7 +88,7 @@ class StepCompiler:
         """Return what the file says of a step."""
         keys = draft.keys
         fields = self.place(draft)
-        self.action(keys, fields)
+        self.action(draft, fields)
         # For gates nothing of it: they start no process, and a `no` that is tolerated would be none.
         if not fields["action"].asks:
             fields.update(self.general)
@@ -155,16 +158,14 @@ class StepCompiler:
         row = STEP[key]
         if row.form in READ and not row.special:
             fields[row.field] = READ[row.form](self, draft, draft.keys[key])
-        elif row.module:
-            compiled = getattr(module(row.module), "COMPILE", {})
-            if key in compiled:
-                fields.update(compiled[key](self.checked, draft, draft.keys[key]))
+        elif compiled := _compiled(key):
+            fields.update(compiled(self.checked, draft, draft.keys[key]))
 
     def surface(self, draft: RawStep) -> dict[str, Any]:
         """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""
         fields: dict[str, Any] = {"id": draft.id, "kind": "validate", "action": Abstract()}
         if "validate" not in draft.keys:
-            self.action(draft.keys, fields)
+            self.action(draft, fields)
         fields.update({key: self.general[key] for key in ("shell", "workdir") if key in self.general})
         for key in _SURFACE:
             if key in draft.keys:
@@ -178,7 +179,7 @@ class StepCompiler:
         fields |= {"id": undo.id, "section": "rollback", "line": undo.at.line, "col": undo.at.col}
         if "file" in step:
             fields["file"] = step["file"]
-        self.action(keys, fields)
+        self.action(undo, fields)
         for key in ("workdir", "shell", "idempotent"):
             if key in keys:
                 self.read(undo, key, fields)
@@ -193,12 +194,14 @@ class StepCompiler:
         on_failed = {"on_failed": True} if "on_failed" in keys and as_bool(keys["on_failed"]) else {}
         return Rollback(undo=Step(**fields), **on_failed)
 
-    def action(self, keys: dict[str, Node], fields: dict[str, Any]) -> None:
+    def action(self, draft: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what the step does."""
         for kind in KINDS:
-            if kind in keys:
+            if kind in draft.keys:
                 fields["kind"] = kind
-                fields["action"] = kind_of(kind).compiled(self, keys, fields)
+                compiled = _COMPILED.get(kind) or _compiled(kind)
+                assert compiled is not None
+                fields.update(compiled(self.checked, draft, draft.keys[kind]))
                 return
         fields["kind"] = "abstract"
         fields["action"] = Abstract()
@@ -207,6 +210,26 @@ class StepCompiler:
         """Make an edge, and keep it for all that want the same."""
         found = self.edges[on, kind] = Edge(on=on, kind=kind)  # type: ignore[arg-type]  # one of EDGE_KINDS
         return found
+
+
+def _run(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
+    return {"action": Run(script=checked.formulas.text(node, script=True))}
+
+
+def _exec(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
+    return {"action": Exec(argv=checked.formulas.words(node))}
+
+
+# By key, what returns the fields that it becomes; all others are in `COMPILE` of the module that the table names.
+_COMPILED: dict[str, Compiled | None] = {"run": _run, "exec": _exec}
+
+
+def _compiled(key: str) -> Compiled | None:
+    """Return what compiles a key; None for one that other keys read."""
+    if key not in _COMPILED:
+        name = STEP[key].module
+        _COMPILED[key] = getattr(module(name), "COMPILE", {}).get(key) if name else None
+    return _COMPILED[key]
 
 
 def _words(_compiler: StepCompiler, _step: RawStep | None, node: Node) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from planrun.plan.keys.formulas import COMPLETED, LIST_CHECKS
 from planrun.plan.keys.outline import entries, members
 from planrun.plan.kinds import PROCESSES
 from planrun.plan.kinds.command import Exec, Run
+from planrun.plan.kinds.validate import Validate
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -87,7 +88,11 @@ def _verify(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
     return {"verify": tuple([_action(checked, each) for each in commands(node)])}
 
 
-COMPILE = {"expect": _expect, "verify": _verify}
+def _validate(checked: Checked, step: RawStep, node: Node) -> dict[str, Any]:
+    return {"action": Validate(checks=checks_of(checked, node, step.id))}
+
+
+COMPILE = {"expect": _expect, "verify": _verify, "validate": _validate}
 
 
 def commands(node: Node) -> list[Node]:

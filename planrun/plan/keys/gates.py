@@ -8,7 +8,7 @@ from planrun.plan.keys.outline import members
 from planrun.plan.kinds.question import Ask, Decide, Option
 from planrun.plan.schema.forms import as_bool, as_duration, to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
-from planrun.values import show, type_of
+from planrun.values import show, sorted_data, type_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,13 +209,7 @@ def _value(option: Node) -> Any:
 
 def _key(value: Any) -> str:
     """Return what two values have in common exactly when they are the same: 1 and true are not."""
-    return ascii(_sorted(value))
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    return ascii(sorted_data(value))
 
 
 def _option(node: Node, formulas: Formulas) -> Option:
@@ -234,3 +228,12 @@ def _part(node: Node, names: tuple[str, ...]) -> Node:
     )
     part.keys = node.keys
     return part
+
+
+def _action(checked: Checked, step: RawStep, _node: Node) -> dict[str, Any]:
+    defaults = checked.outline.root.get("defaults")
+    timeout = defaults.get("decision_timeout") if defaults is not None else None
+    return {"action": checked.gates[step.id].record(checked.formulas, timeout)}
+
+
+COMPILE = {"ask": _action, "decide": _action}

@@ -18,21 +18,30 @@ if TYPE_CHECKING:
     from planrun.model.tools import Fault, Fragment, Path, Spec
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.formulas import Formulas
-    from planrun.plan.keys.outline import Outline
+    from planrun.plan.keys.outline import Outline, RawStep
 
 _CODES = {"missing": "E102", "unknown": "E104", "type": "E101", "value": "E106", "choice": "E118"}
 # What only the tool `shell` has a use for.
 _OF_SHELLS = {"outputs": "a tool has outputs of its own", "shell": "no shell is started"}
 
 
-def call(tool: Node, args: Node | None, formulas: Formulas) -> Tool | Shell:
-    """Return the call that two nodes are in which `check_call` found nothing wrong."""
+def _call(checked: Checked, step: RawStep, tool: Node) -> dict[str, Any]:
+    """Return the call of a step in which `check_call` found nothing wrong, and what it hands on."""
+    formulas = checked.formulas
     spec = CATALOGUE[NAMES[tool.value]]
-    found = named(spec, _arguments(spec, args, lambda node, is_script: formulas.text(node, script=is_script)))
+    args = _arguments(
+        spec, step.keys.get("args"), lambda node, is_script: formulas.text(node, script=is_script)
+    )
+    given = named(spec, args)
+    outputs = {"outputs": checked.outputs[step.id]} if checked.outputs.get(step.id) else {}
     if spec.name == SHELL:
-        return Shell(script=_joined([found["command"]] if "command" in found else found["commands"]))
-    action = Tool(name=spec.name, args=found)
-    return action if spec.version == 1 else action.but(version=spec.version)
+        script = _joined([given["command"]] if "command" in given else given["commands"])
+        return {"action": Shell(script=script), **outputs}
+    action = Tool(name=spec.name, args=given)
+    return {"action": action if spec.version == 1 else action.but(version=spec.version), **outputs}
+
+
+COMPILE = {"tool": _call}
 
 
 def find(checked: Checked) -> None:

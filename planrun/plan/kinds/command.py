@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from planrun.model.job import Job
     from planrun.model.plan import Text, Tree
-    from planrun.plan.compile.step import StepCompiler
-    from planrun.plan.yaml.node import Node
     from planrun.risk.classifier import Risk, Setting
 
 
@@ -24,11 +22,6 @@ class Run(Action):
     in_digest = "Run"
     digested = ("script",)
     script: Text
-
-    @classmethod
-    def compiled(cls, compiler: StepCompiler, keys: dict[str, Node], fields: dict[str, Any]) -> Run:
-        """Return the script under `run`."""
-        return cls(script=compiler.formulas.text(keys["run"], script=True))
 
     def words(self) -> tuple[Text, ...]:
         """Return the script."""
@@ -75,11 +68,6 @@ class Exec(Action):
     kind = "exec"
     starts_process = is_command = True
     argv: tuple[Text, ...]
-
-    @classmethod
-    def compiled(cls, compiler: StepCompiler, keys: dict[str, Node], fields: dict[str, Any]) -> Exec:
-        """Return the words under `exec`."""
-        return cls(argv=compiler.formulas.words(keys["exec"]))
 
     def words(self) -> tuple[Text, ...]:
         """Return program and arguments."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from planrun.expressions.spelling import spell
 from planrun.model.plan import Action, source_text
 from planrun.model.record import Record
-from planrun.plan.compile.canonical import plain
-from planrun.values import duration, show
+from planrun.values import duration, show, sorted_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from planrun.model.plan import Step, Text, Tree
-    from planrun.plan.compile.step import StepCompiler
-    from planrun.plan.yaml.node import Node
 
 
 class Question(Action):
@@ -29,13 +26,6 @@ class Question(Action):
     default: tuple[Any, ...] = ()  # the answer when the time is over, a list for `multi_select`; empty: none
     timeout: float | None = None  # seconds to wait for an answer; None: the run is left waiting
     multi_select: bool = False
-
-    @classmethod
-    def compiled(cls, compiler: StepCompiler, keys: dict[str, Node], fields: dict[str, Any]) -> Action:
-        """Return the question under the key of its kind."""
-        gate = compiler.checked.gates[fields["id"]]
-        question: Action = gate.record(compiler.formulas, compiler.defaults.get("decision_timeout"))
-        return question
 
     def formulas(self) -> Iterator[Any]:
         """Yield the question, and the criteria of options."""
@@ -125,12 +115,12 @@ def _by_keys(name: str, value: Any) -> Any:
         return duration(value)
     if name == "options":  # by label, so that a changed option is shown as one that changed
         return {option.label: _option(option) for option in value}
-    return plain(value)
+    return sorted_data(value)
 
 
 def _option(option: Option) -> dict[str, Any]:
     found = {
-        "value": plain(option.value),
+        "value": sorted_data(option.value),
         "description": option.description,
         "when": spell(option.when) if option.when else "",
     }

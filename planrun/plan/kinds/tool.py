@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from planrun.model.job import Job
     from planrun.model.plan import Text, Tree
-    from planrun.plan.compile.step import StepCompiler
-    from planrun.plan.yaml.node import Node
     from planrun.risk.classifier import Risk, Setting
 
 
@@ -30,15 +28,6 @@ class Tool(Action):
     name: str
     args: dict[str, Any]
     version: int = 1  # of the tool
-
-    @classmethod
-    def compiled(cls, compiler: StepCompiler, keys: dict[str, Node], fields: dict[str, Any]) -> Action:
-        """Return the call under `tool` and `args`."""
-        from planrun.plan.keys.tools import call  # as above
-
-        if compiler.checked.outputs.get(fields["id"]):
-            fields["outputs"] = compiler.checked.outputs[fields["id"]]
-        return call(keys["tool"], keys.get("args"), compiler.formulas)
 
     @classmethod
     def unpacked(cls, data: dict[str, Any]) -> Action:

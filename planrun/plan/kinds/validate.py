@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from planrun.model.plan import Action, Check, source_text
-from planrun.plan.compile.canonical import plain
+from planrun.values import sorted_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-
-    from planrun.plan.compile.step import StepCompiler
-    from planrun.plan.yaml.node import Node
 
 
 class Validate(Action):
@@ -21,13 +18,6 @@ class Validate(Action):
     guards = True
     activity = "analyzing"
     checks: tuple[Check, ...]
-
-    @classmethod
-    def compiled(cls, compiler: StepCompiler, keys: dict[str, Node], fields: dict[str, Any]) -> Validate:
-        """Return the checks under `validate`."""
-        from planrun.plan.keys.checks import checks_of  # a plan that was seen before needs none of it
-
-        return cls(checks=checks_of(compiler.checked, keys["validate"], fields["id"]))
 
     def packed(self) -> dict[str, Any]:
         """Return the checks as plain data."""
@@ -58,5 +48,5 @@ def _by_keys(check: Check) -> dict[str, Any]:
     if check.kind != "json_schema":
         return {check.kind: [source_text(value) for value in check.value]}
     schema = check.value["schema"]
-    shown = plain(schema) if isinstance(schema, dict) else source_text(schema)
+    shown = sorted_data(schema) if isinstance(schema, dict) else source_text(schema)
     return {check.kind: {"file": source_text(check.value["file"]), "schema": shown}}
