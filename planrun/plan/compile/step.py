@@ -9,8 +9,7 @@ from planrun.plan.compile.risks import Names, Risks
 from planrun.plan.keys.outline import entries, members
 from planrun.plan.keys.table import STEP, fields_with, module
 from planrun.plan.keys.top import llm_of
-from planrun.plan.kinds import KINDS
-from planrun.plan.kinds.command import Exec, Run
+from planrun.plan.kinds import KINDS, module_of
 from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -199,7 +198,7 @@ class StepCompiler:
         for kind in KINDS:
             if kind in draft.keys:
                 fields["kind"] = kind
-                compiled = _COMPILED.get(kind) or _compiled(kind)
+                compiled = _compiled(kind)
                 assert compiled is not None
                 fields.update(compiled(self.checked, draft, draft.keys[kind]))
                 return
@@ -212,23 +211,16 @@ class StepCompiler:
         return found
 
 
-def _run(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
-    return {"action": Run(script=checked.formulas.text(node, script=True))}
-
-
-def _exec(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
-    return {"action": Exec(argv=checked.formulas.words(node))}
-
-
-# By key, what returns the fields that it becomes; all others are in `COMPILE` of the module that the table names.
-_COMPILED: dict[str, Compiled | None] = {"run": _run, "exec": _exec}
+# By key, what returns the fields that it becomes: from `COMPILE` of the module that the table names, or of its kind.
+_COMPILED: dict[str, Compiled | None] = {}
 
 
 def _compiled(key: str) -> Compiled | None:
     """Return what compiles a key; None for one that other keys read."""
     if key not in _COMPILED:
         name = STEP[key].module
-        _COMPILED[key] = getattr(module(name), "COMPILE", {}).get(key) if name else None
+        where = module(name) if name else module_of(key) if key in KINDS else None
+        _COMPILED[key] = getattr(where, "COMPILE", {}).get(key)
     return _COMPILED[key]
 
 

@@ -11,6 +11,8 @@ from planrun.model.plan import Abstract, Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from planrun.model.plan import Action
 
 KINDS = {
@@ -38,10 +40,13 @@ def kind_of(name: str) -> type[Action]:
     return _loaded.get(name) or _load(name)
 
 
-def _load(name: str) -> type[Action]:
-    module, record = KINDS[name]
-    path = f"{__name__}.{module}"
+def module_of(name: str) -> Any:
+    """Return the module of a kind; `COMPILE` in it, if any, is as in the modules of `planrun.plan.keys`."""
+    path = f"{__name__}.{KINDS[name][0]}"
     __import__(path)
-    found: type[Action] = getattr(sys.modules[path], record)
-    _loaded[name] = found
-    return found
+    return sys.modules[path]
+
+
+def _load(name: str) -> type[Action]:
+    _loaded[name] = getattr(module_of(name), KINDS[name][1])
+    return _loaded[name]

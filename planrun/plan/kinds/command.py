@@ -106,3 +106,14 @@ class Exec(Action):
 
 def _quoted(text: str) -> str:
     return text if text and not set(text) & set(" \t\n'\"\\$`|&;<>()*?[]{}#~!") else repr(text)
+
+
+def _run(checked: Any, _step: Any, node: Any) -> dict[str, Any]:
+    return {"action": Run(script=checked.formulas.text(node, script=True))}
+
+
+def _exec(checked: Any, _step: Any, node: Any) -> dict[str, Any]:
+    return {"action": Exec(argv=checked.formulas.words(node))}
+
+
+COMPILE = {"run": _run, "exec": _exec}
