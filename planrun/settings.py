@@ -1,4 +1,4 @@
-"""What a caller decides about a run, with the defaults that the command line and Python share."""
+"""The settings of a run, with the defaults that the command line and Python share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Settings(Record):
-    """Options of `execute` and `resume`; texts as given, not checked yet."""
+    """Options of `execute` and `resume`; texts are not checked yet."""
 
     params: tuple[str, ...] = ()  # name=value
     only: tuple[str, ...] = ()
@@ -22,53 +22,53 @@ class Settings(Record):
     until: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
-    skip_abstract: bool = False  # leave steps out that have no action
+    skip_abstract: bool = False  # leave out steps without an action
     jobs: int | None = None
     strict: bool = False
     fail_on_flaky: bool = False
-    no_rollback: bool = False  # nothing is undone when the run fails
+    no_rollback: bool = False  # no rollback when the run fails
     report_dir: str = "planrun-out"
-    events: str = ""  # a file, or the number of a descriptor, that gets what happens as JSON Lines
-    on_event: Callable[[dict[str, Any]], None] | None = None  # of a Python program: called with what happens
+    events: str = ""  # a file, or the number of a descriptor, that gets the events as JSON Lines
+    on_event: Callable[[dict[str, Any]], None] | None = None  # of a Python program: called with each event
     junit_dialect: str = "default"
     json: bool = False
     color: Literal["auto", "always", "never"] = "auto"
     logs: Literal["auto", "all", "failed", "none"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     quiet: bool = False
-    cache: bool = True  # compiled plans and earlier results of steps are used
-    cache_store: str = ""  # a folder of results that others use, too
-    locked: bool = False  # only what the lock beside the plan holds may run
+    cache: bool = True  # use compiled plans and cached step results
+    cache_store: str = ""  # a shared folder of step results
+    locked: bool = False  # only the plan in the lockfile may run
     approvals: tuple[str, ...] = ()  # files
     wait_lock: str = ""  # a duration; empty: do not wait
-    decide: tuple[str, ...] = ()  # step=value: answers to what steps ask
+    decide: tuple[str, ...] = ()  # step=value: answers to questions of steps
     decisions: str = ""  # a file of such answers
-    policy: str = ""  # a file; a ceiling that the plan cannot lift
+    policy: str = ""  # a file; a ceiling above the plan's policy
     auto_approve: str = ""  # a level, in place of the plan's
     generation: Mapping[str, Any] | None = (
-        None  # of `generate --execute`: what the model that wrote the plan used
+        None  # of `generate --execute`: the usage of the model that wrote the plan
     )
-    expand: bool = False  # a model makes abstract steps concrete before anything starts
-    no_llm: bool = False  # no model is asked, whatever plan and command line say besides
+    expand: bool = False  # a model makes abstract steps concrete before the run
+    no_llm: bool = False  # no model is called, whatever plan and command line state
     llm_model: str = ""  # in place of the plan's
     llm_base_url: str = ""  # empty: that of the environment, or Anthropic's
-    llm_record: str = ""  # a folder that keeps what models answer
-    llm_replay: str = ""  # a folder to take answers from; then no model is asked
+    llm_record: str = ""  # a folder for recordings of model answers
+    llm_replay: str = ""  # a folder of recordings; then no model is called
     llm_prices: str = ""  # a file; empty: planrun's own table
-    max_tokens: int | None = None  # what models may use up, in place of the plan's limits
+    max_tokens: int | None = None  # budget of model calls, in place of the plan's limits
     max_usd: float | None = None
     max_turns: int | None = None
     run: str = ""  # the id that a queue chose for the run
-    adopt: bool = False  # go on with a run that began in another folder
+    adopt: bool = False  # continue a run of another folder
     discard: bool = False  # drop the broken end of a run's ledger
 
     @property
     def gates(self) -> bool:
-        """Whether the caller says something about who is let in."""
+        """Whether the caller gives a policy, answers or approvals."""
         return bool(self.policy or self.auto_approve or self.decide or self.decisions or self.approvals)
 
     def selection(self) -> dict[str, list[str]]:
-        """The part that chooses steps, as it is recorded."""
+        """Return the options that select steps, as they are recorded."""
         chosen = {
             "only": self.only,
             "from": self.start,
@@ -80,7 +80,7 @@ class Settings(Record):
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
-    """Return the settings of a command line; a level of logging is short for what other options say."""
+    """Return the settings of a command line; --log-level stands for other options."""
     level = values.get("log_level", "info")
     if level in ("warning", "error"):
         values["quiet"] = True
@@ -89,7 +89,7 @@ def settings_of(values: dict[str, Any]) -> Settings:
     return Settings(**values)
 
 
-# Where CI systems say what they are working on; the first variable that is set counts.
+# Variables of CI systems for ref, commit and event; the first one that is set counts.
 _REFS = ("GITHUB_REF", "CI_COMMIT_REF_NAME", "BUILD_SOURCEBRANCH", "BUILDKITE_BRANCH", "CIRCLE_BRANCH")
 _SHAS = (
     "GITHUB_SHA",
@@ -103,7 +103,7 @@ _EVENTS = ("GITHUB_EVENT_NAME", "CI_PIPELINE_SOURCE", "BUILD_REASON", "BUILDKITE
 
 
 def ci_context(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return what expressions read as `run.ci`, `run.ref`, `run.sha` and `run.event`; empty where unknown."""
+    """Return the values of `run.ci`, `run.ref`, `run.sha` and `run.event` in expressions; empty where unknown."""
 
     def first(names: tuple[str, ...]) -> str:
         return next((environ[name] for name in names if environ.get(name)), "")
@@ -113,7 +113,7 @@ def ci_context(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def current_folder() -> str:
-    """Return the folder that planrun stands in; raises InvalidInput when it was removed or may not be read."""
+    """Return the current folder; raises InvalidInput when it was removed or cannot be read."""
     try:
         return os.getcwd()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Who is let in, in one run: what is in force, what a run keeps of it, and the gates that its steps come to."""
+"""The admission of a run's steps: policies in force, known answers, approvals, and the gates made of them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class Admission:
     """The policies of a run, the answers that are known, and its gates.
 
-    `before`: what a run that goes on recorded of its policies, in `rundir`; all its ceilings stay in force, and so does
-    the level that the command line gave, unless there is a new one. Raises InvalidInput, InvalidPlan for files and
-    answers that are none.
+    `before`: the policies that a resumed run recorded in `rundir`; all its ceilings stay in force, and so does the
+    level of the command line, unless there is a new one. Raises InvalidInput, InvalidPlan for invalid files and
+    answers.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Admission:
         ceilings = ceilings_of(settings)
         for policy in before:
             restore(ceilings, rundir, policy["ceilings"])
-        option = settings.auto_approve or next((told["option"] for told in reversed(before)), "")
+        option = settings.auto_approve or next((policy["option"] for policy in reversed(before)), "")
         self._ceilings = ceilings
         self.layers = layers_of(plan, settings.but(auto_approve=option), ceilings)
         self._answers = answers_of(
@@ -54,18 +54,20 @@ class Admission:
         self._without_effect = without_effect(settings.approvals)
 
     def recorded(self) -> dict[str, Any]:
-        """What the first event of a run, and that of its resumption, record."""
+        """Return the policies as RunStarted and RunResumed record them."""
         return {**recorded(self.layers), "told": in_force(self.layers)}
 
     def options(self) -> dict[str, Any]:
         """Return the policies and the given answers as the ledger records them."""
-        found: dict[str, Any] = {"policy": self.recorded()}
+        options: dict[str, Any] = {"policy": self.recorded()}
         if given := self._answers.given:  # in the first event, so that no kill can separate the run from them
-            found["answers"] = {name: {"value": said.value, "via": said.via} for name, said in given.items()}
-        return found
+            options["answers"] = {
+                name: {"value": answer.value, "via": answer.via} for name, answer in given.items()
+            }
+        return options
 
     def refuse(self, secrets: RunSecrets) -> None:
-        """Raise InvalidInput when an answer would have a secret recorded."""
+        """Raise InvalidInput when an answer contains a secret, since answers are recorded."""
         secrets.refuse_answers(self._answers.values())
 
     def keep(self, rundir: str) -> None:
@@ -76,7 +78,7 @@ class Admission:
     def gates(
         self, opening: Mapping[str, Any], steps: Steps, clock: SystemClock, secrets: RunSecrets | None
     ) -> PolicyGates:
-        """Return the gates for a run that starts, or goes on, with the event whose fields `opening` has."""
+        """Return the gates of a run; `opening` has the fields of the event that starts or resumes it."""
         place = steps.place
         context = GateContext(self.layers, opening["context"], opening["plan"]["digest"])
         context.approvals = approvals = Approvals(
@@ -87,8 +89,8 @@ class Admission:
         )
 
         def granted(step: str) -> tuple[str, str] | None:
-            found = approvals.cover(step, context.digest)
-            return (found, approvals.approver(found)) if found else None
+            approval = approvals.cover(step, context.digest)
+            return (approval, approvals.approver(approval)) if approval else None
 
         context.questions = Questions(self._answers, steps, clock, granted)
         context.control_socket = ControlSocket(
@@ -100,7 +102,7 @@ class Admission:
 def scheduler(
     state: RunState, rooms: Dependencies, options: Options, gates: PolicyGates, replanner: Replanner | None
 ) -> GatedScheduler:
-    """Return the loop of a run with gates."""
+    """Return the scheduler of a run with gates."""
     if replanner is not None:
         return ReplanningScheduler(state, rooms, options, gates, replanner)
     return GatedScheduler(state, rooms, options, gates)
@@ -113,12 +115,14 @@ def approve_or_ask(
     record: Callable[[ev.Event], None],
     at: str,
 ) -> None:
-    """Have a run be approved, or record what the whole plan waits for."""
+    """Record that a run is approved, or the gate of the whole plan."""
     if state.status != "awaiting_approval":
         return
     if state.gate is None or state.gate.answered is None:
         for event in gates.before_all(state.plan, selected):
-            if state.gate is None or isinstance(event, ev.GateAnswered):  # an earlier process may have asked
+            if state.gate is None or isinstance(
+                event, ev.GateAnswered
+            ):  # an earlier process may have opened it
                 record(event)
     if state.gate is None or state.gate.answered is not None:
         record(ev.PlanMoved(at=at, status="approved"))

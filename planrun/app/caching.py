@@ -1,4 +1,4 @@
-"""Results of steps that are used again: looked for before a step starts, kept when it completed, and why not."""
+"""Cached results of steps: looked up before a step starts, stored when it completed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.settings import Settings
 
-# It failed or was cut short then, could not be kept, or was taken out since: nothing tells which.
+# It failed, was cancelled, could not be stored, or was pruned since; the store does not record which.
 GONE = "no result of the last time is in the store"
 
 
-class Due(Record):
-    """A step that was looked for and is about to start: its key, and why it runs."""
+class Lookup(Record):
+    """A lookup without a result, for a step about to start: its key, and why it runs."""
 
     key: str
     why: str
@@ -66,22 +66,22 @@ def max_size() -> int:
 
 
 class StepCache:
-    """The results of one run's cached steps; the stores are asked in their order, and all of them keep what is new."""
+    """The results of one run's cached steps; lookups try the stores in order, and new results go to all."""
 
     def __init__(self, steps: Steps, stores: Sequence[Store], clock: SystemClock, *, used: bool) -> None:
         self._steps = steps
         self._stores = tuple(stores)
         self._clock = clock
-        self._used = used  # False: nothing is used again, and everything is kept
-        self._due: dict[str, Due] = {}
+        self._used = used  # False: no result is reused, and each is stored
+        self._due: dict[str, Lookup] = {}
         self.has_kept = False
         steps.filing.on_end = self._keep
 
     def find(self, step: Step, state: RunState) -> dict[str, Any] | None:
-        """Put an earlier result of a step into place; returns the fields of StepRestored, None when there is none."""
+        """Restore an earlier result of a step; returns the fields of StepRestored, None when there is none."""
         try:
             known, parts = self._parts(step, state)
-        except EvaluationError:  # whoever prepares the step will say so
+        except EvaluationError:  # `prepare` will report it
             return None
         key = key_of(parts)
         why = self._refusal(step, state)
@@ -107,7 +107,7 @@ class StepCache:
             except OSError as error:
                 why = f"its files cannot be put back: {error.strerror}"
         self._remember(state, step, parts)
-        self._due[step.id] = Due(key=key, why=why)
+        self._due[step.id] = Lookup(key=key, why=why)
         return None
 
     def _parts(self, step: Step, state: RunState) -> tuple[Before, Parts]:

@@ -1,4 +1,4 @@
-"""Wait for the run's concurrency group, and for a workspace that another run holds (`--wait-lock`).
+"""Wait for the concurrency group of a run, and for a workspace that another run holds (`--wait-lock`).
 
 `concurrency: NAME` in a plan: one run per name is active on this host, in the order of arrival.
 """
@@ -50,7 +50,7 @@ def _wait_for_group(lock: HostLocks, plan: Plan, wait_lock: str, inbox: SignalIn
     screen, shown = Screen(sys.stderr), ""
     while reason := lock.claim("", (plan.concurrency,), kind=KIND):
         if until is not None and time.monotonic() >= until:
-            raise InvalidInput(f"this run did not get its turn in {limit:g} s: {reason}; nothing ran")
+            raise InvalidInput(f"no turn in the concurrency group within {limit:g} s: {reason}; nothing ran")
         if reason != shown:
             screen.write(f"planrun: {reason}\n")
             shown = reason

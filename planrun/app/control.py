@@ -1,11 +1,11 @@
-"""End or pause a run from another shell, by the process that works on it; and end one that nobody works on.
+"""Control a run from another shell: cancel it, pause it, or answer its gates.
 
-Answer the gates of a run from another shell: by the process that works on it, or in its ledger when none does.
+An active run gets a signal, or the answers through its control socket. For an inactive run, its ledger is written here.
 """
 
 from __future__ import annotations
 
-import _signal
+import _signal  # and not `signal`, whose enums the executors do not use
 import os
 import time
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.settings import Settings
 
-# `_signal` and not `signal`, as in the executors: these are the numbers that they listen to.
-
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,23 +45,23 @@ if TYPE_CHECKING:
     Report = Callable[[str], object]
 
 AT_REST = ("paused", "awaiting approval")
-"""What became of a run that no process works on, and that has no end either."""
+"""The statuses of a run that has no process and no end."""
 PAUSE = 0.05
-"""Seconds between two looks at the workspace: a lock tells nobody that it is free."""
+"""Seconds between two checks of the workspace: a lock sends no notification when it is free."""
 
 
 class Ended(Record):
-    """A run and what became of it: a verdict, `paused`, or `unfinished` when its process died."""
+    """A run and its status: a verdict, `paused`, or `unfinished` when its process died."""
 
     run: str
     status: str
 
 
 def cancel(run: str, settings: Settings, report: Report, *, now: bool = False) -> Ended:
-    """Cancel a run as Ctrl-C does, and wait for its end; with `now` its steps get no time to end by themselves.
+    """Cancel a run as Ctrl-C does, and wait for its end; `now` gives its steps no time to end by themselves.
 
-    A run at rest (paused, or waiting for its approval), which no process works on, gets its end recorded and its
-    reports written here. Raises InvalidInput for a run that does not go on, or goes on elsewhere.
+    For a paused run, or one that awaits its approval, the end is recorded and the reports are written here. Raises
+    InvalidInput for a run that is not active, or is active on another host.
     """
     rundir = find(run)
     name = os.path.basename(rundir)
@@ -74,7 +72,7 @@ def cancel(run: str, settings: Settings, report: Report, *, now: bool = False) -
         return _cancel_resting(name, settings)
     size = os.path.getsize(os.path.join(rundir, records.LEDGER))
     _send(found, _signal.SIGTERM)
-    report(f"run {name}: process {found.pid} was told to cancel")
+    report(f"run {name}: process {found.pid} is cancelling")
     if now:
         _wait(found, lambda: _is_ending(rundir, size))
         _send(found, _signal.SIGTERM)
@@ -83,9 +81,9 @@ def cancel(run: str, settings: Settings, report: Report, *, now: bool = False) -
 
 
 def pause(run: str, report: Report) -> Ended:
-    """Have a run start nothing more, and wait until what runs has ended.
+    """Have a run start no more steps, and wait until the running ones have ended.
 
-    Raises InvalidInput for a run that does not go on, or goes on elsewhere.
+    Raises InvalidInput for a run that is not active, or is active on another host.
     """
     rundir = find(run)
     name = os.path.basename(rundir)
@@ -93,52 +91,52 @@ def pause(run: str, report: Report) -> Ended:
     if found is None:
         raise InvalidInput(_idle(name, _status(rundir)))
     _send(found, PAUSING)
-    report(f"run {name}: process {found.pid} was told to pause; it waits for what runs")
+    report(f"run {name}: process {found.pid} is pausing: it waits for running steps")
     _wait(found)
     return Ended(run=name, status=_status(rundir))
 
 
 def worker(run: str) -> Holder | None:
-    """Return the process that works on a run; raises InvalidInput when that is out of reach."""
+    """Return the process of a run; raises InvalidInput when it is on another host."""
     found = holder("")
     if found is None or found.run != run:
         return None
     if not found.is_here:
         raise InvalidInput(
-            f"process {found.pid} on {found.host} works on the run {run}: it has to be told there"
+            f"process {found.pid} on {found.host} executes the run {run}: use this command there"
         )
     return found
 
 
 def _send(found: Holder, signum: int) -> None:
-    """Signal the process, and no other that may have got its number; one that let go of the run is left alone."""
+    """Signal the process, but no other that may have got its pid, and none that has released the run."""
     born = start_time(found.pid)
     if holder("") != found:
         return
     try:
         os.kill(found.pid, 0)
     except PermissionError:
-        raise InvalidInput(f"process {found.pid}, which works on the run, belongs to somebody else") from None
+        raise InvalidInput(f"process {found.pid} of the run belongs to another user") from None
     except ProcessLookupError:
         return
     signal_exactly(found.pid, born, signum)
 
 
 def _wait(found: Holder, over: Callable[[], bool] = lambda: False) -> None:
-    """Wait until the process let go of the workspace, or `over` says that it is enough."""
+    """Wait until the process releases the workspace, or `over` returns True."""
     while holder("") == found and not over():
         time.sleep(PAUSE)
 
 
 def _is_ending(rundir: str, size: int) -> bool:
-    """Report whether a run has recorded, behind the first `size` bytes, that it is being cancelled."""
+    """Return whether a run has recorded its cancellation after the first `size` bytes."""
     with open(os.path.join(rundir, records.LEDGER), "rb") as file:
         file.seek(size)
         return b'"type":"run_ending"' in file.read()
 
 
 def _status(rundir: str) -> str:
-    """What became of a run that no process works on any more."""
+    """Return the status of a run that has no process any more."""
     last = before_answers(read_ledger(os.path.join(rundir, records.LEDGER)).events)
     if isinstance(last, ev.RunEnded):
         return last.verdict
@@ -148,11 +146,11 @@ def _status(rundir: str) -> str:
 
 
 def _idle(run: str, status: str) -> str:
-    """Why a run that no process works on cannot be stopped."""
+    """Return why a run without a process cannot be stopped."""
     if status == "unfinished":
-        return f"the run {run} is not running: it was killed; planrun resume {run} goes on"
+        return f"the run {run} is not running: it was killed; to continue: planrun resume {run}"
     if status in AT_REST:
-        return f"the run {run} is {status} already; planrun resume {run} goes on"
+        return f"the run {run} is {status} already; to continue: planrun resume {run}"
     return f"the run {run} is not running: it ended {status}"
 
 
@@ -169,7 +167,7 @@ def _cancel_resting(run: str, settings: Settings) -> Ended:
 
 
 def close(session: Session, state: RunState, rundir: str, ledger: Ledger) -> None:
-    """Close the ledger of a run that nobody works on, and write its reports; raises RecordsLost."""
+    """Close the ledger of an inactive run, and write its reports; raises RecordsLost."""
     ledger.close()
     _, unwritten = session.report(state, rundir, ledger.head)
     lost = ledger.lost or unwritten
@@ -178,7 +176,7 @@ def close(session: Session, state: RunState, rundir: str, ledger: Ledger) -> Non
 
 
 def record_end(session: Session, state: RunState, ledger: Ledger, code: int | None = None) -> None:
-    """Record that a run at rest is cancelled, as the engine does for one that goes on; `code`: its exit code."""
+    """Record that an inactive run is cancelled, as the engine does for an active one; `code`: its exit code."""
     at = session.clock.stamp()
     session.record(state, ledger, ev.RunEnding(at=at, why="cancel"))
     for name, step in state.steps.items():
@@ -198,12 +196,12 @@ def record_end(session: Session, state: RunState, ledger: Ledger, code: int | No
     session.record(state, ledger, ended)
 
 
-# Seconds for a run that comes to rest to write its reports; where no run can be told, somebody waits for the answer.
+# Seconds for a stopping run to write its reports. Without /proc there is no socket, and the user waits for this long.
 _PATIENCE = 15.0 if HAS_PROC else 2.0
 
 
 class Recorded(Record):
-    """What came of a reply: the answers on record, what still waits, and whether a process works on the run.
+    """The outcome of a reply: recorded answers, gates that are still open, and whether the run is active.
 
     `status`: of the plan, as in the lifecycle.
     """
@@ -218,7 +216,7 @@ class Recorded(Record):
 def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
     """Answer gates of a run; returns when the answers are in its ledger.
 
-    Raises InvalidInput when the reply fits nothing that waits, Denied inside of a step, RecordsLost.
+    Raises InvalidInput when the reply matches no open gate, Denied inside of a step, RecordsLost.
     """
     rundir = find(run)
     name = os.path.basename(rundir)
@@ -230,7 +228,7 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
                 return _record(name, reply, settings)
             return _send_reply(rundir, reply)
         except (ControlSocketUnavailable, WorkspaceHeld) as error:
-            # It may be coming to rest, or take another answer, and then its ledger is open to us.
+            # It may be stopping, or handling another answer; then its ledger can be written here.
             other = holder("")
             if time.monotonic() > limit or (other is not None and other.run != name):
                 raise InvalidInput(str(error)) from None
@@ -238,7 +236,7 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
 
 
 def _record(run: str, reply: Reply, settings: Settings) -> Recorded:
-    """Record the answers in the ledger of a run that nobody works on, and write its reports anew."""
+    """Record the answers in the ledger of an inactive run, and rewrite its reports."""
     with Session(settings, current_folder()) as session:
         rundir, reading, state = reopen(session, run)
         remove(rundir)
@@ -250,23 +248,23 @@ def _record(run: str, reply: Reply, settings: Settings) -> Recorded:
         for event in answers:
             session.record(state, ledger, event)
             if event.step in reply.skip:
-                session.record(state, ledger, _left_out(event))
+                session.record(state, ledger, _skipped(event))
         if any(not event.step and event.answer == "rejected" for event in answers):
             record_end(session, state, ledger, EXIT_DENIED)
         close(session, state, rundir, ledger)
     return _recorded(run, tuple(answers), state, live=False)
 
 
-def _left_out(event: GateAnswered) -> ev.StepMoved:
+def _skipped(event: GateAnswered) -> ev.StepMoved:
     message = f"left out by {event.by}" + (f": {event.reason}" if event.reason else "")
     return ev.StepMoved(at=event.at, step=event.step, status="skipped", reason="approval", message=message)
 
 
 def _send_reply(rundir: str, reply: Reply) -> Recorded:
-    """Bring a reply to the process that works on the run; raises Deaf when it does not listen."""
+    """Send a reply to the process of the run; raises ControlSocketUnavailable when it does not listen."""
     inspected = inspect(os.path.basename(rundir))
     if not open_gates(inspected.state):
-        raise InvalidInput(f"the run {inspected.run} goes on, and {waiting(inspected.state)}")
+        raise InvalidInput(f"the run {inspected.run} is active, and {waiting(inspected.state)}")
     answers = notify(rundir, reply)
     return _recorded(inspected.run, answers, inspect(inspected.run).state, live=True)
 

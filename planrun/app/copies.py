@@ -1,4 +1,4 @@
-"""The copies of its plan that a run keeps, and the state of a run as its ledger and these copies tell it."""
+"""The copies of its plan that a run keeps, and the state of a run from its ledger and these copies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def stored_plan(rundir: str, named: Mapping[str, Any], *, cache: bool = True) -> Plan:
-    """Return a plan of a run from the copy that the run made; `named` is what the ledger says of it.
+    """Return a plan of a run from the copy that the run made; `named` is its record in the ledger.
 
     Raises InvalidInput when the copy is gone or not the one the ledger names, InvalidPlan when it has problems.
     """
@@ -36,13 +36,13 @@ def stored_plan(rundir: str, named: Mapping[str, Any], *, cache: bool = True) ->
     if plan.version != version:
         plan = plan.but(version=version)
     origins = named.get("origins")
-    if origins:  # who wrote a step is no part of the text that a model might write
+    if origins:  # the author of a step is recorded apart from the text, which a model may write
         plan = plan.but(steps=tuple([_of_origin(step, origins.get(step.id, "file")) for step in plan.steps]))
     return plan
 
 
 def stored_text(rundir: str, named: Mapping[str, Any]) -> bytes:
-    """Return the exact bytes of a plan of a run: a step may have put anything else in the place of the copy.
+    """Return the exact bytes of a plan of a run: a step may have replaced the copy.
 
     Raises InvalidInput when the copy is gone, no file, or not the one that the ledger names.
     """

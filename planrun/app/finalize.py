@@ -71,9 +71,9 @@ def finalize(run: str, settings: Settings) -> Result | None:
 
 
 def exit_code(result: Result) -> int:
-    """Return 0 when all that was owed was done, whatever became of the run: that was told when it ended, or died.
+    """Return 0 when all pending cleanup succeeded, whatever the verdict of the run is.
 
-    1 when something of it failed; that of the run when this was cut short in its turn.
+    1 when some of it failed; the exit code of the run when the cleanup was interrupted.
     """
     state = result.state
     if owes(state):
@@ -87,7 +87,7 @@ def exit_code(result: Result) -> int:
 
 
 def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
-    """Return what the steps to come see of the run, and who is let in: as it was."""
+    """Return the fields that the remaining steps see of the run, with its policies as they were."""
     assert state.started is not None
     admission = session.admission = admission_of(state.plan, session.settings, rundir, policies_of(state))
     selection: Mapping[str, Any] = state.started.options["selection"]
@@ -101,7 +101,7 @@ def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
 
 
 def _must_not_repeat(state: RunState, name: str) -> bool:
-    """Whether an attempt of a step was lost that may have had its effect."""
+    """Whether a lost attempt of a step may have had its effect."""
     found = state.steps[name]
     lost = bool(found.attempts) and found.attempts[-1].status == "lost"
     return lost and not found.step.idempotent

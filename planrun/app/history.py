@@ -1,8 +1,7 @@
-"""When a run will probably end: by what its steps took before, what they say themselves, and the order to come.
+"""Known durations of a run's steps: read at its start, recorded, and extended at its end. HOT.
 
-What a run goes by of how long its steps took before: read at its start, put on record, and added to at its end. HOT.
-
-Only plans of several steps load this.
+The ETA of a run follows from these durations, the progress that steps report, and the schedule. Only plans of several
+steps load this.
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
 
-_MESSAGE = 60  # characters of what a step says
+_MESSAGE = 60  # characters of a progress message
 
 
 def progress_forecast(
     state: RunState, rundir: str, expected: Mapping[str, float], mask: Callable[[str], str] | None = None
 ) -> Estimates:
-    """Return what is known of a run's future; `expected` are seconds of its steps from earlier runs.
+    """Return the ETA of a run; `expected` are seconds of its steps from earlier runs.
 
-    `mask`: lies over what steps say; where it is None nothing of what the steps of a plan with secrets say is shown.
+    `mask` redacts progress messages; where it is None, messages of a plan with secrets are not shown.
     """
 
     def forecast(left: Mapping[str, float], usual: float) -> float:
-        from planrun.engine.forecast import remaining  # only who watches a run asks
+        from planrun.engine.forecast import remaining  # only a watched run needs it
 
         return remaining(state, jobs_of(state), state.plan.schedule, left, usual)
 
-    def said(names: Iterable[str]) -> dict[str, tuple[float, str]]:
+    def reported(names: Iterable[str]) -> dict[str, tuple[float, str]]:
         found = {}
         for name in names:
             step = state.steps[name]
             attempt = step.attempts[-1].n if step.attempts else 0
-            told = read_progress(rundir, step.step.folder or name, attempt) if attempt else None
-            if told is not None:
-                found[name] = (told.share, shown(told.message))
+            progress = read_progress(rundir, step.step.folder or name, attempt) if attempt else None
+            if progress is not None:
+                found[name] = (progress.share, shown(progress.message))
         return found
 
     def shown(message: str) -> str:
@@ -56,44 +55,44 @@ def progress_forecast(
             return "" if state.plan.secrets else line(message, _MESSAGE)
         return line(mask(message), _MESSAGE)
 
-    return Estimates(expected=expected, forecast=forecast, said=said)
+    return Estimates(expected=expected, forecast=forecast, said=reported)
 
 
 GRAIN = 0.1
-"""Seconds, and the least that a step weighs: what differs by less is noise, and must not change the order of steps."""
+"""Seconds, and the least weight of a step: smaller differences are noise, and must not change the order of steps."""
 
 
 class KnownDurations(Record):
-    """Seconds by step; `data` is the same as a run keeps it, empty where the order of steps does not go by it."""
+    """Seconds by step; `data` is the run's copy, empty where the order of steps does not depend on it."""
 
     seconds: Mapping[str, float] = {}
     data: bytes = b""
 
     @property
     def weights(self) -> dict[str, float]:
-        """What the steps weigh on the longest path."""
+        """The weights of the steps on the longest path."""
         return weights(self.seconds) if self.data else {}
 
     def recorded(self) -> dict[str, Any]:
-        """What the first event of a run says: how many steps are known, and which file of the run says of each how."""
+        """Return the fields of the run's first event: how many durations are known, and the digest of their file."""
         if not self.data:
             return {}
         return {"history": {"steps": len(self.seconds), "sha256": sha256(self.data).hexdigest()}}
 
     def keep(self, rundir: str) -> None:
-        """Keep in a run's folder what the order of its steps goes by; a replay says so where it is missing."""
+        """Keep the durations that order the steps in the run's folder; a replay reports when they are missing."""
         if self.data:
             try:
                 write_new(os.path.join(rundir, file_of(sha256(self.data).hexdigest())), self.data)
-            except OSError:  # it is there, or the disk is full, which whatever counts will say
+            except OSError:  # the file exists, or the disk is full, which the ledger will report
                 return
 
 
 def known_durations(home: str, plan: Plan, jobs: int, *, shown: bool) -> KnownDurations:
-    """Return what is known of a plan's steps, as far as this run has a use for it.
+    """Return the known durations of a plan's steps, as far as this run needs them.
 
-    The order of steps can only matter where some have to wait, for others or for a free place, and several run at
-    once. `shown`: somebody watches, who wants to know when it will be over.
+    The order of steps matters only where some wait, for others or for a free slot, and several run at once. `shown`:
+    the console shows an ETA.
     """
     matters = plan.schedule == "dag" and jobs > 1
     matters = matters and (len(plan.steps) > jobs or any([step.edges for step in plan.steps]))  # noqa: C419 - half the time
@@ -110,14 +109,14 @@ def known_durations(home: str, plan: Plan, jobs: int, *, shown: bool) -> KnownDu
 
 
 def file_of(digest: str) -> str:
-    """Return the name of a run's copy of what was known, by its sha256."""
+    """Return the name of a run's copy of the durations, by its sha256."""
     return f"durations.{digest[:16]}"
 
 
 def kept(rundir: str, options: Mapping[str, Any]) -> dict[str, float] | None:
-    """Return the seconds that a run went by, {} where it went by none, None where they are gone or altered.
+    """Return the durations that a run used, {} where it used none, None where they are missing or altered.
 
-    `options` are those of the event with which it started, or went on.
+    `options` are those of the event with which it started or resumed.
     """
     named = options.get("history")
     if not named:
@@ -134,11 +133,11 @@ def kept(rundir: str, options: Mapping[str, Any]) -> dict[str, float] | None:
 
 
 def weights(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return what steps weigh that took so long before, in tenths of a second."""
+    """Return the weights of steps from their durations, in tenths of a second."""
     return {name: max(GRAIN, round(value, 1)) for name, value in seconds.items()}
 
 
 def remember(home: str, run: str, state: RunState) -> None:
-    """Add a run that ended to the history of its plan; what cannot be written is left out."""
+    """Add an ended run to the history of its plan; a write error is ignored."""
     if state.ended:
         history.record(history.path_of(home, state.plan), run, state)

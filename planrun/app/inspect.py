@@ -1,4 +1,4 @@
-"""Runs as they stand in their records: finished, still going, killed, torn or altered."""
+"""Read runs from their records: finished, active, killed, torn or altered."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.records.reading import Reading
 
-# What a ledger that is no ledger does to code that believes it: all of it is one answer to people.
+# Errors that an invalid ledger causes in code that trusts it; the user gets one message for all.
 _MISFITS = (InternalError, AttributeError, KeyError, TypeError, ValueError, IndexError)
 
 
 class Inspected(Record):
-    """A run read back: its folder, what its ledger is worth, and the state it tells of."""
+    """A run read from its records: folder, condition of the ledger, and state."""
 
     rundir: str
     reading: Reading
     state: RunState
-    going: bool  # a process works on it
+    is_active: bool  # a process executes it
 
     @property
     def run(self) -> str:
@@ -57,14 +57,12 @@ class Row(Record):
     duration: float | None = None
     exit_code: int | None = None
     failed: tuple[str, ...] = ()
-    waiting: tuple[
-        tuple[str, str], ...
-    ] = ()  # step and kind of what waits for somebody; no step: the whole plan
+    waiting: tuple[tuple[str, str], ...] = ()  # step and kind of each open gate; no step: the whole plan
     detail: str = ""
 
 
 def is_plan(name: str) -> bool:
-    """Say whether a word that may name a plan or a run names a plan: a path, a YAML file, or a file that is there."""
+    """Return whether a word names a plan and not a run: a path, a YAML file, or an existing file."""
     return "/" in name or name.endswith((".yml", ".yaml")) or os.path.exists(name)
 
 
@@ -80,13 +78,13 @@ def find(run: str, workspace: str = "") -> str:
 
 
 def _refuse_without_ledger(run: str, folder: str) -> None:
-    """Raise InvalidInput when the runs that may be meant are there, as a list shows them, and have no ledger."""
+    """Raise InvalidInput when the matching runs exist, as a list shows them, and have no ledger."""
     known = known_runs(folder)
     meant = known[:1] if run == "last" else [name for name in known if run and name.startswith(run)]
     bare = [name for name in meant if not os.path.exists(os.path.join(folder, name, LEDGER))]
     if bare and bare == meant:
         raise InvalidInput(
-            f"the run {bare[0]} has no {LEDGER}: it ended before it began, or the ledger was removed"
+            f"the run {bare[0]} has no {LEDGER}: it ended before it started, or the ledger was removed"
         )
 
 
@@ -107,27 +105,27 @@ def read(run: str, head: str = "") -> tuple[str, Reading]:
 
 
 def read_beside(run: str) -> tuple[Reading, bool]:
-    """Return the ledger of a run and whether a process works on it; raises InvalidInput."""
+    """Return the ledger of a run and whether the run is active; raises InvalidInput."""
     return _beside_its_writer(find(run))
 
 
 def _beside_its_writer(rundir: str, head: str = "") -> tuple[Reading, bool]:
-    """Return a run's ledger and whether a process works on the run; raises InvalidInput.
+    """Return a run's ledger and whether the run is active; raises InvalidInput.
 
-    While it goes on, half of a last line is one that is being written, and nothing is torn.
+    A partial last line of an active run is being written, so its ledger is not torn.
     """
     path = os.path.join(rundir, LEDGER)
     reading = read_ledger(path, head)
     if reading.condition not in ("unfinished", "torn"):
-        return reading, _going(os.path.basename(rundir), reading)
-    if not _going(os.path.basename(rundir), reading):
-        # It may have ended since it was read, and then it wrote its end before it let go of the workspace.
+        return reading, _is_active(os.path.basename(rundir), reading)
+    if not _is_active(os.path.basename(rundir), reading):
+        # It may have ended since the read; it wrote its end before it released the workspace.
         return read_ledger(path, head), False
     return reading.but(condition="unfinished", detail="the run has no end", line=0), True
 
 
 def changed_logs(rundir: str, reading: Reading) -> list[str]:
-    """Return what is wrong with the logs of ended attempts: each that is gone, or not what was recorded at its end."""
+    """Return a problem for each log of an ended attempt that is missing, or differs from the record."""
     logs: dict[tuple[str, int], str] = {}
     ends: dict[str, ev.AttemptEnded] = {}
     for event in reading.events:
@@ -148,42 +146,42 @@ def _changed(rundir: str, log: str, end: ev.AttemptEnded) -> str:
             if size != end.log_bytes:
                 return f"has {size:,} bytes, and the ledger says {end.log_bytes:,}"
             if end.log_sha256 and sha256(file.read()).hexdigest() != end.log_sha256:
-                return "is not what was recorded when its attempt ended"
+                return "differs from the record of its attempt"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return ""
 
 
 def inspect(run: str) -> Inspected:
-    """Return a run with its state as far as its ledger is sound; raises InvalidInput, InvalidPlan.
+    """Return a run with its state from the intact part of its ledger; raises InvalidInput, InvalidPlan.
 
-    What the last attempts of a killed run printed is put into its place.
+    Recovers the logs of the last attempts of a killed run.
     """
     found = read_run(run, cache=True)
-    if not found.going and found.reading.condition != "intact":
+    if not found.is_active and found.reading.condition != "intact":
         _show_logs(found.rundir)
     return found
 
 
 def read_run(run: str, *, cache: bool = False) -> Inspected:
-    """Return the same, and change nothing at all."""
+    """Return a run like `inspect`, without any change on disk."""
     rundir = find(run)
-    reading, going = _beside_its_writer(rundir)
+    reading, is_active = _beside_its_writer(rundir)
     try:
         state = state_of(rundir, reading, _shown, cache=cache)
     except _MISFITS:
         raise InvalidInput(f"the ledger does not fit the run's plan: {rundir}") from None
-    return Inspected(rundir=rundir, reading=reading, state=state, going=going)
+    return Inspected(rundir=rundir, reading=reading, state=state, is_active=is_active)
 
 
 def _shown(plan: Plan) -> Plan:
-    """Return a plan as it may be shown, as far as the values of its secrets are known here."""
+    """Return a plan with the known values of its secrets masked."""
     secrets = secrets_of(plan)
     return secrets.masked(plan) if secrets else plan
 
 
 def _show_logs(rundir: str) -> None:
-    """Put what a killed run's last attempts printed into its place; on a disk that takes nothing it stays out."""
+    """Recover the logs of a killed run's last attempts; a full disk is ignored."""
     try:
         recover(os.path.join(rundir, "logs"))
     except RecordsLost:
@@ -191,24 +189,24 @@ def _show_logs(rundir: str) -> None:
 
 
 def listing(names: Iterable[str]) -> list[Row]:
-    """Return what there is to say of some runs; one that cannot be read is a row, too."""
+    """Return a row for each run; also for one that cannot be read."""
     return [_row(name) for name in names]
 
 
 def _row(name: str) -> Row:
     rundir = os.path.join(HOME, "runs", name)
     try:
-        reading, going = _beside_its_writer(rundir)
+        reading, is_active = _beside_its_writer(rundir)
         condition = resting_status(reading) or reading.condition
-        return _told(name, reading, "running" if going else condition)
+        return _summary(name, reading, "running" if is_active else condition)
     except InvalidInput as error:
         return Row(run=name, status="unreadable", detail=str(error))
     except _MISFITS:
         return Row(run=name, status="unreadable", detail=f"not a ledger: {rundir}/{LEDGER}")
 
 
-def _told(name: str, reading: Reading, condition: str) -> Row:
-    """Fold the few facts of a list, without the plan: loading it would cost more than all the rest."""
+def _summary(name: str, reading: Reading, condition: str) -> Row:
+    """Fold the events into a row, without the plan: loading it would cost more than the rest."""
     failed: dict[str, None] = {}
     asked = _asked(reading.events)
     ended: ev.RunEnded | None = None
@@ -243,8 +241,8 @@ def _told(name: str, reading: Reading, condition: str) -> Row:
     )
 
 
-def _going(run: str, reading: Reading) -> bool:
-    """Say whether a process works on a run now: it holds the workspace, and says that it does so for this run."""
+def _is_active(run: str, reading: Reading) -> bool:
+    """Return whether a process executes a run now: it holds the workspace for this run."""
     if reading.condition == "intact":
         return False
     found = holder("")
@@ -252,7 +250,7 @@ def _going(run: str, reading: Reading) -> bool:
 
 
 def resting_status(reading: Reading) -> str:
-    """Say how a run rests that nobody works on and that has no end: `waiting` for somebody, `paused`, or ""."""
+    """Return the status of an inactive run without an end: `waiting` for an answer, `paused`, or ""."""
     last = before_answers(reading.events)
     awaits = isinstance(last, ev.GateOpened) and not last.step
     if reading.condition != "unfinished" or not (
@@ -263,7 +261,7 @@ def resting_status(reading: Reading) -> str:
 
 
 def _asked(events: Sequence[ev.Event]) -> dict[str, str]:
-    """Return what was asked and not answered: the kind of gate by step."""
+    """Return the open gates: kind by step."""
     asked: dict[str, str] = {}
     for event in events:
         if isinstance(event, ev.GateOpened):
@@ -274,7 +272,7 @@ def _asked(events: Sequence[ev.Event]) -> dict[str, str]:
 
 
 def before_answers(events: Sequence[ev.Event]) -> ev.Event | None:
-    """Return the last event of a run that is not an answer, given while nobody worked on it, or what one came to."""
+    """Return the last event of a run, without answers that were given to the inactive run and their results."""
     for event in reversed(events):
         left_out = isinstance(event, ev.StepMoved) and event.reason == "approval"
         if not (left_out or isinstance(event, ev.GateAnswered)):

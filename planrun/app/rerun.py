@@ -1,4 +1,4 @@
-"""Which steps of a run that goes on run again, and why, each in words."""
+"""Decide which steps of a resumed run rerun, each with the reason."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 ASKED = "asked for"
-"""The answer that stands for a step which was left out when its run was approved."""
 CLEANUP = "it belongs to every end of a run"
-# The parts of a fingerprint, as people call them.
+# Reasons by part of a fingerprint.
 _PARTS = {
     "argv": "its command changed",
     "checks": "its checks changed",
@@ -40,7 +39,7 @@ _PARTS = {
     "scripts": "the scripts it runs changed",
     "workdir": "its folder changed",
 }
-_NAMED = 5  # of many names the first ones
+_NAMED = 5  # names shown
 
 
 def lost_attempts(state: RunState) -> list[str]:
@@ -50,9 +49,9 @@ def lost_attempts(state: RunState) -> list[str]:
 
 
 def given_up(run: str, name: str, at: str) -> ev.StepMoved:
-    """The failure of a step whose lost attempt may have had its effect, because it must not be repeated unasked.
+    """Return the failure of a step with `idempotent: false` whose lost attempt may have had its effect.
 
-    `run`: the one in which somebody may ask for it; empty: nobody can.
+    `run`: the one in which `retry` can rerun it; empty: none can.
     """
     message = "its last attempt has no end and it is not idempotent"
     if run:
@@ -61,7 +60,7 @@ def given_up(run: str, name: str, at: str) -> ev.StepMoved:
 
 
 def refusal(found: StepState) -> str:
-    """Say who or what refused a step for good, as a clause about it; empty when nobody did."""
+    """Return who or what refused a step for good, as a clause about it; empty when it was not refused."""
     answered = found.gate.answered if found.gate else None
     by = f" by {answered.by}" if answered and answered.by else ""
     if found.status == "failed" and found.reason == "denied":
@@ -75,11 +74,10 @@ def refusal(found: StepState) -> str:
 
 
 class RerunPlan:
-    """A run that goes on: `before` as it stopped, `after` the same under the plan that it goes on with.
+    """The steps to rerun: `before` is the state when the run stopped, `after` the same under the plan to continue with.
 
-    Both are the same state when that is the same plan. `selected` are the steps that may run, None: all.
-    `keeps_failures`: what failed, and what that blocked, stays so. `held` are failures that are planned anew.
-    `holds` evaluates a condition, `steps` renders.
+    Both are one state when the plan is the same. `selected` are the steps that may run, None: all. `keeps_failures`:
+    failed and blocked steps stay so. `held` are failures to replan. `holds` evaluates a condition, `steps` renders.
     """
 
     def __init__(
@@ -104,18 +102,20 @@ class RerunPlan:
         self.emptied: dict[
             str, list[str]
         ] = {}  # finished steps by the shared container that has lost their work
-        self._lists: dict[str, dict[str, Any] | None] = {}  # of groups whose members were found in the run
+        self._lists: dict[
+            str, dict[str, Any] | None
+        ] = {}  # of groups whose members were listed during the run
         self._lost = frozenset(lost_attempts(before))
         self._again: dict[str, str] = {}
-        self._restarted: set[str] = set()  # services that run again for others, and have nobody run again
+        self._restarted: set[str] = set()  # services that restart for others, and cause no rerun
         self._before_each = graph.waits(after.plan.main())
         self._links = _links(after.plan.main())
 
     def of_changes(self) -> dict[str, str]:
-        """Return the steps that a resumed run has to run again, in file order, each with the reason.
+        """Return the steps that a resumed run must rerun, in file order, each with the reason.
 
-        Kept is what completed or was skipped, or failed and was tolerated or recovered, as long as it would do the
-        same again and depends on nothing that runs again. `finally` steps belong to every end of a run.
+        A step is reused when it completed, was skipped, or failed and was tolerated or recovered, as long as it would
+        do the same again and depends on no step that reruns. `finally` steps always rerun.
         """
         return self._walk(
             lambda found: (
@@ -127,7 +127,7 @@ class RerunPlan:
         )
 
     def of_request(self, wanted: Iterable[str]) -> dict[str, str]:
-        """Return the `wanted` steps and all that depend on them, and what has no end; each with the reason."""
+        """Return the `wanted` steps, their dependents, and the unfinished steps; each with the reason."""
         asked = frozenset([each for name in wanted for each in (name, *self._members(name))])
         again = self._walk(
             lambda found: (
@@ -147,7 +147,7 @@ class RerunPlan:
             self._restarted |= {
                 *gone,
                 *groups - self._again.keys(),
-            }  # nothing else runs again because of them
+            }  # they cause no other rerun
             self._again.clear()
             self._walk_once(lambda found: why(found) or gone.get(found.step.id, ""))
         self._again |= self._needed()
@@ -163,14 +163,14 @@ class RerunPlan:
         for name in graph.order(self._before_each):
             found = after.steps[name]
             if name in self.held or (name in after.replaced and found.ended):
-                # Others do what it was for, or will; what was blocked is left out instead, as if it had not ended.
+                # Other steps replace it. A blocked one is skipped instead, as if it had not ended.
                 if found.status in ("blocked", "cancelled"):
                     self._again[name] = "others take its place"
                 continue
             if found.step.kind == "group":
                 reason = self._renewal(found)
             else:
-                reason = self._pardon(found) if refusal(found) else why(found)
+                reason = self._changed_refusal(found) if refusal(found) else why(found)
                 if reason not in ("", ASKED) and name not in self._lost and found.is_spent:
                     self.spent[name] = reason
                     continue
@@ -180,9 +180,9 @@ class RerunPlan:
                 self._again[name] = reason
 
     def _gone(self) -> dict[str, str]:
-        """Return the finished steps that prepare shared containers in which something is left to run, with the reason.
+        """Return the finished setup steps of shared containers in which steps are left to run, with the reason.
 
-        Where none is named, those that finished stand in `emptied`: the new container has nothing of what they did.
+        Where a container has no setup step, its finished steps go to `emptied`: the new container lacks their changes.
         """
         self.emptied.clear()
         shared = {
@@ -208,9 +208,9 @@ class RerunPlan:
         return found
 
     def _renewal(self, found: StepState) -> str:
-        """Why a group is opened again: what it depends on runs again, one of its members does, or it never was open.
+        """Return why a group opens again: a dependency or a member reruns, or it never was open.
 
-        In the order of things its members come before it, and what it is made of is what it depends on.
+        Its members precede it in the order, and its list counts as a dependency.
         """
         action = found.step.grouping
         if changed := self._relisted(found.step):
@@ -226,7 +226,7 @@ class RerunPlan:
         return "" if found.reason == "members" else self._unfinished(found)
 
     def _relisted(self, group: Step) -> str:
-        """Why a group gets other members than it had, which were found when it was opened."""
+        """Return why a group gets other members than those listed when it opened."""
         opened = self._after.steps[group.id].opened
         if opened is None or self._after is self._before or group.grouping.template is None:
             return ""
@@ -236,7 +236,7 @@ class RerunPlan:
         return "" if list(items.values()) == list(opened.items) else "its list changed"
 
     def _items(self, group: Step) -> dict[str, Any] | None:
-        """Return what a group would be made of now, by instance; None when that cannot be told."""
+        """Return the current items of a group, by instance; None when they cannot be evaluated."""
         if group.id not in self._lists:
             try:
                 items = self._steps.opening(group, self._after).get("items", ())
@@ -246,7 +246,7 @@ class RerunPlan:
         return self._lists[group.id]
 
     def _revalued(self, step: Step) -> str:
-        """Why a member is about something else than it was, though it is called the same."""
+        """Return why a member has another value under the same name."""
         group = self._after.steps[step.group].step if step.group else None
         if group is None or self._after is self._before or group.kind != "group":
             return ""
@@ -257,14 +257,14 @@ class RerunPlan:
         own = {"matrix": step.matrix} if step.matrix else {"item": step.item[0]} if step.item else {}
         return "" if made is None or {"instance": step.instance, **own} == made else "its values changed"
 
-    def _pardon(self, found: StepState) -> str:
-        """Why a step that somebody refused is judged again: only since it is another one now."""
+    def _changed_refusal(self, found: StepState) -> str:
+        """Return why a refused step is judged again: only when it changed."""
         if self._after is self._before or plain(found.step) == plain(self._before.steps[found.step.id].step):
             return ""
         return "it changed since it was refused"
 
     def _interruption(self, found: StepState) -> str:
-        """Why a step without an end runs again; what is paused goes on with its next attempt instead."""
+        """Return why an unfinished step reruns; a paused one continues with its next attempt instead."""
         if found.step.id in self._lost:
             return "lost"
         if found.undone:
@@ -282,19 +282,19 @@ class RerunPlan:
         if found.reason == "denied":
             return ""
         if found.reason == "lost" and not found.step.idempotent:
-            return ""  # only who knows what it did can tell whether it may run again
+            return ""  # only the user can know whether it may run again
         ending = self._before.ending
         cut_short = ending is not None and ending.why == "deadline" and found.reason == "timeout"
         return "failed" if cut_short or self._after.tolerance(found.step.id) is None else ""
 
     def _is_same(self, found: StepState, reason: str) -> bool:
-        """Whether a service runs again as it was, so that what it was there for does not have to."""
+        """Whether a service restarts unchanged, so that its users need not rerun."""
         if reason == ASKED or self._dependence(found.step):
             return False
         return not found.attempts or not self._change(found)
 
     def _needed(self) -> dict[str, str]:
-        """Return the services that others need which have yet to run, or run again: a service is never finished."""
+        """Return the services that pending or rerun steps need: a service is never finished."""
         services = [step for step in self._after.plan.main() if step.service is not None]
         if not services:
             return {}
@@ -318,7 +318,7 @@ class RerunPlan:
         return f"depends on {on}, which {verb}"
 
     def _change(self, found: StepState) -> str:
-        """What makes a finished step end in another way now; empty when nothing does."""
+        """Return why a finished step would end differently now; empty when it would not."""
         if found.status == "skipped":
             return self._decision(found) if self._after is not self._before else ""
         reasons = [*self._parts(found), *self._inputs(found)]
@@ -327,7 +327,7 @@ class RerunPlan:
         return ", ".join(reasons)
 
     def _decision(self, found: StepState) -> str:
-        """Why it has to be decided anew whether a skipped step runs."""
+        """Return why a skipped step must be decided again."""
         step = found.step
         old = self._before.steps[step.id].step
         if _changed(step, old, "edges"):
@@ -346,7 +346,7 @@ class RerunPlan:
             return "its condition has no value now"
 
     def _meaning(self, step: Step) -> list[str]:
-        """What changed of a step that ran and that does not show in its fingerprint."""
+        """Return what changed of a finished step outside of its fingerprint."""
         old = self._before.steps[step.id].step
         found = []
         if _changed(step, old, "outputs"):
@@ -365,7 +365,7 @@ class RerunPlan:
         return found
 
     def _parts(self, found: StepState) -> list[str]:
-        """Which parts of the fingerprint are not what they were."""
+        """Return which parts of the fingerprint changed."""
         if not found.attempts:
             return []
         last = found.attempts[-1]
@@ -376,11 +376,11 @@ class RerunPlan:
         return [
             _PARTS.get(name, f"its {name} changed") + (self._variables(found) if name == "env" else "")
             for name in {**old, **new}
-            if old.get(name) != new.get(name) and (name != "image" or name in old)  # it had to be fetched
+            if old.get(name) != new.get(name) and (name != "image" or name in old)  # it was unknown
         ]
 
     def _inputs(self, found: StepState) -> list[str]:
-        """Which of the files that it read are not what they were, as far as they stand in its record."""
+        """Return which recorded input files changed."""
         ended = found.attempts[-1].ended if found.attempts and found.restored is None else None
         if ended is None or not found.step.reads_files:
             return []
@@ -393,11 +393,11 @@ class RerunPlan:
         gone = [f"{path} is gone" for path in before if path not in now]
         changed = [f"{path} changed" for path, digest in now.items() if before.get(path, digest) != digest]
         new = [f"{path} is new" for path in now if path not in before and is_whole]
-        told = [*changed, *gone, *new]
-        return [f"its input {_names(told)}"] if told else []
+        differences = [*changed, *gone, *new]
+        return [f"its input {_names(differences)}"] if differences else []
 
     def _variables(self, found: StepState) -> str:
-        """`: NAME, …`, the variables that differ, as far as the plan tells; the caller's old ones are not on record."""
+        """Return `: NAME, …`, the changed variables of the plan; the caller's old ones are not recorded."""
         if self._after is self._before:
             return ""
         attempt = found.attempts[-1].n
@@ -408,7 +408,7 @@ class RerunPlan:
 
 
 def _links(steps: Sequence[Step]) -> dict[str, list[str]]:
-    """Return what each step depends on: a member of a group on what its group does, a group not on its members."""
+    """Return the dependencies of each step: a member has those of its group, a group does not depend on its members."""
     if not any(step.group for step in steps):
         return {step.id: [edge.on for edge in step.edges] for step in steps}
     found = unrolled(steps)
@@ -417,7 +417,7 @@ def _links(steps: Sequence[Step]) -> dict[str, list[str]]:
 
 
 def _changed(step: Step, old: Step, field: str) -> bool:
-    """Whether a field of a step means something else than before."""
+    """Whether the canonical form of a field changed."""
     return bool(plain(step).get(field) != plain(old).get(field))
 
 

@@ -1,6 +1,6 @@
-"""`planrun resume RUN --discard`: drop the broken end of a ledger, and keep its bytes in a file beside it.
+"""Resume a run: reuse finished steps that would do the same again, and rerun the others.
 
-Let a run go on: what finished and would be the same again is not run again, unless somebody asks for it.
+`planrun resume RUN --discard` drops the broken end of a ledger, and keeps its bytes in a file beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planrun.app.inspect import find
 from planrun.app.rerun import CLEANUP, RerunPlan, given_up, lost_attempts, refusal
 from planrun.app.run import admission_of, budget_option, replan_option, scheduler_options, secrets_of
 from planrun.app.secrets import require_secrets
-from planrun.app.selection import select, with_groups, with_pieces
+from planrun.app.selection import select, with_expanded, with_groups
 from planrun.app.session import Session
 from planrun.approval.digest import files_of, named_plan, review
 from planrun.errors import Denied, InvalidInput, RecordsLost
@@ -76,12 +76,12 @@ class Discarded(Record):
         return tuple(dict.fromkeys(started))
 
     def event(self) -> dict[str, Any]:
-        """What `run_resumed` records."""
+        """Return what `run_resumed` records."""
         digest = str(sha256(self.data).hexdigest())
         return {"line": self.reading.line, "bytes": len(self.data), "sha256": digest, "file": FILE}
 
-    def told(self) -> str:
-        """Report what is dropped."""
+    def message(self) -> str:
+        """Return a line that states what is dropped."""
         steps = f"; steps with dropped attempts: {', '.join(self.steps)}" if self.steps else ""
         return f"discarding the ledger from line {self.reading.line} on ({len(self.data)} bytes, kept in {FILE}){steps}"
 
@@ -182,7 +182,7 @@ if TYPE_CHECKING:
 
     Report = Callable[[str], object]
 
-_TOLD = 20  # steps that run again, one a line
+_SHOWN = 20  # steps to rerun, one a line
 _LASTING = frozenset(("destroys", "publishes"))
 
 
@@ -221,7 +221,7 @@ def resume(run: str, settings: Settings, request: ResumeRequest) -> Result | Non
         session.prepare_reports()
         if resumption.is_over:
             if broken:
-                request.report(broken.told())
+                request.report(broken.message())
                 broken.drop()
             # planrun may have been killed before it had written them
             _, unwritten = session.report(state, rundir, reading.head)
@@ -231,10 +231,10 @@ def resume(run: str, settings: Settings, request: ResumeRequest) -> Result | Non
         resumption.require_secrets()
         event = resumption.event()
         if broken:
-            request.report(broken.told())
+            request.report(broken.message())
             broken.drop()
             event = event.but(discarded=broken.event())
-        resumption.tell(event)
+        resumption.show(event)
         resumption.keep_plan()
         contents = resumption.reviewed.contents if resumption.reviewed else {}
         kept = inputs.add_scripts(rundir, contents) if contents else ()
@@ -247,7 +247,7 @@ def resume(run: str, settings: Settings, request: ResumeRequest) -> Result | Non
         steps, opening = resumption.steps, resumption.opening
         if resumption.is_abstract:
             session.not_started = request.planner().make_concrete(session, state, ledger, steps, opening)
-            selected = with_pieces(state.plan, selected)
+            selected = with_expanded(state.plan, selected)
         gates = session.admit(state, ledger, steps, opening, selected)
         if gates and "replan" in opening["options"]:
             session.replanner = request.planner().replanner(session, state, steps, gates, opening)
@@ -263,9 +263,9 @@ def _claim_group(session: Session, rundir: str, plan: Plan | None) -> None:
 
 
 def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, Reading, RunState]:
-    """Take the workspace for a run that is there; returns its folder, its ledger and its state.
+    """Claim the workspace for an existing run; returns its folder, its ledger and its state.
 
-    `plan`: what it is to go on with, whose secrets then count. Raises InvalidInput for an unknown run, an altered
+    `plan`: the one to continue with, whose secrets then count. Raises InvalidInput for an unknown run, an altered
     ledger or a workspace that another run holds.
     """
     rundir = find(run, session.workspace)
@@ -281,7 +281,7 @@ def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, R
 
 
 def _broken(session: Session, rundir: str, state: RunState) -> Discarded | None:
-    """Return the end of the ledger that the caller wants dropped; raises InvalidInput when it must not be."""
+    """Return the end of the ledger to drop on request; raises InvalidInput when it must be kept."""
     if not session.settings.discard:
         return None
     broken = discarded(rundir)
@@ -337,7 +337,7 @@ class Resumption:
         if session.secrets:
             told = session.secrets.notice(self.plan, self.selected)
             self.opening["options"]["secrets"] = {**told, "missing": {}}  # what runs has them all
-        session.recall(self.plan, self.opening)
+        session.load_durations(self.plan, self.opening)
         options = scheduler_options(session, self.plan, self.selected)
         self.options = options.but(replan=self.failed, cleanup_only=self.finishes)
         self.steps = session.steps(self._after, rundir, self.opening)
@@ -345,14 +345,14 @@ class Resumption:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run completed and nothing but its cleanup would run, which nobody asked for."""
+        """Whether the run completed and only its cleanup would run again, which was not requested."""
         if self._before.status != "completed" or self._request.steps or self.failed:
             return False
         main = self._after.plan.main()
         return all(step.id not in self._again and self._after.steps[step.id].ended for step in main)
 
     def event(self) -> ev.RunResumed:
-        """The event with which the run goes on."""
+        """Return the event that resumes the run."""
         lost = lost_attempts(self._before)
         steps = self._request.steps
         event = ev.RunResumed(
@@ -377,17 +377,17 @@ class Resumption:
         require_secrets(self._after.plan, self._after.params, secrets.absent, selected)
 
     def keep_plan(self) -> None:
-        """Keep a copy of a plan that the run had not seen."""
+        """Keep a copy of a plan that is new to the run."""
         if self.plan.version != self._named["version"]:
             if self.plan.files:
                 inputs.add_files(self._rundir, self.plan.files)
             inputs.add_plan(self._rundir, self.plan.version, self.plan.source)
 
     def given_up(self) -> list[str]:
-        """The steps whose lost attempt may have had its effect, and which report that they must not be repeated.
+        """Return the steps with `idempotent: false` whose lost attempt may have had its effect.
 
-        To be asked when the event is applied: what counts is what the plan says now. A resume that was killed may
-        have told of the loss, and not have come to this.
+        Call it after the event is applied: the current plan counts. A killed resume may have recorded the loss, and
+        not this.
         """
         before = self._before
         return [
@@ -401,7 +401,7 @@ class Resumption:
         ]
 
     def _is_asked_for(self, name: str) -> bool:
-        """Whether somebody asked for a step since its last attempt was lost."""
+        """Whether a step was requested since its last attempt was lost."""
         for event in reversed(self._before.resumed):
             if name in event.retry:
                 return True
@@ -409,8 +409,8 @@ class Resumption:
                 return False
         return False
 
-    def tell(self, event: ev.RunResumed) -> None:
-        """Report what is different and which steps run again, before any does."""
+    def show(self, event: ev.RunResumed) -> None:
+        """Report what differs and which steps rerun, before any starts."""
         masks = self._session.masks
         lines = [*self._about_the_plan()]
         if not self._session.settings.quiet:
@@ -426,9 +426,7 @@ class Resumption:
             "files", {}
         )
         if is_same and not known.get("origins"):
-            return (
-                self._before.plan
-            )  # where a model wrote some of it, whoever names the file has reviewed that now
+            return self._before.plan  # a caller who names the file has reviewed what a model wrote in it
         secrets = self._session.secrets
         revised = (secrets.masked(plan) if secrets else plan).but(version=int(known["version"]) + 1)
         self._before.versions = {**self._before.versions, revised.version: revised}
@@ -453,14 +451,14 @@ class Resumption:
         return opening
 
     def _anew(self, plan: Plan, params: dict[str, Any]) -> dict[str, Any]:
-        """Read the scripts again, for a run that goes on with another plan or with other parameters."""
+        """Read the scripts again, for a run that resumes with another plan or other parameters."""
         self.reviewed = review(plan, params, self._session.workspace)
         if self.plan is self._before.plan:
             plan = plan.but(version=self.plan.version, file=self._named["file"])
         return named_plan(plan.but(version=self.plan.version), self.reviewed)
 
     def _failed(self) -> tuple[str, ...]:
-        """Return the failures that are planned anew because somebody wants it."""
+        """Return the failures to replan on request."""
         if self._request.replan is None:
             return ()
         planner = self._request.planner()
@@ -477,7 +475,7 @@ class Resumption:
             self._session.refuse_drift(self._request.plan, self.opening["params"], self.reviewed)
 
     def _under_the_plan(self) -> RunState:
-        """The state as it would be under the plan to go on with, if nothing ran again."""
+        """Return the state under the plan to continue with, if nothing reran."""
         if self.plan is self._before.plan and self.opening["params"] == self._before.params:
             return self._before
         return state_under(self._before, self.plan, self.opening["params"])
@@ -504,17 +502,15 @@ class Resumption:
                 raise InvalidInput(f'no step "{name}" in {self.plan.file}' + (f"; {hint}" if hint else ""))
             if name in self._after.replaced:
                 others = ", ".join([step.id for step in self.plan.steps if name in step.replaces])
-                raise InvalidInput(f'the step "{name}" was replaced by {others}, and never runs again')
+                raise InvalidInput(f'the step "{name}" was replaced by {others}, and cannot run again')
             if why := refusal(self._after.steps[name]):
-                raise InvalidInput(
-                    f'the step "{name}" {why}; it is run again only in a plan in which it changed'
-                )
+                raise InvalidInput(f'the step "{name}" {why}; it reruns only when it changes in the plan')
         return found.of_request(self._request.steps)
 
-    # What is told.
+    # What is reported.
 
     def _file_changed(self) -> bool:
-        """Whether the plan file now says something else; False when it is gone."""
+        """Whether the plan file has changed; False when it is gone."""
         try:
             with open(os.path.join(self._session.workspace, self._named["file"]), "rb") as file:
                 return sha256(file.read()).hexdigest() not in (self._named["sha256"], read_last(self._before))
@@ -527,15 +523,15 @@ class Resumption:
         elif self._file_changed():
             file = self._named["file"]
             yield (
-                f"{file} has changed; this run goes on with its own copy, a new run would take the change, "
-                f"and so would `planrun resume {os.path.basename(self._rundir)} --plan {file}`"
+                f"{file} has changed; this run keeps its own copy; "
+                f"to use the changed file: planrun resume {os.path.basename(self._rundir)} --plan {file}"
             )
 
     def _revision(self) -> Iterator[str]:
-        """What is different about the plan and the parameters."""
+        """Yield a line for each change of the plan and the parameters."""
         old, new = self._before, self._after
         if self.plan is old.plan:
-            yield f"{self._requested_file} is what this run goes on with already"
+            yield f"{self._requested_file} is already the plan of this run"
         else:
             yield f"{self.plan.file} becomes version {self.plan.version} of this run's plan"
         if self.plan.name != old.plan.name:
@@ -549,13 +545,14 @@ class Resumption:
         return self._request.plan.file if self._request.plan else self.plan.file
 
     def _kept_defaults(self) -> Iterator[str]:
-        """Where a recorded value hides a default that somebody has just changed."""
+        """Yield a line for each recorded value that hides a changed default."""
         old = {param.name: param.schema.get("default") for param in self._before.plan.params}
         for param in self.plan.params:
             name, default = param.name, param.schema.get("default")
             value = self._after.params.get(name)
             if name in old and default not in (None, old[name], value):
-                yield f"the parameter {name} stays {show(value)}; --param {name}={show(default)} takes the new default"
+                use = f"--param {name}={show(default)}"
+                yield f"the parameter {name} stays {show(value)}; to use the new default: {use}"
 
     def _summary(self, event: ev.RunResumed) -> Iterator[str]:
         main = self.plan.main()
@@ -569,7 +566,7 @@ class Resumption:
         reused = len(steps) - len(again) - to_come
         not_run = f", {to_come} not yet run" if to_come else ""
         yield f"resuming: {reused} reused, {len(again)} to rerun{not_run}"
-        for name, why in list(again.items())[:_TOLD]:
+        for name, why in list(again.items())[:_SHOWN]:
             known = self._after.steps[name].step
             lost = name in event.lost and name not in event.retry
             note = ""
@@ -578,31 +575,31 @@ class Resumption:
             elif lost and not _LASTING.isdisjoint(known.effects):
                 note = "; it may have had its effect already; `idempotent: false` fails such a step instead"
             yield f"  {name}: {why}{note}"
-        if len(again) > _TOLD:
-            yield f"  and {len(again) - _TOLD} more; `planrun explain` says why of each"
+        if len(again) > _SHOWN:
+            yield f"  and {len(again) - _SHOWN} more; `planrun explain` shows the reason of each"
         for name, why in self._spent.items():
             run = os.path.basename(self._rundir)
             yield f"  {name}: not idempotent, so it does not run again ({why}); planrun retry {run} {name} runs it"
         for name, lost_work in self._emptied.items():
             run = os.path.basename(self._rundir)
             yield (
-                f'  the container "{name}" is new: changes that {", ".join(lost_work[:_TOLD])} made in it are lost; '
+                f'  the container "{name}" is new: changes that {", ".join(lost_work[:_SHOWN])} made in it are lost; '
                 f"`planrun retry {run} STEP` repeats a step, `setup` in the plan does it on each resume"
             )
 
 
 def policies_of(state: RunState) -> list[Mapping[str, Any]]:
-    """Return what a run recorded of the policies it was under, from its start to its last resumption."""
+    """Return the policies that a run recorded, from its start to its last resumption."""
     return [known["policy"] for known in _options(state) if known.get("policy")]
 
 
 def _options(state: RunState) -> list[Mapping[str, Any]]:
-    """Return what a run was asked for, when it was started and each time it was resumed."""
+    """Return the recorded options of a run, from its start to its last resumption."""
     return [event.options for event in (state.started, *state.resumed) if event is not None]
 
 
 def _refuse_rejected(state: RunState, plan: Plan) -> None:
-    """Raise Denied for a run that somebody rejected, unless it is to go on with another plan."""
+    """Raise Denied for a rejected run, unless it continues with another plan."""
     answered = state.gate.answered if state.gate else None
     if state.ended and answered and answered.answer == "rejected" and plan is state.plan:
         reason = f": {answered.reason}" if answered.reason else ""

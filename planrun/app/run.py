@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def secrets_of(plan: Plan, model: str = "") -> RunSecrets | None:
-    """Return what has to be kept secret; None for most plans, which then pay nothing for it.
+    """Return the secrets of a plan; None for most plans, at no cost.
 
-    `model`: the one that the caller names; whoever may ask one has credentials for it.
+    `model`: the one that the caller names; its credentials are secrets.
     """
     if not (plan.secrets or plan.llm or model) and plan.inherit_env != "all":
         return None
@@ -39,7 +39,7 @@ def secrets_of(plan: Plan, model: str = "") -> RunSecrets | None:
 
 
 def _model_asked(plan: Plan, settings: Settings) -> str:
-    """The model that the caller names, where this run may ask it: a variable is often set for a whole job."""
+    """Return the model that the caller names, where this run may call it: a variable is often set for a whole job."""
     asks = settings.llm_model and (settings.expand or any(step.replan for step in plan.steps))
     return settings.llm_model if asks else ""
 
@@ -50,7 +50,7 @@ def _check_secrets(
     """Raise InvalidInput for a secret that would be recorded, InvalidPlan for one that has no value and is needed."""
     secrets.refuse(plan, params)
     if secrets.absent:
-        from planrun.app.secrets import require_secrets  # only where one has no value
+        from planrun.app.secrets import require_secrets  # rarely needed
 
         require_secrets(plan, params, secrets.absent, selected)
 
@@ -99,15 +99,15 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         if secrets:
             opening["options"]["secrets"] = {**secrets.notice(plan, selected), "missing": {}}
         opening["options"] |= options
-        session.recall(state.plan, opening)
+        session.load_durations(state.plan, opening)
         session.record(state, ledger, ev.RunStarted(run=run, status=state.status, **opening))
         session.record(state, ledger, ev.PlanMoved(at=session.clock.stamp(), status="awaiting_approval"))
         steps = session.steps(state, rundir, opening)
         if abstract:
-            from planrun.app.selection import with_pieces  # few plans have abstract steps
+            from planrun.app.selection import with_expanded  # few plans have abstract steps
 
             session.not_started = planner().make_concrete(session, state, ledger, steps, opening)
-            selected = with_pieces(state.plan, selected)
+            selected = with_expanded(state.plan, selected)
         gates = session.admit(state, ledger, steps, opening, selected)
         if gates and "replan" in opening["options"]:
             session.replanner = planner().replanner(session, state, steps, gates, opening)
@@ -164,9 +164,9 @@ def budget_option(
 def _keep(
     rundir: str, plan: Plan, scripts: Mapping[str, bytes], admission: Admission | None
 ) -> tuple[str, ...]:
-    """Keep what the first event names: scripts, files that the plan uses, policies.
+    """Keep the files that the first event names: scripts, included files, policies.
 
-    Returns the names that have to survive a power cut.
+    Returns the names that must survive a power cut.
     """
     if admission:
         admission.keep(rundir)
@@ -179,7 +179,7 @@ def _keep(
 
 
 def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:
-    """Return who is to be let in, None where all are, at no cost; `before`: what a run in `rundir` recorded."""
+    """Return the admission of a run, None where every step may start; `before`: the policies recorded in `rundir`."""
     if not (plan.policy or plan.llm or settings.gates or before) and not any(map(_asks, plan.steps)):
         return None
     from planrun.app.admission import Admission
@@ -193,7 +193,7 @@ def _asks(step: Step) -> bool:
 
 
 def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | None) -> Options:
-    """What the command line and the plan say about the order of things."""
+    """Return the scheduler's options from the command line and the plan."""
     return Options(
         jobs=session.jobs(plan),
         schedule=plan.schedule,

@@ -1,8 +1,6 @@
-"""The secrets of a run: their values, the masks over them, and what has to be said before anything starts.
+"""The secrets of a run: their values, redaction, and the checks before anything starts.
 
-Loaded only for a plan that declares secrets or hands the caller's whole environment on.
-
-The secrets that steps list must have values before anything starts; loaded where one has none.
+Loaded only for a plan that declares secrets, that may call a model, or whose steps inherit the whole environment.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class RunSecrets(Record):
-    """What a run knows of secrets. Its values are read once and never written anywhere."""
+    """The secrets that a run knows. Their values are read once and never written."""
 
     declared: Mapping[str, str]  # by name, those that are set
     absent: Mapping[str, str]  # the other required ones by name: "not set" or "empty"
@@ -69,7 +67,7 @@ class RunSecrets(Record):
     def refuse_given(self, given: Iterable[str]) -> None:
         """Raise InvalidInput when a secret is in a `name=value` of the command line; see `refuse`.
 
-        To be asked before the values are looked at: what is said of a wrong one quotes it, cut to size.
+        Call it before the values are parsed: the message about a wrong value quotes it in part.
         """
         if self.redactor:
             self._refuse_params({self.redactor.mask_text(word.partition("=")[0]): word for word in given})
@@ -93,7 +91,7 @@ class RunSecrets(Record):
                 )
 
     def notice(self, plan: Plan, selected: frozenset[str] | None) -> dict[str, Any]:
-        """Return what is told at the start and recorded: names and places, no values.
+        """Return what is shown at the start and recorded: names and places, no values.
 
         missing: steps that will be refused, by secret; unmasked: names; in_plan: `line:col NAME`.
         """
@@ -120,7 +118,7 @@ class RunSecrets(Record):
         """Yield where the text of a plan holds the values of declared secrets; lines and columns from 1."""
         if self.redactor is None or self.redactor.mask_value(source) == source:
             return
-        # Masks of a single secret each, to tell whose value it is: few plans come here.
+        # One masker per secret, to know which one it is; rarely needed.
         for name, value in self.declared.items():
             for at in Masker({name: value}).find(source):
                 before = source[:at].decode("utf-8", "replace")
@@ -136,7 +134,7 @@ class RunSecrets(Record):
 
 
 def read_secrets(plan: Plan, environ: Mapping[str, str] = os.environ) -> RunSecrets:
-    """Return what there is to know of a plan's secrets in an environment."""
+    """Return the secrets of a plan from an environment."""
     declared, missing = known_secrets(plan.secrets, environ)
     others = known_secrets(PROVIDER_KEYS, environ)[0]
     if plan.inherit_env == "all":
@@ -157,7 +155,7 @@ def read_secrets(plan: Plan, environ: Mapping[str, str] = os.environ) -> RunSecr
 
 
 def _names(plan: Plan) -> Iterator[tuple[str, str, int]]:
-    """Yield the words of a plan that stand in records as they are: what each is, the word, its line (0: none)."""
+    """Yield the words of a plan that are recorded unmasked: kind, word, line (0: none)."""
     for param in plan.params:
         yield "the name of a parameter", param.name, 0
     for step in plan.steps:
@@ -171,10 +169,10 @@ def _names(plan: Plan) -> Iterator[tuple[str, str, int]]:
 def require_secrets(
     plan: Plan, params: Mapping[str, Any], absent: Mapping[str, str], names: Iterable[str] | None
 ) -> None:
-    """Raise InvalidPlan for each secret in `absent` that a step lists which is about to run, at its place in the file.
+    """Raise InvalidPlan for each secret in `absent` that a step to run lists, at its place in the file.
 
-    `names`: the steps that are about to run; None: all. A step does not need its secrets when its condition, or that
-    of a group around it, is false for parameters and environment alone.
+    `names`: the steps to run; None: all. A step does not need its secrets when its condition, or that of a group
+    around it, is false for parameters and environment alone.
     """
     wanted = None if names is None else frozenset(names)
     state = RunState(plan)
@@ -230,14 +228,14 @@ def _problem(plan: Plan, step: Step, name: str, why: str, listings: _Listings) -
 
 
 class _Listings:
-    """Where steps list secrets in the files of a plan."""
+    """The places where steps list secrets in the files of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._outlines: dict[str, Outline | None] = {}
 
     def node(self, step: Step, name: str) -> tuple[Node | None, str]:
-        """Return the place where a step lists a secret, and its file; None where its text is not at hand."""
+        """Return the place where a step lists a secret, and its file; None where its text is not available."""
         file = step.file
         if file not in self._outlines:
             self._outlines[file] = outline_for(self._plan, step)

@@ -1,4 +1,4 @@
-"""Which steps a run is about: `--only`, `--from`, `--until`, `--tag`, less `--skip`."""
+"""Select steps of a run: `--only`, `--from`, `--until`, `--tag`, less `--skip`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | None:
     """Return the ids of the steps to run, or None for all of them.
 
-    `wanted` maps only, from, until, skip and tag to what was asked for; several add up, `skip` takes away.
+    `wanted` maps only, from, until, skip and tag to their values; several add up, `skip` removes.
     Steps under `finally` always run, unless `skip` names them. Raises InvalidInput for a name that no step has, when
-    nothing is left to run, and when a step would fail since it reads what a step that is left out does not write.
+    nothing is left to run, and when a step would fail because it reads an output of a step that is left out.
     """
     if not any(wanted.values()):
         return None
@@ -46,7 +46,7 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
 
 
 def members(step: Step) -> tuple[str, ...]:
-    """Return the members of a group, as far as they are known; of any other step, none."""
+    """Return the known members of a group; none of any other step."""
     return step.grouping.members if step.kind == "group" else ()
 
 
@@ -80,7 +80,7 @@ def _refuse_unwritten(plan: Plan, selected: frozenset[str]) -> None:
 
 
 def _is_skipped(step: Step, idle: set[str]) -> bool:
-    """Say whether a step is skipped for certain when the steps in `idle` do not run."""
+    """Return whether a step is certainly skipped when the steps in `idle` do not run."""
     if any(edge.on in idle and edge.kind in ("completed", "failed") for edge in step.edges):
         return True
     return not idle.isdisjoint(succeeded(step.condition))
@@ -91,7 +91,7 @@ def _members(by_id: Mapping[str, Step], name: str) -> tuple[str, ...]:
 
 
 def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[str] | None:
-    """Return what the adding options name together, or None when none is given."""
+    """Return the steps that the adding options name together, or None when none is given."""
     if not any(wanted.get(option) for option in ("only", "from", "until", "tag")):
         return None
     by_id = {step.id: step for step in main}
@@ -115,9 +115,9 @@ def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[
 
 
 def unguarded_outputs(step: Step) -> Iterator[tuple[str, str]]:
-    """Yield the outputs, as step and name, that have to be there for a step to run.
+    """Yield the outputs, as step and name, that a step needs in order to run.
 
-    Those of a step whose status is looked at in the same place, or in the condition, are not among them.
+    Outputs of a step whose status is read in the same expression, or in the condition, are not among them.
     """
     asked = _asked(step.condition) if step.condition is not None else set()
     for value in formulas(step):
@@ -140,8 +140,8 @@ def _hint(name: str, known: set[str]) -> str:
     return f"; {found}" if found else ""
 
 
-def with_pieces(plan: Plan, selected: frozenset[str] | None) -> frozenset[str] | None:
-    """Return the selected steps with what those became that a model made concrete, and without what others became."""
+def with_expanded(plan: Plan, selected: frozenset[str] | None) -> frozenset[str] | None:
+    """Return the selected steps, plus those into which a model split selected steps, minus those of others."""
     if selected is None:
         return None
     made = [step.id for step in plan.steps if step.origin == "expanded"]

@@ -1,4 +1,4 @@
-"""What a run and a resumed run have in common: workspace, lock, ledger, rooms, and the reports at the end."""
+"""The session of a run, new or resumed: workspace, lock, ledger, dependencies of the scheduler, reports."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Result(Record):
     rundir: str
     head: str  # hash of the ledger's last line
     reports: Mapping[str, str]  # format to path
-    lost: RecordsLost | None = None  # what could not be written; to be raised when all else was done
+    lost: RecordsLost | None = None  # what could not be written; the caller raises it after all else is done
 
 
 class NotStarted(Record):
@@ -117,7 +117,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What a run and a resumed run have in common: workspace, lock, ledger, rooms and reports."""
+    """One run, new or resumed: it holds the workspace and what the run needs, and closes all of it at the end."""
 
     def __init__(self, settings: Settings, workspace: str) -> None:
         self.settings = settings
@@ -125,20 +125,20 @@ class Session:
         self.clock = SystemClock()
         self.inbox = SignalInbox()
         self.lock = WorkspaceLock(records.home(workspace))
-        self.secrets: RunSecrets | None = None  # None: there is nothing to keep secret
-        self.admission: Admission | None = None  # None: every step may start
+        self.secrets: RunSecrets | None = None  # None: the run has no secrets
+        self.admission: Admission | None = None  # None: the run has no policies and no gates
         self.replanner: RunReplanner | None = None  # None: no failure is replanned
-        self.locks: HostLocks | None = None  # of steps; None: none has any
+        self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._lines: Lines | None = None  # None: no events are written
         self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
-        self.known: KnownDurations | None = None  # how long steps took before; None: nobody asks
+        self.known: KnownDurations | None = None  # None: not needed
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
 
     @property
     def masks(self) -> Masks | None:
-        """What lies over everything that is written."""
+        """What redacts everything that is written."""
         return self.secrets.redactor if self.secrets else None
 
     def __enter__(self) -> Self:
@@ -156,7 +156,7 @@ class Session:
             self.secrets.redactor.mask_error(error)
 
     def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:
-        """Apply and record an event that happens outside of the scheduler."""
+        """Apply and record an event outside of the scheduler."""
         if self.masks:
             event = self.masks.mask_event(event)
         state.apply(event)
@@ -188,14 +188,14 @@ class Session:
         )
 
     def take_over(self, options: Mapping[str, Any]) -> None:
-        """Keep what the run was started with in force when it is resumed."""
+        """Keep the options with which the run was started."""
         kept = {name: True for name in ("strict", "fail_on_flaky", "no_rollback") if options.get(name)}
         self.settings = self.settings.but(**kept)
 
     def refuse_copy(self, state: RunState, run: str, verb: str) -> None:
-        """Raise InvalidInput for a run that began in another folder, unless the caller adopts it.
+        """Raise InvalidInput for a run of another folder, unless the caller adopts it.
 
-        What the run did is in that folder, so it would go on without it. A run from before this was recorded may go on.
+        The results of the run are in that folder. A run of a version that did not record the folder may continue.
         """
         before, here = state.options.get("workspace", ""), os.path.realpath(self.workspace)
         if before in ("", here) or self.settings.adopt:
@@ -206,18 +206,18 @@ class Session:
         )
 
     def refuse_drift(self, plan: Plan, params: dict[str, Any], reviewed: Reviewed) -> None:
-        """Raise Denied when a run has to be what is locked and is not, InvalidInput when there is no lock."""
+        """Raise Denied when the plan differs from its lockfile under --locked, InvalidInput without a lockfile."""
         if not self.settings.locked:
             return
-        from planrun.approval.lockfile import lock_of, require_locked  # few runs are
+        from planrun.approval.lockfile import lock_of, require_locked  # few runs are locked
 
         ceilings = self.admission.recorded()["ceilings"] if self.admission else ()
         require_locked(plan, lock_of(plan, params, reviewed), ceilings)
 
     def prepare_reports(self) -> None:
-        """Make the report folder; raises RecordsLost now, and not after everything ran, when it cannot be written.
+        """Make the report folder; raises RecordsLost before anything runs when it cannot be written.
 
-        Likewise InvalidInput when events cannot be written to where the caller wants them.
+        Raises InvalidInput when the target of --events cannot be written.
         """
         if self.settings.events:
             from planrun.reports.stream import Lines  # few runs are read by programs
@@ -229,14 +229,14 @@ class Session:
             raise RecordsLost(f"cannot write to the report folder {folder}")
 
     def report(self, state: RunState, rundir: str, head: str) -> tuple[dict[str, str], RecordsLost | None]:
-        """Write the reports of a run; returns the paths of those that are there, and what could not be written."""
+        """Write the reports of a run; returns the paths of those written, and what could not be written."""
         folder = os.path.join(self.workspace, self.settings.report_dir)
         return write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
 
     def opening(
         self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any], named: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The fields that the first event of a run and that of its resumption share; `named`: their `plan`."""
+        """Return the fields that RunStarted and RunResumed share; `named`: their `plan`."""
         environ = os.environ
         _, left_out = self._caller_environment(plan)
         return {
@@ -266,8 +266,8 @@ class Session:
             "host": os.uname().nodename,
         }
 
-    def recall(self, plan: Plan, opening: dict[str, Any]) -> None:
-        """Look up how long the steps of a plan took before, and have what is gone by stand in the first event."""
+    def load_durations(self, plan: Plan, opening: dict[str, Any]) -> None:
+        """Load the known durations of a plan's steps, and record those that are used in the first event."""
         if len(plan.steps) > 1:
             from planrun.app.history import known_durations  # a plan of one step starts a little faster
 
@@ -278,9 +278,9 @@ class Session:
             opening["options"] |= self.known.recorded()
 
     def jobs(self, plan: Plan) -> int:
-        """How many attempts run at once: what the caller asks for, else what the plan says, else the processors.
+        """Return how many attempts run at once: the option, else the plan's limit, else the number of processors.
 
-        Under a lock or a ceiling the caller can only ask for fewer than the plan says.
+        Under --locked or a ceiling the option can only lower the plan's limit.
         """
         asked, most = self.settings.jobs, plan.limits.max_parallel
         if asked and most and (self.settings.locked or self._has_ceiling):
@@ -293,7 +293,7 @@ class Session:
         return bool(self.settings.policy or ceilings)
 
     def steps(self, state: RunState, rundir: str, opening: Mapping[str, Any]) -> Steps:
-        """The step runner of this run, which starts or goes on with the event whose fields `opening` has."""
+        """Return the step runner of this run; `opening` has the fields of the event that starts or resumes it."""
         plan = state.plan
         env, _ = self._caller_environment(plan)
         place = Place(
@@ -313,14 +313,14 @@ class Session:
 
     @property
     def _hidden(self) -> tuple[str, ...]:
-        """The report folder, when it is one in the workspace: no step reads or makes what planrun writes there."""
+        """The report folder, when it is in the workspace: its files are no inputs or outputs of steps."""
         folder = self.settings.report_dir
         if folder.startswith(("/", "..")) or folder in ("", "."):
             return ()
         return (os.path.normpath(folder),)
 
     def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
-        """What steps inherit, and what was left out; sorted out once."""
+        """Return what steps inherit, and the names that were left out; computed once."""
         if self._environment is None:
             asks = plan.inherit_env == "all" and (plan.llm or self.settings.llm_model)
             secrets = (*plan.secrets, *MODEL_CREDENTIALS) if asks else plan.secrets
@@ -344,9 +344,9 @@ class Session:
         options: Options,
         gates: PolicyGates | None = None,
     ) -> Result:
-        """Run what is pending, write the reports and say how it ended and what could not be written.
+        """Run the pending steps and write the reports; returns how the run ended and what could not be written.
 
-        A run that awaits its approval starts nothing, nor does one whose steps could not be made concrete.
+        A run that awaits its approval starts no step, nor does one whose abstract steps were not made concrete.
         """
         rundir = steps.place.rundir
         if self.known:
@@ -354,7 +354,7 @@ class Session:
         screen = (
             self.not_started.console
             if self.not_started
-            else console(state, rundir, self.settings, self._foresight(state, rundir), self.masks)
+            else console(state, rundir, self.settings, self._eta(state, rundir), self.masks)
         )
         if self.not_started:
             code, lost = self.not_started.exit_code, ledger.lost
@@ -389,16 +389,16 @@ class Session:
 
     def _streams(self, state: RunState) -> list[Sink]:
         """Return the sinks that programs read: the stream of `--events`, and the caller's function."""
-        found = (self._lines.send if self._lines else None, self.settings.on_event)
-        sends: list[Callable[[dict[str, Any]], None]] = [send for send in found if send]
+        receivers = (self._lines.send if self._lines else None, self.settings.on_event)
+        sends: list[Callable[[dict[str, Any]], None]] = [send for send in receivers if send]
         if not sends:
             return []
         from planrun.reports.stream import EventStream  # few runs are read by programs
 
         return [EventStream(send, state) for send in sends]
 
-    def _foresight(self, state: RunState, rundir: str) -> Estimates | None:
-        """What a status line tells of the end; None where nobody can look at one."""
+    def _eta(self, state: RunState, rundir: str) -> Estimates | None:
+        """Return the ETA for the status line; None without a terminal."""
         if sys.stderr is None or not sys.stderr.isatty():
             return None
         from planrun.app.history import progress_forecast
@@ -451,16 +451,16 @@ class Session:
         )
 
     def _locks(self, steps: Steps, plan: Plan) -> HostLocks | None:
-        """Return the locks of this host, where a step has any; raises RecordsLost when there is no place for them."""
+        """Return the host locks, where a step has any; raises RecordsLost when their folder cannot be used."""
         if not any([step.lock or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
             return None
-        from planrun.records.hostlocks import HostLocks  # few plans have any
+        from planrun.records.hostlocks import HostLocks  # few plans have locks
 
         self.locks = HostLocks(steps.place.run, plan.limits.locks)
         return self.locks
 
     def _cache(self, steps: Steps, plan: Plan) -> StepCache | None:
-        """Return what is known of earlier results; None where no step is cached."""
+        """Return the cache of step results; None where no step is cached."""
         if not any([step.cache or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
             return None
         from planrun.app.caching import cache_of  # few plans have such steps
@@ -469,7 +469,7 @@ class Session:
         return self._results
 
     def _refused_store(self, plan: Plan) -> dict[str, str]:
-        """Return, as a recorded option, why this user's store of results cannot be used by a plan with cached steps."""
+        """Return, as a recorded option, why this user's store cannot be used by a plan with cached steps."""
         if not any([step.cache for step in plan.steps]):  # noqa: C419 - half the time
             return {}
         from planrun.app.caching import refused_store  # few plans have such steps
@@ -480,7 +480,7 @@ class Session:
     def admit(
         self, state: RunState, ledger: Ledger, steps: Steps, opening: Mapping[str, Any], selected: Chosen
     ) -> PolicyGates | None:
-        """Return the gates of a run, and have it be approved, or record what it waits for as a whole."""
+        """Return the gates of a run; record its approval, or the gate of the whole plan."""
 
         def record(event: ev.Event) -> None:
             self.record(state, ledger, event)
@@ -498,12 +498,12 @@ class Session:
 
 
 def engine_of(plan: Plan) -> str:
-    """Return the program that runs containers, where a step may be in one and there is one."""
+    """Return the container program, where a step needs one and one is installed."""
     if not any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
         return ""
     from planrun.actions import containers  # few plans have any
 
     try:
         return containers.engine_of()
-    except containers.NoEngine:  # each such step says so
+    except containers.NoEngine:  # each such step reports it
         return ""

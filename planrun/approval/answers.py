@@ -121,7 +121,7 @@ def _fate(step: Step, word: Any) -> str:
     if isinstance(word, str) and word in CHOICES:
         return word
     there = ", ".join(CHOICES)
-    raise ValueError(f'{show(word)} is nothing that a failure of "{step.id}" can come to: {there}')
+    raise ValueError(f'{show(word)} is not a choice for a failure of "{step.id}" can come to: {there}')
 
 
 def _type(schema: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ def read_approvals(files: Iterable[str]) -> tuple[Approval, ...]:
         approval = approval_in(given.data, given.name)
         other = found.get(approval.id)
         if other is not None and other.but(file="") != approval.but(file=""):
-            raise InvalidInput(f"{other.file} and {given.name} have the same id and say different things")
+            raise InvalidInput(f"{other.file} and {given.name} have the same id and different contents")
         found.setdefault(approval.id, approval)
     return tuple(found.values())
 
@@ -124,7 +124,7 @@ class Approvals:
             return f"its uses cannot be read: {self._path}: {error.strerror}"
         if self._run not in runs and len(runs) >= approval.uses:
             times = "run" if approval.uses == 1 else "runs"
-            return f"it was good for {approval.uses} {times}, and is used up"
+            return f"it was valid for {approval.uses} {times}, and is used up"
         return ""
 
     def _runs(self, approval: str) -> set[str]:
@@ -222,7 +222,7 @@ def expiry(text: str) -> str:
     except ValueError:
         end = time.time() + _span(text)
     if end <= time.time():
-        raise InvalidInput(f"an approval that expires at {text} is of no use")
+        raise InvalidInput(f"the approval would be expired already: {text}")
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))
 
 

@@ -298,12 +298,12 @@ def _ignored(path: str, data: bytes) -> str:
     """Why the file of this checkout does not count, where it is not what the commit has."""
     here = _in_checkout(path_from_root(path))
     if not os.path.lexists(here):
-        return f"{here} is gone from this checkout, and holds nevertheless"
+        return f"{here} is missing in this checkout, and is in force nevertheless"
     try:
         same = read_json(here, "it") == data
     except (InvalidInput, InvalidPlan):
         same = False
-    return "" if same else f"{here} of this checkout is another, and has no effect"
+    return "" if same else f"{here} of this checkout differs, and has no effect"
 
 
 def _in_checkout(path: str) -> str:

@@ -109,7 +109,7 @@ class Questions:
     def _failure(self, step: Step, found: StepState) -> GateOpened:
         error = found.error or {}
         why = self._clean(error.get("message") or found.reason)
-        question = f"{step.label} failed ({why}). What is to become of it?"
+        question = f"{step.label} failed ({why}). What should planrun do?"
         options = tuple(
             [{"label": word, "value": word, "description": told} for word, told in CHOICES.items()]
         )
@@ -157,7 +157,7 @@ class Questions:
                 rule="answer",
                 answered=self._answered(step.id, opened.default[0], "timeout"),
             )
-        return Passage(answer="deny", reason=f"nobody answered until {opened.until}", is_late=True)
+        return Passage(answer="deny", reason=f"no answer until {opened.until}", is_late=True)
 
     def _opened(self, step: Step, question: str) -> GateOpened:
         action, at = question_of(step), self._clock.stamp()

@@ -55,7 +55,7 @@ def waiting(state: RunState) -> str:
     """Say what waits, and by which command each is answered; a clause for the end of a message."""
     gates = open_gates(state)
     if not gates:
-        return "nothing of it waits for anybody"
+        return "no gate is open"
     run = _run(state)
     return "; ".join([_told(run, gate) for gate in gates])
 

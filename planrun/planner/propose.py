@@ -96,7 +96,7 @@ def _await_result(asking: Asking, going: tuple[Session, RunState], on_event: OnE
                 continue
             time.sleep(_PAUSE)
             if signals := session.inbox.take():
-                raise Interrupted(signals[0], "nobody waits for a proposal any more; nothing was written")
+                raise Interrupted(signals[0], "interrupted; nothing was written")
     except StopIteration as ended:
         result: Result = ended.value
         return result

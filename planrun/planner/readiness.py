@@ -7,7 +7,7 @@ Somebody wants failures of a run at rest to be planned anew: which, and whether 
 
 Which model a run may ask, and what the ledger says of the limits; light, since many runs look and few ask.
 
-Whether a model may plan anew in a run, which one, and how far: decided, told and recorded before anything starts.
+Whether a model may replan in a run, which one, and how far: decided, told and recorded before anything starts.
 
 Light: every run of a plan that mentions a model looks, and few come to ask it.
 """
@@ -79,7 +79,7 @@ def require_expandable(plan: Plan, settings: Settings) -> None:
         where = f'{plan.file_of(step)}:{step.line}: step "{step.id}"'
         if step.kind == "abstract" and step.file:
             raise InvalidInput(
-                f"{where} stands in a plan that is used, which no model changes during a run: "
+                f"{where} is in an included plan, which no model changes during a run: "
                 f"`planrun expand {plan.file_of(step)}` comes first"
             )
         if step.kind == "abstract" and step.secrets:
@@ -316,7 +316,7 @@ def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Setti
     Raises InvalidInput for steps that did not fail and where no model may be asked, Denied after a refusal.
     """
     if why := why_no_replan(state.plan, settings):
-        raise InvalidInput(f"no model plans anew: {why}")
+        raise InvalidInput(f"no model can replan: {why}")
     if state.planning and state.planning.is_denied:
         run = state.started.run if state.started else "RUN"
         raise Denied(
@@ -335,7 +335,7 @@ def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Setti
             raise InvalidInput(f'the step "{name}" {why}')
     failed = [name for name in state.steps if not _why_not(name, state) and state.tolerance(name) is None]
     if not (wanted or failed):
-        raise InvalidInput("no failure of this run can be planned anew")
+        raise InvalidInput("no failure of this run can be replanned")
     return wanted or tuple(failed)
 
 
@@ -412,16 +412,16 @@ def replan_option(
         return {}
     why = why_no_replan(plan, settings)
     if why:
-        return {"replan": {"model": "", "most": 0, "told": f"no model plans anew: {why}"}}
+        return {"replan": {"model": "", "most": 0, "told": f"no model can replan: {why}"}}
     most = plan.limits.max_replans
     model = llm_of(settings, llm).model
     times = "once" if most == 1 else f"up to {most} times"
-    told = f"{model} may plan anew {times}, {_when(by_class, named)}; what it writes {_how_far(layers)}"
+    told = f"{model} may replan {times}, {_when(by_class, named)}; what it writes {_how_far(layers)}"
     return {"replan": {"model": model, "most": most, "told": told}}
 
 
 def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
-    """Return in one line why no model may plan anew; empty when one may."""
+    """Return in one line why no model may replan; empty when one may."""
     if plan.limits.max_replans < 1:
         return "limits.max_replans is 0"
     if settings.locked:
@@ -432,7 +432,7 @@ def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = o
 def _when(by_class: str, named: list[str]) -> str:
     """Say after which failures."""
     if by_class == "any":
-        return "after any failure that would count"
+        return "after any failure that counts"
     shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
     of_steps = f"a failure of {shown}"
     if by_class == "never":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.app.copies import added_by_models
 from planrun.app.history import kept, weights
-from planrun.app.selection import select, with_pieces
+from planrun.app.selection import select, with_expanded
 from planrun.engine import Dependencies, Options
 from planrun.engine.gated import GatedScheduler, ReplanningScheduler
 from planrun.engine.scheduler import Scheduler
@@ -120,7 +120,7 @@ def _selected(state: RunState, known: Mapping[str, Any]) -> frozenset[str] | Non
     asked = {name for event in state.resumed for name in event.retry}
     if not known.get("expand"):
         return chosen | asked | added_by_models(state)
-    return with_pieces(state.plan, chosen | asked | added_by_models(state))
+    return with_expanded(state.plan, chosen | asked | added_by_models(state))
 
 
 def _to_plan(process: Process) -> tuple[str, ...]:

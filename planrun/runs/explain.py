@@ -110,8 +110,8 @@ def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
         "status": state.status,
         "reason": state.reason,
         "message": state.message,
-        "because": [*reasons(found.state, state, going=found.going), *_about_cache(state)],
-        "advice": list(advice(found.state, step, going=found.going)),
+        "because": [*reasons(found.state, state, going=found.is_active), *_about_cache(state)],
+        "advice": list(advice(found.state, step, going=found.is_active)),
         "edges": [_edge(found.state, edge) for edge in step.edges],
         "condition": _condition(found.state, state),
         "decision": decision(state)

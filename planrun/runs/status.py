@@ -51,7 +51,7 @@ def _panel(found: Inspected) -> Iterator[str]:
     plan = state.plan
     word = status_of(found).capitalize()
     yield f'Plan v{plan.version}: "{line(plan.title or plan.name)}" [{word}]'
-    figures = metrics(found) if found.going else None
+    figures = metrics(found) if found.is_active else None
     left = ""
     if figures and figures.eta:
         left = f", {'about' if figures.eta_known else 'at least'} {facts.seconds(figures.eta)} to go"
@@ -79,7 +79,7 @@ def _panel(found: Inspected) -> Iterator[str]:
 def _at_rest(found: Inspected) -> Iterator[str]:
     """What a run waits for and how it is answered; how it goes on when nobody works on it."""
     state = found.state
-    if not found.going and owes(state):
+    if not found.is_active and owes(state):
         yield f"\n{pending(state)}"
     asked = waiting(found)
     if asked:
@@ -87,7 +87,7 @@ def _at_rest(found: Inspected) -> Iterator[str]:
     for gate in asked:
         yield f"  {gate['told']}"
         yield from [f"    $ {command}" for command in gate["commands"]]
-    if state.exit_status is not None and not state.ended and not found.going:
+    if state.exit_status is not None and not state.ended and not found.is_active:
         yield (
             f"\nto continue once answered: planrun resume {found.run}"
             if asked
@@ -99,7 +99,7 @@ def status_of(found: Inspected) -> str:
     """Return the verdict of a run that ended, else running, waiting, paused, or what its ledger is worth."""
     if found.state.ended and found.reading.condition == "intact":
         return found.state.ended.verdict
-    if found.going:
+    if found.is_active:
         return "running"
     if found.reading.condition == "unfinished" and found.state.exit_status is not None:
         return "waiting" if facts.is_waiting(found.state) else "paused"
@@ -108,7 +108,7 @@ def status_of(found: Inspected) -> str:
 
 def elapsed(found: Inspected) -> float:
     """Return the seconds that a run took so far."""
-    if found.going and found.state.started:
+    if found.is_active and found.state.started:
         return max(0.0, time.time() - facts.epoch(found.state.started.at))
     return facts.elapsed(found.state)
 
@@ -143,13 +143,13 @@ def _settled(state: RunState, edge: Any) -> bool:
 def why(found: Inspected, step: StepState) -> list[str]:
     """Return in sentences what keeps a step from running or kept it; empty where its line says it all."""
     if step.held and step.status in _TO_COME:
-        return [step.held] if found.going else []
+        return [step.held] if found.is_active else []
     if (
         step.status in _TELL
         or step.at_gate
         or ((step.status in _TO_COME or step.status == "running") and step.step.edges)
     ):
-        return list(reasons(found.state, step, going=found.going)) if step.status != "running" else []
+        return list(reasons(found.state, step, going=found.is_active)) if step.status != "running" else []
     return []
 
 
@@ -203,7 +203,7 @@ def models(state: RunState) -> dict[str, Any] | None:
 def metrics(found: Inspected) -> Progress:
     """Return the figures of a run as it is now: of one that goes on with what is known of its end."""
     state = found.state
-    if not found.going:
+    if not found.is_active:
         return progress(state, facts.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
     expected = history.estimates(history.path_of(os.path.dirname(os.path.dirname(found.rundir)), state.plan))
     return progress(state, time.time(), progress_forecast(state, found.rundir, expected))
@@ -212,7 +212,7 @@ def metrics(found: Inspected) -> Progress:
 def said(found: Inspected) -> dict[str, tuple[float, str]]:
     """Return how far the running steps say that they are."""
     running = [name for name, step in found.state.steps.items() if step.status == "running" and step.attempts]
-    listen = progress_forecast(found.state, found.rundir, {}).said if found.going and running else None
+    listen = progress_forecast(found.state, found.rundir, {}).said if found.is_active and running else None
     return dict(listen(running)) if listen else {}
 
 
@@ -238,8 +238,8 @@ def as_data(found: Inspected) -> dict[str, Any]:
             "percentage": figures.percentage,
             "current_step": figures.current_step or None,
             "average_step_duration_s": _rounded(figures.average_step_duration),
-            "eta_s": _rounded(figures.eta if found.going else None),
-            "eta_is_known": figures.eta_known if found.going else None,
+            "eta_s": _rounded(figures.eta if found.is_active else None),
+            "eta_is_known": figures.eta_known if found.is_active else None,
         },
         "summary": summary,
         "llm": models(state),

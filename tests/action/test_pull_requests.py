@@ -91,17 +91,17 @@ def test_a_pull_request_cannot_change_policy_or_approvals(project: Project) -> N
     place = project.checkout(head)
     did = act(place, "pull_request", project.event(project.main, head))
     assert (did.code, ran(place)) == (5, {"built"})
-    assert "ci/policy.yml of this checkout is another, and has no effect" in did.summary.replace("\\", "")
+    assert "ci/policy.yml of this checkout differs, and has no effect" in did.summary.replace("\\", "")
     did = act(place, "pull_request", project.event(project.main, head), mode="review")
     told = did.summary.replace("\\", "")
     assert json.loads(did.outputs["approvals-needed"]) == ["publish"]
-    assert "ci/policy.yml of this checkout is another, and has no effect" in told
+    assert "ci/policy.yml of this checkout differs, and has no effect" in told
     assert "approvals/mine.json is not in" in told
     head = project.commit("feature", {}, gone=("ci/policy.yml",))
     place = project.checkout(head, "gone")
     did = act(place, "pull_request_target", project.event(project.main, head))
     assert (did.code, ran(place)) == (5, {"built"})
-    assert "is gone from this checkout, and holds nevertheless" in did.summary.replace("\\", "")
+    assert "is missing in this checkout, and is in force nevertheless" in did.summary.replace("\\", "")
 
 
 def test_a_policy_that_the_base_does_not_have_ends_the_job(project: Project) -> None:

@@ -152,7 +152,7 @@ def test_a_use_is_a_run(tmp_path: Path) -> None:
     assert len((tmp_path / ".planrun" / USES).read_text().splitlines()) == 1
     two = given(tmp_path, "two", steps=["*"])
     assert two.cover("a", DIGEST) == ""
-    assert "it was good for 1 run, and is used up" in two.why_not("a", DIGEST)
+    assert "it was valid for 1 run, and is used up" in two.why_not("a", DIGEST)
     copy = tmp_path / "copy.json"
     copy.write_bytes((tmp_path / "approval.json").read_bytes())
     assert not Approvals(read_approvals([str(copy)]), home(tmp_path), "two", lambda: BEFORE).covers(
@@ -181,7 +181,7 @@ def test_two_files_with_one_id_must_be_the_same(tmp_path: Path) -> None:
     second.write_bytes(first.read_bytes())
     assert len(read_approvals([str(first), str(second)])) == 1
     second.write_text(json.dumps({**GOOD, "uses": 9}))
-    with pytest.raises(InvalidInput, match="have the same id and say different things"):
+    with pytest.raises(InvalidInput, match="have the same id and different contents"):
         read_approvals([str(first), str(second)])
 
 

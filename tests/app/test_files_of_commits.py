@@ -73,8 +73,8 @@ def test_a_policy_of_a_commit_holds_whatever_is_checked_out(repository: Path) ->
         (ceiling,) = ledger(repository)["policy"]["ceilings"]
         assert (ceiling["file"], ceiling["commit"]) == ("main:ci/policy.yml", sha)
         assert f"(ci/policy.yml of main, commit {sha[:12]})" in said
-        what = "is gone from this checkout, and holds nevertheless"
-        assert f"ci/policy.yml {'of this checkout is another' if text else what}" in said
+        what = "is missing in this checkout, and is in force nevertheless"
+        assert f"ci/policy.yml {'of this checkout differs' if text else what}" in said
 
 
 def test_a_resumed_run_stays_under_the_policy_of_that_commit(repository: Path) -> None:
@@ -111,7 +111,7 @@ def test_an_approval_that_was_edited_here_counts_as_committed(repository: Path) 
     file.write_text(file.read_text().replace('"uses": 1', '"uses": 99'))
     words = ("execute", "plan.yml", "--policy", "main:ci/policy.yml", "--approval", "main:approvals/*.json")
     assert [planrun(repository, *words).returncode for _ in range(2)] == [0, 5]
-    assert "approvals/release.json of this checkout is another, and has no effect" in json.dumps(
+    assert "approvals/release.json of this checkout differs, and has no effect" in json.dumps(
         ledger(repository)["gates"]
     )
 
@@ -147,7 +147,7 @@ def test_paths_count_from_the_root_or_with_a_dot_from_here(
     for name in ("HEAD:ci/policy.yml", "HEAD:../ci/policy.yml"):
         assert (
             read_given(name, "policy").ignored
-            == "../ci/policy.yml of this checkout is another, and has no effect"
+            == "../ci/policy.yml of this checkout differs, and has no effect"
         )
     (repository / "approvals" / "new.json").write_text("{}")
     for pattern in ("HEAD:./*.json", "HEAD:approvals/*.json"):

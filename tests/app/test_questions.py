@@ -170,7 +170,7 @@ def test_a_default_counts_when_the_time_is_over() -> None:
     late.clock.now = 61.0
     passage = late.judge()
     assert (passage.answer, passage.is_late) == ("deny", True)
-    assert passage.reason == "nobody answered until 2026-02-01T00:00:59.900Z"
+    assert passage.reason == "no answer until 2026-02-01T00:00:59.900Z"
     forever = Room(Ask(question="Sure?", default=(True,)))
     assert (forever.judge().answer, forever.judge().seconds) == ("ask", None)
 

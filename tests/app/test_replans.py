@@ -277,7 +277,7 @@ def test_without_credentials_the_run_says_so(tmp_path: Path) -> None:
     (tmp_path / "plan.yml").write_text(PLAN, encoding="utf-8")
     done = planrun(tmp_path, "execute", "plan.yml")
     assert done.returncode == 1
-    assert "replan: no model plans anew: there are no credentials" in done.stderr
+    assert "replan: no model can replan: there are no credentials" in done.stderr
 
 
 def test_the_whole_way_through_a_real_service(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_the_whole_way_through_a_real_service(tmp_path: Path) -> None:
     with FakeMessages([answer]) as api:
         done = planrun(tmp_path, "execute", "plan.yml", **api.env)
     assert done.returncode == 0, done.stderr
-    assert "replan: model-a may plan anew up to 3 times, after a fatal failure" in done.stderr
+    assert "replan: model-a may replan up to 3 times, after a fatal failure" in done.stderr
     assert ends(newest(tmp_path)[1]) == DONE
     assert api.journal.verdicts() == []
     assert planrun(tmp_path, "verify", "last").returncode == 0
@@ -352,7 +352,7 @@ def test_a_resume_of_a_replanned_run_runs_what_failed_of_it(shop: Shop) -> None:
 def test_a_replaced_step_is_not_retried(shop: Shop) -> None:
     """`retry` says by what it was replaced."""
     shop.run(MENDED)
-    with pytest.raises(InvalidInput, match='"3" was replaced by 7, and never runs again'):
+    with pytest.raises(InvalidInput, match='"3" was replaced by 7, and cannot run again'):
         shop.resume(steps=("3",))
 
 
@@ -541,4 +541,4 @@ def test_the_verb_goes_the_whole_way(tmp_path: Path) -> None:
     assert api.journal.verdicts() == []
     nothing = planrun(tmp_path, "replan", "last", **api.env)
     assert nothing.returncode == 2
-    assert "no failure of this run can be planned anew" in nothing.stderr
+    assert "no failure of this run can be replanned" in nothing.stderr

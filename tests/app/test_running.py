@@ -160,7 +160,7 @@ def test_resume_says_when_the_plan_file_has_changed(run: Run, tmp_path: Path) ->
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{run: exit 0}]\n")
     done = run("resume", "last")
     assert done.returncode == 1
-    assert "plan.yml has changed; this run goes on with its own copy" in done.stderr
+    assert "plan.yml has changed; this run keeps its own copy" in done.stderr
 
 
 def test_resume_keeps_strictness(run: Run, tmp_path: Path) -> None:

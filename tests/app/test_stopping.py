@@ -63,7 +63,7 @@ def test_cancel_ends_a_run_from_elsewhere(start: Callable[..., Going], planrun: 
     """As Ctrl-C: what runs ends, cleanup runs, reports are written; `cancel` returns when all that is done."""
     going = start()
     said = planrun("cancel", "last")
-    assert (said.returncode, said.stderr.count("was told to cancel")) == (0, 1)
+    assert (said.returncode, said.stderr.count("is cancelling")) == (0, 1)
     assert going.end()[0] == 143
     assert going.ran() == ["before", "gate", "tidy"]
     assert json.loads((going.folder / "planrun-out" / "ledger.json").read_text())["verdict"] == "cancelled"
@@ -109,18 +109,18 @@ def test_a_pause_is_no_second_signal(start: Callable[..., Going], planrun: Comma
 
 
 def test_a_killed_run_is_neither_paused_nor_cancelled(start: Callable[..., Going], planrun: Command) -> None:
-    """Nobody works on it, so there is nobody to tell; the answer names the way on."""
+    """It has no process to signal; the message names the next command."""
     going = start()
     going.process.kill()
     going.process.wait()
     for verb in ("pause", "cancel"):
         said = planrun(verb, "last")
         assert said.returncode == 2
-        assert "is not running: it was killed; planrun resume " in said.stderr
+        assert "is not running: it was killed; to continue: planrun resume " in said.stderr
 
 
 def test_another_run_is_left_alone(start: Callable[..., Going], planrun: Command) -> None:
-    """Naming a run that ended does nothing to the one that goes on."""
+    """The id of an ended run does not affect the active one."""
     (going := start()).open()
     assert going.end()[0] == 0
     (first,) = os.listdir(going.folder / ".planrun" / "runs")
@@ -133,7 +133,7 @@ def test_another_run_is_left_alone(start: Callable[..., Going], planrun: Command
     assert second.end()[0] == 0
 
 
-def test_a_run_on_another_machine_has_to_be_told_there(start: Callable[..., Going], planrun: Command) -> None:
+def test_a_run_on_another_host_is_controlled_there(start: Callable[..., Going], planrun: Command) -> None:
     """While somebody holds the lock the answer names process and machine; a lock that nobody holds is no run."""
     (going := start()).open()
     going.end()
@@ -146,5 +146,5 @@ def test_a_run_on_another_machine_has_to_be_told_there(start: Callable[..., Goin
         for verb in ("pause", "cancel"):
             said = planrun(verb, run)
             assert said.returncode == 2
-            told = f"process 4711 on elsewhere.example works on the run {run}: it has to be told there"
+            told = f"process 4711 on elsewhere.example executes the run {run}: use this command there"
             assert told in said.stderr

@@ -29,7 +29,7 @@ steps:
         ("echo more >> .planrun/runs/*/logs/a/1.log", "logs/a/1.log has "),
         (
             "printf 'ONE\\n' > $(ls .planrun/runs/*/logs/a/1.log)",
-            "is not what was recorded when its attempt ended",
+            "differs from the record of its attempt",
         ),
     ],
 )

@@ -171,7 +171,7 @@ def test_a_failure_that_is_asked_about_waits_like_any_gate(say: Say, tmp_path: P
     assert said.code == 5
     run = next((tmp_path / ".planrun" / "runs").iterdir()).name
     assert "◔ bad: attempt 1 failed: exit code 3\n" in said.err
-    assert "◔ bad waits for a decision: bad failed (exit code 3). What is to become of it?\n" in said.err
+    assert "◔ bad waits for a decision: bad failed (exit code 3). What should planrun do?\n" in said.err
     assert "    answer: retry - try once more\n" in said.err
     assert f"    $ planrun decide {run} bad=retry\n    $ planrun decide {run} bad=skip\n" in said.err
     assert "[Waiting]" in say("status").out
