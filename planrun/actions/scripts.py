@@ -7,7 +7,7 @@ import os
 from planrun.actions.render import brief
 from planrun.model.job import Script
 from planrun.model.record import Record
-from planrun.plan.scripts import hash_of
+from planrun.plan.yaml.file import hash_of
 from planrun.risk.actions import reads_bash
 from planrun.risk.classifier import Setting
 from planrun.risk.scripts import scripts, scripts_of_argv

@@ -10,7 +10,7 @@ from planrun.model import events as ev
 from planrun.model.state import RunState
 from planrun.plan.load import load_bytes
 from planrun.plan.readers import copies
-from planrun.plan.scripts import NotRegular, read_script
+from planrun.plan.yaml.file import NotRegular, read_script
 from planrun.records.inputs import file_of, plan_file
 from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256

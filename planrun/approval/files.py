@@ -17,9 +17,8 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.plan.problems import Problem, did_you_mean, in_order
 from planrun.plan.revisions import find_entries, in_commit, is_file, path_from_root
-from planrun.plan.scripts import NotRegular, read_script
 from planrun.plan.yaml.document import SCALAR, SEQUENCE, parse
-from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.file import NotRegular, read_script, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

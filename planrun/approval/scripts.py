@@ -10,7 +10,7 @@ from planrun.actions.render import Recipe, is_literal, render_action
 from planrun.actions.scripts import mentioned
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
-from planrun.plan.scripts import NotRegular, read_script
+from planrun.plan.yaml.file import NotRegular, read_script
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False

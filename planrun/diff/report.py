@@ -11,7 +11,7 @@ from planrun.diff.plans import compare
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.plan.revisions import blob_name, blobs, read_side
-from planrun.plan.scripts import NotRegular, read_script
+from planrun.plan.yaml.file import NotRegular, read_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

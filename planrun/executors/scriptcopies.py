@@ -11,7 +11,7 @@ import errno
 import os
 
 from planrun.model.job import DIGITS, PREFIX, original
-from planrun.plan.scripts import NotRegular, hash_of, read_script
+from planrun.plan.yaml.file import NotRegular, hash_of, read_script
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False

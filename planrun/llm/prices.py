@@ -14,8 +14,8 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.plan.problems import Problem, did_you_mean, in_order
 from planrun.plan.schema.forms import as_number
-from planrun.plan.scripts import NotRegular, read_script
 from planrun.plan.yaml.document import MAPPING, SCALAR, parse
+from planrun.plan.yaml.file import NotRegular, read_script
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from planrun.errors import InvalidInput, InvalidPlan, RecordsLost
 from planrun.llm.entries import MOST_BYTES, entry_in, text_of
-from planrun.plan.scripts import NotRegular, read_script
+from planrun.plan.yaml.file import NotRegular, read_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

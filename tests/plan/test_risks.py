@@ -198,7 +198,7 @@ def test_equal_actions_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(script)
         return classify(script, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(risks, "of_script", counted)
+    monkeypatch.setattr(actions, "of_script", counted)
     compiled("steps:\n" + "".join(f"  - {{id: s{number}, run: make test}}\n" for number in range(50)))
     assert asked == ["make test"]
 
@@ -212,7 +212,7 @@ def test_validation_looks_at_declared_risks_only(monkeypatch: pytest.MonkeyPatch
         asked.append(script)
         return classify(script, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(risks, "of_script", counted)
+    monkeypatch.setattr(actions, "of_script", counted)
     check_bytes(b"version: 1\nsteps:\n  - {id: a, run: x}\n  - {id: b, run: y, risk: high}\n", "p")
     assert asked == ["y"]
 

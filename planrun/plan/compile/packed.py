@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from planrun.model import plan as model
 from planrun.model.plan import Edge, Group, Limits, Param, Plan, Rollback, Step
-from planrun.plan.keys.table import STEP_FIELDS
 from planrun.plan.kinds import kind_of
 
 TYPE_CHECKING = False
@@ -16,19 +15,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.policy import Policy
-    from planrun.model.record import Record
-
-# Fields of a step that are records of plain data, and those that are lists of such.
-_RECORDS: dict[str, type[Record]] = {}
-_LISTS: dict[str, type[Record]] = {}
-for _row in STEP_FIELDS.values():
-    if _row.record:
-        (_LISTS if _row.form in ("records", "checks") else _RECORDS)[_row.field] = getattr(model, _row.record)
 
 
 def pack(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data."""
     fields = {name: value for name, value in vars(plan).items() if name not in ("file", "files", "source")}
+    fields["records"] = _records()
     fields["steps"] = [_pack_step(step) for step in plan.steps]
     if "params" in fields:
         fields["params"] = [vars(param) for param in plan.params]
@@ -55,26 +47,17 @@ def _pack_group(action: dict[str, Any], group: Group) -> None:
         action["template"] = _pack_step(group.template)
 
 
-def _unpack_group(action: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> None:
-    if "params" in action:
-        action["params"] = tuple([Param(**param) for param in action["params"]])
-    if action.get("template") is not None:
-        action["template"] = _unpack_step(action["template"], edges)
-
-
 def _pack_records(fields: dict[str, Any]) -> None:
-    for name in _RECORDS:
-        if fields.get(name) is not None:
-            fields[name] = vars(fields[name])
-    for name in _LISTS:
+    for name, (_, is_list) in _records().items():
         if name in fields:
-            fields[name] = [vars(each) for each in fields[name]]
+            fields[name] = [vars(each) for each in fields[name]] if is_list else vars(fields[name])
 
 
-def _unpack_lists(fields: dict[str, Any]) -> None:
-    for name, record in _LISTS.items():
-        if name in fields:
-            fields[name] = tuple([record(**each) for each in fields[name]])
+def _records() -> dict[str, tuple[str, bool]]:
+    """Return the fields of a step that are records of plain data: their class, and whether they are lists of such."""
+    from planrun.plan.keys.table import RECORDS  # a packed plan has it: unpacking loads no table
+
+    return RECORDS
 
 
 def _pack_step(step: Step) -> dict[str, Any]:
@@ -95,8 +78,8 @@ def _pack_step(step: Step) -> dict[str, Any]:
 
 def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, bytes] | None = None) -> Plan:
     """Return the plan that was packed; takes `data` over and changes it. `files`: of the plans that it uses."""
-    edges: dict[tuple[str, str], Edge] = {}
-    data["steps"] = tuple([_unpack_step(fields, edges) for fields in data["steps"]])
+    steps = _Steps(data.pop("records"))
+    data["steps"] = tuple([steps.unpacked(fields) for fields in data["steps"]])
     if "params" in data:
         data["params"] = tuple([Param(**param) for param in data["params"]])
     if "limits" in data:
@@ -112,24 +95,47 @@ def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, byte
     return Plan(file=file, source=source, **data)
 
 
-def _unpack_step(fields: dict[str, Any], edges: dict[tuple[str, str], Edge]) -> Step:
-    action = fields["action"]
-    if fields["kind"] == "group":
-        _unpack_group(action, edges)
-    fields["action"] = kind_of(fields["kind"]).unpacked(action)
-    if "edges" in fields:
-        fields["edges"] = tuple([edges.get(pair) or _edge(edges, pair) for pair in fields["edges"]])
-    for name, record in _RECORDS.items():
-        if name in fields:
-            fields[name] = record(**fields[name])
-    if "expect" in fields or "keeps" in fields:
-        _unpack_lists(fields)
-    if "verify" in fields:
-        fields["verify"] = tuple([kind_of(kind).unpacked(action) for kind, action in fields["verify"]])
-    if "rollback" in fields:
-        rollback = fields["rollback"]
-        fields["rollback"] = Rollback(**{**rollback, "undo": _unpack_step(rollback["undo"], edges)})
-    return Step(**fields)
+class _Steps:
+    """The steps of one packed plan; equal edges are one edge."""
+
+    def __init__(self, records: dict[str, tuple[str, bool]]) -> None:
+        self._edges: dict[tuple[str, str], Edge] = {}
+        self._records = {
+            name: getattr(model, kind) for name, (kind, is_list) in records.items() if not is_list
+        }
+        self._lists = {name: getattr(model, kind) for name, (kind, is_list) in records.items() if is_list}
+
+    def unpacked(self, fields: dict[str, Any]) -> Step:
+        """Return the step with these fields."""
+        action = fields["action"]
+        if fields["kind"] == "group":
+            self._unpack_group(action)
+        fields["action"] = kind_of(fields["kind"]).unpacked(action)
+        if "edges" in fields:
+            known = self._edges
+            fields["edges"] = tuple([known.get(pair) or self._edge(pair) for pair in fields["edges"]])
+        for name, record in self._records.items():
+            if name in fields:
+                fields[name] = record(**fields[name])
+        for name, record in self._lists.items():
+            if name in fields:
+                fields[name] = tuple([record(**each) for each in fields[name]])
+        if "verify" in fields:
+            fields["verify"] = tuple([kind_of(kind).unpacked(action) for kind, action in fields["verify"]])
+        if "rollback" in fields:
+            rollback = fields["rollback"]
+            fields["rollback"] = Rollback(**{**rollback, "undo": self.unpacked(rollback["undo"])})
+        return Step(**fields)
+
+    def _unpack_group(self, action: dict[str, Any]) -> None:
+        if "params" in action:
+            action["params"] = tuple([Param(**param) for param in action["params"]])
+        if action.get("template") is not None:
+            action["template"] = self.unpacked(action["template"])
+
+    def _edge(self, pair: tuple[str, str]) -> Edge:
+        edge = self._edges[pair] = Edge(on=pair[0], kind=pair[1])  # type: ignore[arg-type]  # packed from an edge
+        return edge
 
 
 def _unpack_policy(fields: dict[str, Any]) -> Policy:
@@ -140,8 +146,3 @@ def _unpack_policy(fields: dict[str, Any]) -> Policy:
             [Rule(**{**rule, "match": Match(**rule["match"])}) for rule in fields["rules"]]
         )
     return Policy(**fields)
-
-
-def _edge(edges: dict[tuple[str, str], Edge], pair: tuple[str, str]) -> Edge:
-    found = edges[pair] = Edge(on=pair[0], kind=pair[1])  # type: ignore[arg-type]  # packed from an edge
-    return found

@@ -130,7 +130,7 @@ def _container(checked: Checked, step: RawStep, node: Node) -> dict[str, Any]:
     formulas = checked.formulas
     image = node if node.kind != MAPPING else node.value["image"]
     if not image.value:
-        return {"container": None}
+        return {}
     if node.kind != MAPPING:
         return {"container": Container(image=formulas.text(node))}
     fields: dict[str, Any] = {"image": formulas.text(node.value["image"])}

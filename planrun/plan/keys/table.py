@@ -204,6 +204,12 @@ FORMS: dict[str, str] = {
 """The form of a field, by its name in whatever record: a name that two of them share has one canonical form."""
 
 
+RECORDS: dict[str, tuple[str, bool]] = {
+    name: (row.record, row.form in ("records", "checks")) for name, row in STEP_FIELDS.items() if row.record
+}
+"""The fields of a step that are records of plain data: their class, and whether they are lists of such."""
+
+
 def fields_with(attribute: str, table: dict[str, Key] = STEP_FIELDS) -> tuple[str, ...]:
     """Return the fields whose rows have an attribute that is not empty: `fields_with("masked")`."""
     return tuple([name for name, row in table.items() if getattr(row, attribute)])
