@@ -108,10 +108,16 @@ def spaced(text: str, chance: random.Random) -> str:
     return text[:place] + chance.choice(("  ", "\t", " \\\n", "\t \t", " \\\n\t")) + text[place + 1 :]
 
 
+ASSIGNING = re.compile(r"(?:^|[\s;&|(])[A-Za-z_]\w*\+?=\S*$")
+"""The end of a text that assigns: bash splits no word there, so what stands for a blank is a part of the value."""
+
+
 def split_by_ifs(text: str, chance: random.Random) -> str:
     """Have an expansion separate two words."""
     places = [
-        place for place in range(1, len(text) - 1) if text[place - 1 : place + 2].strip().count(" ") == 1
+        place
+        for place in range(1, len(text) - 1)
+        if text[place - 1 : place + 2].strip().count(" ") == 1 and not ASSIGNING.search(text[:place])
     ]
     if not places:
         return text
