@@ -101,7 +101,7 @@ def watch(event, args):
         os.write(seen, f"{event} {args}\\n".encode())
     elif event in ("os.posix_spawn", "os.exec", "subprocess.Popen") and "worker" in str(args[1]):
         os.write(seen, f"{event} {args[1]}\\n".encode())
-    elif event == "import" and args[0] in ("anthropic", "httpx2", "planrun.llm.process"):
+    elif event == "import" and args[0] in ("anthropic", "httpx2"):
         os.write(seen, f"import {args[0]}\\n".encode())
 sys.addaudithook(watch)
 from planrun.cli import run
