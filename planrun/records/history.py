@@ -1,14 +1,13 @@
-"""How long the steps of a plan took in its last runs: one small file a plan, made from ledgers, and never needed.
+"""The durations of a plan's steps in its last runs, in one small file per plan that can be rebuilt from ledgers.
 
 `.planrun/history/<key>` is text: a line that says what it is, the ids of the runs, oldest first, and a line for each
 step: the median of its seconds, one cell a run, its id. A cell is `-` where the step did not run to an end of its own,
-else `c` (completed), `k` (completed, flaky) or `f` (failed) and the seconds. Whatever is wrong with a file, it counts
-as missing, and nobody is told: a run is the same without it, only less well ordered. The writer holds the workspace.
+else `c` (completed), `k` (completed, flaky) or `f` (failed) and the seconds. A damaged file
+counts as missing, without a message: a run works without it, only in a less good order. The writer holds the
+workspace lock.
 
-What a step says of its own progress: the last line of the file that `$PLANRUN_PROGRESS` names.
-
-A line is a number from 0 to 1, or per cent as in `42%`, and what people may read besides. Steps append lines; nobody
-waits for them, and nothing depends on them.
+It also reads the progress that a step reports: the last line of the file in `$PLANRUN_PROGRESS`. A line is a number
+from 0 to 1, or a percentage such as `42%`, and an optional message. Progress is only displayed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 FOLDER = "history"
 RUNS_KEPT = 10
-"""How many runs are remembered: durations change with the code that they are about."""
+"""How many runs are kept: durations change with the code."""
 MAX_BYTES = 16 << 20  # of one file; 100,000 steps need 9 MiB
 _FORM = "planrun history 1"
 _NONE = "-"
@@ -37,7 +36,7 @@ _LETTERS = {mark: word for word, mark in _MARKS.items()}
 
 
 class Past(Record):
-    """What became of one step in one run: `completed`, `flaky` or `failed`, and its seconds, attempts added up."""
+    """The end of one step in one run: `completed`, `flaky` or `failed`, and the seconds of all its attempts."""
 
     ending: str
     seconds: float
@@ -50,21 +49,21 @@ class History(Record):
     cells: Mapping[str, tuple[str, ...]] = {}
 
     def with_run(self, run: str, pasts: Mapping[str, Past]) -> History:
-        """Return the history with what became of a run, in place of what it said of that run before."""
+        """Return the history with a run added or replaced."""
         runs = tuple(sorted({*self.runs, run}))[-RUNS_KEPT:]
         if run not in runs:
             return self
-        found: dict[str, tuple[str, ...]] = {}
+        merged: dict[str, tuple[str, ...]] = {}
         for name in {**self.cells, **pasts}:
             old = dict(zip(self.runs, self.cells.get(name, ()), strict=False))
             old[run] = _cell(pasts[name]) if name in pasts else _NONE
             cells = tuple([old.get(known, _NONE) for known in runs])
             if cells.count(_NONE) < len(cells) and name.isprintable():
-                found[name] = cells
-        return History(runs=runs, cells=found)
+                merged[name] = cells
+        return History(runs=runs, cells=merged)
 
     def samples(self, step: str) -> list[Past]:
-        """Return what became of a step in those of the runs in which it ran, oldest first."""
+        """Return how a step ended in the runs in which it ran, oldest first."""
         return [_past(cell) for cell in self.cells.get(step, ()) if cell != _NONE]
 
 
@@ -81,15 +80,15 @@ def estimates(path: str) -> dict[str, float]:
 
     It reads the beginnings of lines alone, since every run of a plan with several steps does it.
     """
-    found: dict[str, float] = {}
+    medians: dict[str, float] = {}
     try:
         for row in _rows(path)[1:]:
             median, _, rest = row.partition("\t")
             if median != _NONE:
-                found[rest.partition("\t")[2]] = _seconds(median)
+                medians[rest.partition("\t")[2]] = _seconds(median)
     except ValueError:
         return {}
-    return found
+    return medians
 
 
 def read(path: str) -> History:
@@ -116,7 +115,7 @@ def read(path: str) -> History:
 
 
 def write(path: str, history: History) -> bool:
-    """Write a history in the place of what is there, at once or not at all; says whether it could be written."""
+    """Replace the history file atomically; return whether that succeeded."""
     rows = [_FORM, " ".join(history.runs)]
     for name, cells in history.cells.items():
         done = sorted([_seconds(cell[1:]) for cell in cells if cell[0] in "ck"])
@@ -130,35 +129,35 @@ def write(path: str, history: History) -> bool:
             os.mkdir(os.path.dirname(path), 0o700)
             _put(part, data)
         os.rename(part, path)
-    except (OSError, UnicodeError):  # a full disk, a name that is no text: it can be made anew at any time
+    except (OSError, UnicodeError):  # a full disk, an invalid name: the file can be rebuilt at any time
         return False
     return True
 
 
 def record(path: str, run: str, state: RunState) -> None:
-    """Remember a run that ended; one that was resumed takes the place of what it was before."""
+    """Add a run that ended; a resumed run replaces its earlier entry."""
     write(path, read(path).with_run(run, pasts_of(state)))
 
 
 def pasts_of(state: RunState) -> dict[str, Past]:
-    """Return what became of the steps of a run that ran to an end of their own; services never do."""
-    found: dict[str, Past] = {}
+    """Return how the steps of a run ended by themselves; services never do."""
+    ends: dict[str, Past] = {}
     for name, step in state.steps.items():
         tries = step.tries
         if not tries or step.status not in ("completed", "failed") or step.step.service is not None:
             continue
         seconds = sum([attempt.ended.duration for attempt in tries if attempt.ended])
-        found[name] = Past(ending="flaky" if step.reason == "flaky" else step.status, seconds=seconds)
-    return found
+        ends[name] = Past(ending="flaky" if step.reason == "flaky" else step.status, seconds=seconds)
+    return ends
 
 
 def median(ordered: list[float]) -> float:
-    """Return the middle of sorted numbers, the lower one of two: a duration that was there, and not one in between."""
+    """Return the median of sorted numbers, the lower of two: a duration that occurred, not a mean."""
     return ordered[(len(ordered) - 1) // 2]
 
 
 def _rows(path: str) -> list[str]:
-    """Return the lines after the first; raises ValueError for whatever is no file of ours."""
+    """Return the lines after the first; raises ValueError for any other file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -192,7 +191,7 @@ def _cell(past: Past) -> str:
 
 
 def _past(cell: str) -> Past:
-    """Return what a cell says that was looked at."""
+    """Parse a cell that was validated."""
     return Past(ending=_LETTERS[cell[0]], seconds=_seconds(cell[1:]))
 
 
@@ -201,7 +200,7 @@ def _text(seconds: float) -> str:
 
 
 def _seconds(text: str) -> float:
-    """Return the seconds that a text spells; raises ValueError, also for what is no length of time."""
+    """Parse seconds; raises ValueError, also for negative or infinite numbers."""
     seconds = float(text)
     if not 0 <= seconds < 1e9:
         raise ValueError("not a duration")
@@ -209,20 +208,20 @@ def _seconds(text: str) -> float:
 
 
 ENDING = ".progress"
-"""How the name of the file goes on after that of the attempt's outputs."""
-_LAST = 4096  # bytes that are looked at
+"""The suffix of the progress file, after the name of the attempt's outputs file."""
+_LAST = 4096  # bytes read from the end of the file
 _MESSAGE = 200  # characters
 
 
 class StepProgress(Record):
-    """How far a step says that it is; `share` from 0 to 1."""
+    """The progress of a step; `share` from 0 to 1."""
 
     share: float
     message: str = ""
 
 
 def read_progress(rundir: str, folder: str, attempt: int) -> StepProgress | None:
-    """Return what an attempt said last; None when it said nothing that can be understood."""
+    """Return the last valid progress of an attempt; None when there is none."""
     path = os.path.join(rundir, "outputs", f"{folder}.{attempt}{ENDING}")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -241,9 +240,9 @@ def read_progress(rundir: str, folder: str, attempt: int) -> StepProgress | None
 
 
 def _last(text: str) -> StepProgress | None:
-    """Return what the last whole line says that is one."""
+    """Return the progress of the last valid complete line."""
     lines = text.split("\n")
-    for line in reversed(lines[:-1]):  # what follows the last line end is still being written
+    for line in reversed(lines[:-1]):  # text after the last line end is incomplete
         number, _, message = line.strip().partition(" ")
         share = _share(number)
         if share is not None:

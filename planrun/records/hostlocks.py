@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 _FOLDER = "locks"
 _DOOR = "door"
 _ENDING = ".ticket"
-_SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks: the further behind, the longer
+_SOONEST, _LATEST = 0.05, 0.5  # seconds between two checks, longer for later tickets
 
 
 class _Ticket:
-    """A place in the line: of a step, or of a run."""
+    """The ticket of a step or of a run."""
 
     def __init__(self, number: int, path: str, fd: int, slots: Mapping[str, int]) -> None:
         self.number = number
@@ -39,13 +39,13 @@ class _Ticket:
         self.fd = fd
         self.slots = slots
         self.served = False
-        self.told = ""
+        self.message = ""
         self.looked = 0.0
         self.pause = _SOONEST
 
 
 class Other(Record):
-    """Whoever stands before: what his ticket says."""
+    """An earlier ticket."""
 
     number: int
     slots: Mapping[str, int]
@@ -53,7 +53,7 @@ class Other(Record):
 
 
 class HostLocks:
-    """The tickets of one run; `slots`: how many may have a lock at once, where it is not one."""
+    """The tickets of one run; `slots`: capacities of locks, where not 1."""
 
     def __init__(self, run: str, slots: Mapping[str, int], folder: str = "") -> None:
         self._run = run
@@ -62,14 +62,14 @@ class HostLocks:
         self._tickets: dict[str, _Ticket] = {}
 
     def claim(self, step: str, names: tuple[str, ...], kind: str = "lock") -> str:
-        """Return "" when a step has all these locks from now on, otherwise why not yet.
+        """Return "" when a step gets all these locks, otherwise why it must wait.
 
         The first call takes a ticket, the next ones ask whether it is served; asked too often it repeats itself.
         """
         ticket = self._tickets.get(step)
         now = time.monotonic()
         if ticket is not None and (ticket.served or now - ticket.looked < ticket.pause):
-            return ticket.told
+            return ticket.message
         try:
             with _Door(self._folder):
                 if ticket is None:
@@ -79,35 +79,35 @@ class HostLocks:
         except OSError as error:
             why = f'the lock "{", ".join(names)}" cannot be had: {error.strerror}'
             if ticket is not None:
-                ticket.told, ticket.looked = why, now
+                ticket.message, ticket.looked = why, now
             return why
-        return ticket.told
+        return ticket.message
 
     def release(self, step: str) -> None:
-        """Give the locks of a step back, or its place in the line."""
+        """Release the locks of a step, or its ticket."""
         ticket = self._tickets.pop(step, None)
         if ticket is None:
             return
         try:
             os.unlink(ticket.path)
-        except OSError:  # whoever comes next sees that nobody holds it
+        except OSError:  # the next process sees that no process holds it
             pass
         os.close(ticket.fd)
 
     @property
     def retry_after(self) -> float:
-        """Seconds until it is worth asking again."""
+        """Seconds after which to try again."""
         now = time.monotonic()
         waits = [ticket.looked + ticket.pause - now for ticket in self._tickets.values() if not ticket.served]
         return max(0.01, min(waits, default=_LATEST))
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         for step in list(self._tickets):
             self.release(step)
 
     def _draw(self, slots: Mapping[str, int], step: str) -> _Ticket:
-        """Take the next number; the file is locked before anybody else can look at it."""
+        """Take the next number; the file is locked before any other process can read it."""
         number = max([number for number, _ in _numbered(self._folder)], default=0) + 1
         path = os.path.join(self._folder, f"{number:012d}{_ENDING}")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -130,7 +130,7 @@ class HostLocks:
         ticket.looked = time.monotonic()
         for name, slots in ticket.slots.items():
             rivals = [other for other in before if name in other.slots]
-            # Plans that disagree about a lock: the fewest count, or one would come in where the other is alone.
+            # Plans that disagree about a capacity: the smallest counts.
             most = min([slots, *[other.slots[name] for other in rivals]])
             if len(rivals) >= most:
                 ticket.pause = min(_LATEST, _SOONEST * (1 + len(rivals) - most))
@@ -139,9 +139,9 @@ class HostLocks:
                     f'waiting for lock "{plain}"' if kind == "lock" else f'waiting for its turn in "{plain}"'
                 )
                 more = f" and {len(rivals) - 1} more" if len(rivals) > 1 else ""
-                ticket.told = f"{what}, held by {rivals[0].who}{more}"
+                ticket.message = f"{what}, held by {rivals[0].who}{more}"
                 return
-        ticket.served, ticket.told = True, ""
+        ticket.served, ticket.message = True, ""
 
 
 class _Door:
@@ -171,7 +171,7 @@ def _numbered(folder: str) -> Iterator[tuple[int, str]]:
 
 
 def _living(folder: str, below: int) -> Iterator[Other]:
-    """Yield the tickets with lower numbers whose processes live, oldest first, and take the others away."""
+    """Yield the tickets with lower numbers whose processes are alive, oldest first, and remove the others."""
     for number, path in sorted(_numbered(folder)):
         if number >= below:
             return
@@ -182,9 +182,9 @@ def _living(folder: str, below: int) -> Iterator[Other]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            found = _read(fd, number)
-            if found is not None:
-                yield found
+            other = _read(fd, number)
+            if other is not None:
+                yield other
         else:
             os.unlink(path)
         finally:
@@ -192,16 +192,16 @@ def _living(folder: str, below: int) -> Iterator[Other]:
 
 
 def _read(fd: int, number: int) -> Other | None:
-    """Return what a ticket says; one that says nothing, since its disk was full, stands in nobody's way."""
+    """Parse a ticket; an empty one, written on a full disk, blocks no other."""
     try:
-        told = json.loads(os.pread(fd, 1 << 16, 0))
-        return Other(number=number, slots=dict(told["slots"]), who=str(told["who"]))
+        fields = json.loads(os.pread(fd, 1 << 16, 0))
+        return Other(number=number, slots=dict(fields["slots"]), who=str(fields["who"]))
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def _own_folder() -> str:
-    """Return the folder of this user's tickets, made with mode 0700; raises RecordsLost.
+    """Return the folder of this user's tickets, created with mode 0700; raises RecordsLost.
 
     It is beside the compiled plans and not in $XDG_RUNTIME_DIR: that is taken away when a person logs out, and
     what CI systems start often has none.

@@ -1,4 +1,4 @@
-"""What a run keeps of all that it goes by: later versions of its plan, the scripts of its steps, its policies."""
+"""The inputs that a run keeps copies of: later versions of its plan, scripts of its steps, policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_scripts(path: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Keep scripts of a run by their sha256; returns the names that have to survive a power cut. Raises RecordsLost."""
+    """Keep scripts of a run by their sha256; return the names that must be synced. Raises RecordsLost."""
     return _add(os.path.join(path, SCRIPTS), contents)
 
 
@@ -37,7 +37,7 @@ def _add(folder: str, contents: Mapping[str, bytes]) -> tuple[str, ...]:
         make_private(folder)
         for digest, data in contents.items():
             name = os.path.join(folder, digest)
-            if os.path.lexists(name):  # of an earlier version, or half written: then it is not that any more
+            if os.path.lexists(name):  # of an earlier version, or partial: it is replaced
                 os.unlink(name)
             write_new(name, data)
             os.chmod(name, 0o400)
@@ -57,7 +57,7 @@ def add_plan(path: str, version: int, plan: bytes) -> None:
     name = os.path.join(path, plan_file(version))
     part = f"{name}.part"
     try:
-        if os.path.lexists(part):  # whoever made it died before any event named it
+        if os.path.lexists(part):  # its writer was killed before an event named it
             os.unlink(part)
         write_new(part, plan, sync=True)
         os.rename(part, name)
@@ -82,13 +82,13 @@ def may_say(path: str, word: bytes, plan: Plan | None) -> bool:
             with open(os.path.join(path, name), "rb") as file:
                 if word in file.read():
                     return True
-    except OSError:  # whoever needs them says so
+    except OSError:  # their readers report that
         pass
     return False
 
 
 def add_policy(path: str, digest: str, data: bytes) -> None:
-    """Keep a policy that a run is under, by the sha256 of its bytes; raises RecordsLost."""
+    """Keep a policy of a run by the sha256 of its bytes; raises RecordsLost."""
     name = os.path.join(path, f"policy.{digest}.yml")
     try:
         if not os.path.lexists(name):
@@ -98,7 +98,7 @@ def add_policy(path: str, digest: str, data: bytes) -> None:
 
 
 def read_policy(path: str, digest: str) -> bytes:
-    """Return a policy that a run is under; raises InvalidInput when it is gone or was altered."""
+    """Return a policy of a run; raises InvalidInput when it is gone or was altered."""
     name = os.path.join(path, f"policy.{digest}.yml")
     try:
         with open(name, "rb") as file:

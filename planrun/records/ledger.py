@@ -1,13 +1,12 @@
-"""The ledger: one JSON line an event, each with a hash over itself and the hash of the line before.
+"""The ledger: one JSON line per event, each with a hash over itself and the hash of the line before.
 
 A line is `{"seq":n,"type":"…",…,"hash":"…"}`. Its hash is the sha256, in hex, of the hash of the line before
-(64 zeros before the first) followed by the bytes of the line up to `,"hash"`. So a changed line is known by itself,
-and a moved or missing one by the next. The hash of the last line is the head: whoever knows it can tell a rewritten
-ledger.
+(64 zeros before the first) followed by the bytes of the line up to `,"hash"`. So a changed line fails its own check,
+and a moved or missing one the check of the next. The hash of the last line is the head: with it a rewritten ledger
+can be detected.
 
-A piece of the disk that is kept for the last records of a run, which have to fit when nothing else does.
-
-One file a workspace, `.planrun/reserve`. Who writes or removes it has the workspace lock.
+The reserve is disk space for the last records of a run, one file per workspace: `.planrun/reserve`. It is written and
+removed under the workspace lock.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ if TYPE_CHECKING:
 
 GENESIS = "0" * 64
 NEW = ".new"
-"""What a reserve's name ends with until the names of the folders above the run are on the disk."""
-_GONE, _REMOVED = errno.ENOENT, "it was removed or replaced while the run went on"
-_CHANGED = "something else wrote into it while the run went on"
+"""Suffix of the reserve until the names of the folders above the run are synced."""
+_GONE, _REMOVED = errno.ENOENT, "it was removed or replaced during the run"
+_CHANGED = "another process wrote to it during the run"
 
 
 class Ledger:
-    """The one writer of a ledger file, opened for appending; its run holds the workspace lock.
+    """The only writer of a ledger file, opened for appending; its run holds the workspace lock.
 
-    The file `reserve` is given back to a full disk, so that the last records fit. `beside`: files and folders
-    without which the ledger is of no use; they are synced together with its first events. Once something cannot be
-    written `lost` says what; from then on what still fits is written, whole lines only.
+    When the disk is full, the file `reserve` is deleted so that the last records fit. `beside`: files and folders
+    that a resume needs; they are synced together with the first events. `lost`: the first failed write; after it,
+    whole lines are still written as far as they fit.
     """
 
-    _names: Mapping[type[Any], str] = NAMES  # of what it keeps: the events of a run
+    _names: Mapping[type[Any], str] = NAMES  # the kinds of its records: the events of a run
 
     def __init__(
         self,
@@ -61,18 +60,18 @@ class Ledger:
         self._beside = beside
         self._dirty = False
         self._dead = False  # nothing more can be written
-        self._founded = False  # whether its name, and what it needs, are known to survive a power cut
-        # For benchmarks only: what durability costs is the difference.
+        self._founded = False  # its name, and `beside`, survive a power cut
+        # For benchmarks only: the difference is the cost of durability.
         self._durable = "PLANRUN_NO_SYNC" not in os.environ
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             self._fd = os.open(path, flags, 0o600)
             self._size = os.fstat(self._fd).st_size
         except OSError as error:
-            raise self._told(error) from None
+            raise self._error(error) from None
 
     def append(self, event: Record) -> None:
-        """Write one event; on return it survives the death of this process, or `lost` says why it may not."""
+        """Write one event; on return it survives the death of this process, or `lost` is set."""
         if self._dead:
             return
         fields = dumps(event.__dict__)
@@ -86,7 +85,7 @@ class Ledger:
             self._dirty = True
 
     def sync(self) -> None:
-        """Make what was appended survive a power cut; does nothing when nothing was. See `lost`."""
+        """Make the appended events survive a power cut; does nothing without new events. See `lost`."""
         if not self._dirty or self._dead:
             return
         self._dirty = False
@@ -95,14 +94,14 @@ class Ledger:
                 self._found()
             if self._durable:
                 _sync(self._fd)
-            self._look_after()
+            self._verify_file()
         except OSError as error:
-            # The kernel tells once that it could not write; asked again it would say that all is well.
+            # The kernel reports a failed write only once; a second sync would succeed.
             self._durable = False
             self._lose(error)
 
-    def _look_after(self) -> None:
-        """Raise OSError when the file is not what was written: found here, and not by whoever needs it later."""
+    def _verify_file(self) -> None:
+        """Raise OSError when the file was replaced or changed by another process."""
         ours = os.fstat(self._fd)
         if not os.path.samestat(ours, os.stat(self.path, follow_symlinks=False)):
             raise FileNotFoundError(_GONE, _REMOVED)
@@ -120,7 +119,7 @@ class Ledger:
             self._fd = -1
 
     def _write(self, line: bytes) -> bool:
-        """Append one line whole or not at all; says whether it is there. A full disk gets a second try."""
+        """Append one line whole or not at all; return whether it is written. A full disk gets a second try."""
         for again in (True, False):
             try:
                 self._put(line)
@@ -138,11 +137,11 @@ class Ledger:
         while written < len(line):  # a full disk or a signal cuts a write short
             line = line[written:]
             written = os.write(self._fd, line)
-        if not os.fstat(self._fd).st_nlink:  # a step cleaned up more than its own
+        if not os.fstat(self._fd).st_nlink:  # a step deleted it
             raise FileNotFoundError(_GONE, _REMOVED)
 
     def _cut_back(self) -> bool:
-        """Leave no half line behind, to which the next one would be glued."""
+        """Remove a partial line, to which the next one would be appended."""
         try:
             os.ftruncate(self._fd, self._size)
         except OSError:
@@ -156,7 +155,7 @@ class Ledger:
         return free(self._reserve)
 
     def _found(self) -> None:
-        """Have all that a resume needs on the disk."""
+        """Sync everything that a resume needs."""
         self._founded = True
         if self._durable:
             for path in self._beside:
@@ -165,24 +164,24 @@ class Ledger:
             name = self._reserve.removesuffix(NEW)
             try:
                 os.rename(self._reserve, name)
-            except OSError:  # there was no room for it; the next run tries again
+            except OSError:  # there was no space; the next run tries again
                 return
             self._reserve = name
 
     def _lose(self, error: OSError) -> None:
-        self.lost = self.lost or self._told(error)
+        self.lost = self.lost or self._error(error)
 
-    def _told(self, error: OSError) -> RecordsLost:
-        # Of what lies beside it the error knows the name.
+    def _error(self, error: OSError) -> RecordsLost:
+        # An error about `beside` has the name of the file.
         return RecordsLost(f"the records cannot be written: {error.filename or self.path}: {error.strerror}")
 
 
 def sync_path(path: str) -> None:
     """Make a file, or the names in a folder, survive a power cut; raises OSError that names it."""
     try:
-        # A step may have put a pipe in the place of a record, which nobody is to wait for.
+        # O_NONBLOCK: a step may have replaced a record with a named pipe.
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except PermissionError:  # a folder that may be used and not listed: the workspace of somebody else
+    except PermissionError:  # a folder with search permission only: the workspace of another user
         return
     try:
         os.fsync(fd)
@@ -197,19 +196,19 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 SIZE = 64 * 1024
-"""Bytes: the ends of some 150 steps that run at once, and that of the run."""
+"""Bytes: enough for the ends of some 150 concurrent steps and of the run."""
 
 
 def fill(path: str) -> None:
-    """Make the reserve; where it cannot be had, the next run tries again."""
+    """Create the reserve; when that fails, the next run tries again."""
     try:
         _write(path)
-    except OSError:  # half of a reserve would be room taken from the run
+    except OSError:  # a partial reserve would only take space from the run
         free(path)
 
 
 def free(path: str) -> bool:
-    """Give its room back to the file system; says whether there was any."""
+    """Delete the reserve; return whether there was one."""
     try:
         os.unlink(path)
     except OSError:
@@ -220,7 +219,7 @@ def free(path: str) -> bool:
 def _write(path: str) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        # Bytes of chance: a file system that compresses would keep next to nothing for zeros.
+        # Random bytes: a compressing file system would allocate almost nothing for zeros.
         data = os.urandom(SIZE)
         while data:
             data = data[os.write(fd, data) :]

@@ -1,6 +1,6 @@
-"""One run at a time in a workspace, by a lock that the kernel gives back when its holder dies.
+"""The workspace lock: one run at a time; the kernel releases the lock when its holder dies.
 
-Who works in a workspace now: the run that the lock names, as long as its process really holds the lock.
+The holder of a workspace is the run that the lock file names, if its process really holds the lock.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-_MOST = 400  # bytes of the text that names the holder
-# A holder writes its name right after it took the lock; so long who is refused waits to read it, in seconds.
+_MOST = 400  # bytes of the holder's name
+# Seconds to wait for the name of the holder, which it writes right after it took the lock.
 _NAMED_BY = 1.0
 _PAUSE = 0.005
-_READINGS = 3  # of the list of locks, before a lock counts as free
-# What flock says where there is nobody to ask (NFS without a lock daemon) or no such thing as a lock.
+_READINGS = 3  # of /proc/locks, before a lock counts as free
+# Errors of flock without a lock service (NFS without a lock daemon) or without locks at all.
 _UNABLE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
 class WorkspaceHeld(InvalidInput):
-    """Another run has the workspace; `holder` says which, by which process of which machine, and since when."""
+    """Another run has the workspace; `holder` names run, process, machine and start time."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(f"another run holds this workspace: {holder}")
@@ -37,24 +37,24 @@ class WorkspaceHeld(InvalidInput):
 
 
 class WorkspaceLock:
-    """An exclusive `flock` on `.planrun/lock`; the text in the file only tells people who holds it."""
+    """An exclusive `flock` on `.planrun/lock`; the text in the file names the holder for users."""
 
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, "lock")
-        self.used_before = False  # whether there was a run in this workspace before the one that has the lock
+        self.used_before = False  # an earlier run used this workspace
         self._fd = -1
 
     def acquire(self, owner: str) -> None:
         """Take the lock and write `owner` into it.
 
-        Raises WorkspaceHeld when it is taken, RecordsLost when it cannot be had at all.
+        Raises WorkspaceHeld when another run holds it, RecordsLost when locking fails.
         """
         try:
             self._take()
             status = os.fstat(self._fd)
             self.used_before = status.st_size > 0
             text = owner.encode()
-            # In this order: ext4 writes a file out at once when it is closed after it was cut to nothing.
+            # In this order: ext4 flushes a file on close after it was truncated to zero.
             os.pwrite(self._fd, text, 0)
             os.ftruncate(self._fd, len(text))
         except WorkspaceHeld:
@@ -65,7 +65,7 @@ class WorkspaceLock:
             raise _refused(self.path, error) from None
 
     def _take(self) -> None:
-        """Lock the file that is in its place once it is locked: one that was removed meanwhile keeps nobody out."""
+        """Lock the file at the path; a file that was removed meanwhile does not count."""
         limit = 0.0
         while True:
             if self._fd < 0:
@@ -92,7 +92,7 @@ class WorkspaceLock:
             return False
 
     def release(self) -> None:
-        """Give the lock back; closing is enough."""
+        """Release the lock; closing is enough."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -116,24 +116,24 @@ def _refused(path: str, error: OSError) -> RecordsLost:
 
 
 def _holder(fd: int, *, last: bool) -> str:
-    """Say who holds the lock; empty when that is not known yet or about to change, unless this is the `last` time.
+    """Return the holder of the lock; empty when it is not known yet or about to change, unless this is the `last` call.
 
-    The text may still be that of the run before, so it has to name the process that the kernel names. Where the
-    kernel does not say (not Linux, another process namespace), the text is all there is.
+    The text may still be that of an earlier run, so it must name the process that the kernel reports. Where the
+    kernel reports none (not Linux, another process namespace), only the text is used.
     """
     text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
     pid = lock_holder_pid(os.fstat(fd).st_ino)
     if pid == 0 and not last:
-        return ""  # whoever had it gave it back just now
+        return ""  # the holder just released it
     if pid and not last and not _lives(pid):
-        return ""  # a step that was being born when its planrun died has the lock until it begins its program
+        return ""  # a step that was starting when its planrun died holds the lock until exec
     if not pid or f"process {pid} " in text:
-        return text or ("it has not said which it is" if last else "")
+        return text or ("unknown" if last else "")
     return f"process {pid}" if last else ""
 
 
 def _lives(pid: int) -> bool:
-    """Whether a process is there and not merely waiting to be reaped."""
+    """Whether a process is alive and not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b") ")[2][:1] not in (b"Z", b"X")
@@ -145,7 +145,7 @@ def lock_holder_pid(inode: int) -> int | None:
     """Return the process that holds a flock on a file with this inode number; 0: no process, None: unknown.
 
     The kernel lists locks in pieces of a page, and a lock that ends meanwhile can hide another one between two pieces
-    (measured: 12 of 9,020 readings under load). So a lock that is not listed is looked for again.
+    (measured: 12 of 9,020 readings under load). So a missing lock is searched again.
     """
     for _ in range(_READINGS):
         try:
@@ -169,15 +169,15 @@ class Holder(Record):
 
     @property
     def is_here(self) -> bool:
-        """Whether it runs on this machine, as far as names tell."""
+        """Whether it runs on this machine, by its host name."""
         return self.host == os.uname().nodename
 
 
 def holder(workspace: str) -> Holder | None:
-    """Return who has a workspace now ("": this folder); None when nobody has.
+    """Return the holder of a workspace ("": this folder); None when there is none.
 
-    A process of this machine is looked for among the locks that the kernel lists: asking for the lock would turn a
-    run away that starts at this moment. That is done only where there is no such list or another machine is named.
+    A process of this machine is searched in the kernel's list of locks: taking the lock would make a run fail that
+    starts at this moment. It is taken only where there is no such list or the holder is on another machine.
     """
     path = os.path.join(workspace, records.HOME, "lock")
     try:
@@ -185,14 +185,14 @@ def holder(workspace: str) -> Holder | None:
     except OSError:
         return None
     try:
-        found = _parsed(os.pread(fd, _MOST, 0).decode("utf-8", "replace"))
-        return found if found and _holds(found, fd) else None
+        named = _parsed(os.pread(fd, _MOST, 0).decode("utf-8", "replace"))
+        return named if named and _holds(named, fd) else None
     finally:
         os.close(fd)
 
 
 def _parsed(text: str) -> Holder | None:
-    """Return what a lock's text names: `run R, process P on HOST, since …`."""
+    """Parse the text of a lock: `run R, process P on HOST, since …`."""
     run, _, rest = text.partition(", process ")
     pid, _, rest = rest.partition(" on ")
     host = rest.partition(", since ")[0]
@@ -201,12 +201,12 @@ def _parsed(text: str) -> Holder | None:
     return Holder(run=run.removeprefix("run "), pid=int(pid), host=host)
 
 
-def _holds(found: Holder, fd: int) -> bool:
-    pid = lock_holder_pid(os.fstat(fd).st_ino) if found.is_here else None
+def _holds(named: Holder, fd: int) -> bool:
+    pid = lock_holder_pid(os.fstat(fd).st_ino) if named.is_here else None
     if pid is not None:
-        return pid == found.pid
+        return pid == named.pid
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # given back when the file is closed
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released when the file is closed
     except OSError:
         return True
     return False

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 FOLDER = "queue"
 FILE = "queue.jsonl"
 OUTPUT = "output"
-"""In the queue's folder: what entries printed that ran beside others."""
+"""In the queue's folder: the output of entries that ran concurrently."""
 _LOCK = "change"
 _NEW = FILE + ".new"
 
 
 def exists(workspace: str) -> bool:
-    """Whether there is a queue in a workspace; one that is only asked for is not made."""
+    """Whether a workspace has a queue; does not create it."""
     return os.path.exists(os.path.join(workspace, HOME, FOLDER, FILE))
 
 
@@ -60,28 +60,28 @@ class QueueFile:
                 raise RecordsLost(f"cannot make {folder}: {error.strerror}") from None
 
     def read(self) -> Queue:
-        """Return the queue as it stands; raises InvalidInput when its file is not what was written."""
+        """Return the current queue; raises InvalidInput when its file was altered."""
         return Queue(_events(_reading(self.path)))
 
     def stamp(self) -> tuple[int, int]:
-        """Something that is another whenever the file is."""
+        """Return a value that changes whenever the file changes."""
         try:
-            found = os.stat(self.path, follow_symlinks=False)
+            status = os.stat(self.path, follow_symlinks=False)
         except OSError:
             return (0, 0)
-        return (found.st_ino, found.st_size)
+        return (status.st_ino, status.st_size)
 
     def output(self, entry: int) -> str:
-        """The path of the file that keeps what an entry printed."""
+        """Return the path of the file with the output of an entry."""
         return os.path.join(self.folder, OUTPUT, f"{entry}.log")
 
     def change(self) -> Change:
-        """Begin a change; nobody else changes the queue until it ends."""
+        """Begin a change; until it ends, no other process changes the queue."""
         return Change(self)
 
 
 class Change:
-    """The queue, while nobody else may change it: `with file.change() as change: change.add(event)`."""
+    """The queue under its lock: `with file.change() as change: change.add(event)`."""
 
     def __init__(self, file: QueueFile) -> None:
         self._file = file
@@ -106,7 +106,7 @@ class Change:
 
     def _open(self) -> None:
         reading = _reading(self._file.path)
-        if reading.condition == "torn":  # whoever wrote it died; nobody else writes now
+        if reading.condition == "torn":  # its writer was killed; no other process writes now
             _cut(self._file.path, reading.size)
         events = _events(reading)
         self.queue = Queue(events)
@@ -118,7 +118,7 @@ class Change:
         )
 
     def add(self, event: QueueEvent) -> None:
-        """Record an event, for good when this returns; raises RecordsLost."""
+        """Record an event durably; raises RecordsLost."""
         assert self._journal is not None
         self._journal.append(event)
         self._journal.sync()
@@ -127,7 +127,7 @@ class Change:
         self.queue.apply(event)
 
     def forget(self, numbers: Collection[int]) -> None:
-        """Take entries out of the queue: a new file without them takes the place of the old one."""
+        """Remove entries from the queue: a new file without them replaces the old one."""
         assert self._journal is not None
         kept = [event for event in _events(_reading(self._file.path)) if _stays(event, numbers)]
         begun = QueueBegun(at=_now(), last=self.queue.last)
@@ -178,13 +178,13 @@ def _reading(path: str) -> Reading:
         data = b""
     except OSError as error:
         raise InvalidInput(f"cannot read the queue: {path}: {error.strerror}") from None
-    found = verify(data, read=_event)
-    if found.condition == "altered":
+    reading = verify(data, read=_event)
+    if reading.condition == "altered":
         raise InvalidInput(
-            f"the queue is not what was written: {path}:{found.line}: {found.detail}; "
+            f"the queue is not what was written: {path}:{reading.line}: {reading.detail}; "
             "mend or remove the file, and add the plans again"
         )
-    return found
+    return reading
 
 
 def _event(line: bytes, number: int, previous: str) -> Any:

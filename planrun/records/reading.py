@@ -1,4 +1,4 @@
-"""Reading a ledger back: its events, and whether it is what was written."""
+"""Read and verify a ledger."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECTOR = 512  # bytes that a disk writes at once, at least
 
 
 class Reading(Record):
-    """What a ledger file holds, up to the first line that is not as it was written.
+    """The content of a ledger file up to the first invalid line.
 
     intact: complete, ends with its end. unfinished: sound, but the run never ended. torn: its end did not reach
     the disk, from `line` on. altered: `line` (1-based) is not what was written there. truncated: lines are
@@ -50,7 +50,7 @@ def read_ledger(path: str, head: str = "") -> Reading:
     Raises InvalidInput when there is no such file or it cannot be read.
     """
     try:
-        with open(path, "rb", opener=_unblocked) as file:  # a pipe in its place would keep us waiting
+        with open(path, "rb", opener=_unblocked) as file:  # O_NONBLOCK: it may be a named pipe
             data = file.read()
     except OSError as error:
         raise InvalidInput(f"cannot read the ledger: {path}: {error.strerror}") from None
@@ -116,13 +116,13 @@ def _finish(reading: Found, events: list[Event], head: str, previous: str) -> Re
 
 
 def _event(line: bytes, number: int, previous: str) -> Event:
-    """Return the event of a run on a line; raises ValueError saying what is wrong with it."""
+    """Parse the event of a run; raises ValueError with the problem."""
     event: Event = event_of(EVENTS, line, number, previous)
     return event
 
 
 def event_of(kinds: Mapping[str, Any], line: bytes, number: int, previous: str) -> Any:
-    """Return the event on a line, of one of these kinds; raises ValueError saying what is wrong with it."""
+    """Parse an event of one of these kinds; raises ValueError with the problem."""
     body, end = line[: -_HASH - _KEY], line[-_HASH - _KEY :]
     digest = sha256(previous.encode() + body).hexdigest()
     if end != f',"hash":"{digest}"}}'.encode():
@@ -159,7 +159,7 @@ def _check_fields(kind: Any, record: dict[str, Any]) -> None:
 
 
 def repair(path: str, *, discard: bool = False) -> Reading:
-    """Cut a torn end off, under the workspace lock, and return what is left.
+    """Remove a torn end, under the workspace lock, and return the rest.
 
     `discard`: the caller drops the broken end itself, also an altered one.
     Raises InvalidInput when the ledger was altered: such a run is not resumed.

@@ -1,6 +1,6 @@
 """The folders of a run: `.planrun/runs/<run>/` with its ledger, plan, logs and outputs.
 
-Which runs there are in a workspace, and which of them somebody means.
+It also lists the runs of a workspace, and finds one by its id.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import time
 
 from planrun.errors import InvalidInput, RecordsLost
-from planrun.records.ledger import GENESIS, NEW, Ledger
+from planrun.records.ledger import GENESIS, NEW, Ledger, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,47 +21,47 @@ PLAN = "plan.yml"
 OUTPUTS = "outputs"
 SCRIPTS = "scripts"
 FILES = "plan.files"
-"""Of the plans that a run's plan uses."""
+"""Files of the plans that a run's plan uses."""
 PLACED = "placed"
-"""In the home of all runs: names the copies of scripts that are in place now."""
+"""In `.planrun`: names the existing copies of scripts."""
 RESERVE = "reserve"
 RUNS = "runs"
 
 
 def home(workspace: str) -> str:
-    """Return `.planrun` of a workspace, made with mode 0700 and kept out of version control.
+    """Return `.planrun` of a workspace, created with mode 0700 and excluded from version control.
 
-    A link in its place is refused: whoever wrote the checkout could have the records go anywhere.
+    A symbolic link is refused: the author of a checkout could redirect the records anywhere.
     """
     folder = os.path.join(workspace, HOME)
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         if os.path.isdir(folder) and not os.path.islink(folder):
-            _close_off(folder)
-            if not os.path.exists(os.path.join(folder, RUNS)):  # whoever made it died at once
-                _keep_out(folder)
+            _remove_foreign_access(folder)
+            if not os.path.exists(os.path.join(folder, RUNS)):  # its creator was killed at once
+                _exclude_from_git(folder)
             return folder
         what = "a symbolic link" if os.path.islink(folder) else "no folder"
         raise RecordsLost(f"cannot keep records in {folder}: it is {what}") from None
     except OSError as error:
         raise RecordsLost(f"cannot make {folder}: {error.strerror}") from None
-    _keep_out(folder)
+    _exclude_from_git(folder)
     return folder
 
 
-def _close_off(folder: str) -> None:
-    """Take the rights of others from a folder of ours: one that was unpacked from an archive or a cache has them."""
+def _remove_foreign_access(folder: str) -> None:
+    """Remove the permissions of other users, which a folder from an archive or a cache may have."""
     try:
         status = os.stat(folder, follow_symlinks=False)
         if status.st_mode & 0o077 and status.st_uid == os.geteuid():
             os.chmod(folder, 0o700)
-    except OSError:  # on a disk that cannot be written to; whoever wants to write to it will be told
+    except OSError:  # a read-only disk; a later write reports that
         return
 
 
-def _keep_out(folder: str) -> None:
-    """Keep a folder out of version control; several starts at once may do so, since all write the same."""
+def _exclude_from_git(folder: str) -> None:
+    """Exclude a folder from version control; concurrent starts write the same content."""
     path = os.path.join(folder, ".gitignore")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -76,7 +76,7 @@ def _keep_out(folder: str) -> None:
 def new_run_id() -> str:
     """Return an id that sorts by time: `20260131-093000-1f2e3d`, UTC.
 
-    The last part is 12 bits of the second's fraction, so that `last` is right for runs of one second, and 12 of chance.
+    The last part: 12 bits of the second's fraction, so that `last` is right within one second, and 12 random bits.
     """
     now = time.time()
     chance = int.from_bytes(os.urandom(2), "big") & 0xFFF
@@ -84,7 +84,7 @@ def new_run_id() -> str:
 
 
 def create(folder: str, run: str, plan: bytes) -> str:
-    """Make the folder of a new run with the exact bytes of its plan; returns its path, or leaves nothing behind."""
+    """Create the folder of a new run with the exact bytes of its plan; return its path. A failure leaves no files."""
     path = os.path.join(folder, RUNS, run)
     try:
         try:
@@ -102,7 +102,7 @@ def create(folder: str, run: str, plan: bytes) -> str:
 
 
 def discard(path: str) -> None:
-    """Take the folder of a run away that came to nothing before its first event."""
+    """Remove the folder of a run that failed before its first event."""
     for name in (LEDGER, PLAN):
         _quietly(os.unlink, os.path.join(path, name))
     for folder in (SCRIPTS, FILES):
@@ -115,8 +115,8 @@ def discard(path: str) -> None:
 def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequence[str] = ()) -> Ledger:
     """Open the ledger of the run in the folder `path`, with the workspace lock held; raises RecordsLost.
 
-    With its first events everything is synced that a resume needs: the copy of the plan, what is named by `beside`,
-    and the names of the folders, in the first run of a workspace up to that one.
+    With its first events everything is synced that a resume needs: the copy of the plan, `beside`, and the names of
+    the folders; in the first run of a workspace up to the workspace.
     """
     if seq:
         _restore(path)
@@ -127,8 +127,6 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequenc
     if not os.path.exists(reserve):
         beside = (*beside, home, os.path.dirname(home))
         reserve += NEW
-        from planrun.records.ledger import fill  # only in the first run of a folder, and after a full disk
-
         fill(reserve)
     return Ledger(
         os.path.join(path, LEDGER),
@@ -140,7 +138,7 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequenc
 
 
 def _restore(path: str) -> None:
-    """Make the folders of a run anew that a power cut, or somebody, took away."""
+    """Create the folders of a run again that are missing, for example after a power cut."""
     for name in ("logs", OUTPUTS):
         try:
             os.mkdir(os.path.join(path, name), 0o700)
@@ -151,7 +149,7 @@ def _restore(path: str) -> None:
 
 
 def write_new(path: str, data: bytes, *, sync: bool = False) -> None:
-    """Write a file that is not there yet, for this user alone; raises OSError."""
+    """Write a new file with mode 0600; raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         while data:
@@ -172,7 +170,7 @@ def _entries(folder: str) -> list[str]:
 def _quietly(remove: Callable[[str], None], path: str) -> None:
     try:
         remove(path)
-    except OSError:  # what kept it from being made is the error to tell
+    except OSError:  # the error that prevented its creation is the one to report
         return
 
 

@@ -1,10 +1,10 @@
 """A folder of results: `entries/` by key, `blobs/` by the sha256 of their bytes, `last/` for explanations.
 
-Several processes, on several machines, may use it at the same time: what is in it is written under another name, and
-renamed when it is whole. Whoever reads checks hashes, so that half of a file, another one or an altered one is no
-result: it is taken away, and the step runs. Whatever else is wrong with the folder, there is no result in it either.
+Several processes on several machines may use it at the same time: files are written under temporary names and renamed
+when complete. Readers check hashes, so that a partial, replaced or altered file is no result: it is removed, and the
+step runs. Any other problem with the folder counts as no result, too.
 
-Files of a result put back into the workspace: all of them are checked before the first is in its place.
+`place` restores the files of a result in the workspace: all of them are checked before the first one is renamed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kept(Record):
-    """One file of a result; `mode` are its rights, `link`: its bytes are where a symbolic link points."""
+    """One file of a result; `mode`: its permissions; `link`: its bytes are the target of a symbolic link."""
 
     path: str
     sha256: str
@@ -42,7 +42,7 @@ class Kept(Record):
 
 
 class Entry(Record):
-    """A result: the run and step that it is of, when it ended, its seconds, its outputs and its files."""
+    """A result: its run and step, when it ended, its seconds, outputs and files."""
 
     key: str
     run: str
@@ -54,11 +54,11 @@ class Entry(Record):
 
 
 class Damaged(Exception):
-    """Something in the store is not what was put there; the message says what."""
+    """A file in the store was damaged; the message names it."""
 
 
 class Store:
-    """A folder of results; `shared`: others may write it, too, and decide about its rights."""
+    """A folder of results; `shared`: other users may write to it and own its permissions."""
 
     def __init__(self, path: str, *, shared: bool = False) -> None:
         self.path = path
@@ -66,11 +66,11 @@ class Store:
         self._count = 0
 
     def is_ours(self) -> bool:
-        """Say whether results may be taken from it: nobody else may write one's own store."""
+        """Return whether results may be used: only this user may write to a private store."""
         return not self._refusal()
 
     def open(self) -> str:
-        """Make the folder where it is missing; returns why the store cannot be used, "" when it can."""
+        """Create the folder if it is missing; return why the store cannot be used, "" when it can."""
         try:
             self._make(self.path)
         except OSError as error:
@@ -95,7 +95,7 @@ class Store:
             make_private(path)
 
     def read(self, key: str) -> Entry | None:
-        """Return the entry of a key; None when there is none. Raises Damaged, when it is not whole."""
+        """Return the entry of a key; None when there is none. Raises Damaged when it is invalid."""
         path = self._path(ENTRIES, key)
         data = _read(path, MAX_ENTRY)
         if data is None or not self.is_ours():
@@ -108,7 +108,7 @@ class Store:
         return entry
 
     def used(self, key: str) -> None:
-        """Take note that an entry was used: what was not for longest goes first."""
+        """Record that an entry was used: the least recently used ones are pruned first."""
         try:
             os.utime(self._path(ENTRIES, key))
         except OSError:
@@ -119,7 +119,7 @@ class Store:
         _remove(self._path(ENTRIES, key))
 
     def write(self, entry: Entry) -> bool:
-        """Keep an entry whose bytes are there; says whether that was possible."""
+        """Write an entry whose bytes are stored; return whether that succeeded."""
         fields = {**vars(entry), "files": [vars(each) for each in entry.files]}
         data = json.dumps(fields).encode() + b"\n"
         if len(data) > MAX_ENTRY:
@@ -127,14 +127,14 @@ class Store:
         return self._publish(ENTRIES, entry.key, [_FORM + sha256(data).hexdigest().encode() + b"\n", data])
 
     def has(self, digest: str, size: int) -> bool:
-        """Say whether there are bytes of this hash, as far as their number tells; who reads them checks."""
+        """Return whether there are bytes of this hash, by their size; readers check the hash."""
         try:
             return os.lstat(self._path(BLOBS, digest)).st_size == size
         except OSError:
             return False
 
     def add(self, source: int, digest: str, size: int) -> bool:
-        """Keep the bytes of an open file; False when that was not possible, or when they are not those of the hash."""
+        """Store the bytes of an open file; False when that fails or when they do not match the hash."""
         if self.has(digest, size):
             return True
         try:
@@ -168,11 +168,11 @@ class Store:
         raise Damaged("bytes of a file are damaged")
 
     def remember(self, name: str, parts: Sequence[tuple[str, str]]) -> None:
-        """Keep what a step depended on when it was looked at last, to be compared with the next time."""
+        """Store what a step depended on, to explain differences the next time."""
         self._publish(LAST, name, [json.dumps(list(parts)).encode()])
 
     def recall(self, name: str) -> list[tuple[str, str]] | None:
-        """Return what a step depended on the last time; None when that is not known."""
+        """Return what a step depended on the last time; None when that is unknown."""
         data = _read(self._path(LAST, name), MAX_ENTRY)
         try:
             return [(str(part), str(value)) for part, value in json.loads(data or b"null")]
@@ -183,7 +183,7 @@ class Store:
         return f"{self.path}/{kind}/{name[:2]}/{name}"
 
     def _draft(self, kind: str, name: str) -> tuple[str, int]:
-        """Return the name of a new file beside its place, and the open file."""
+        """Return the temporary name of a new file, and the open file."""
         self._count += 1
         place = self._path(kind, name)
         draft = f"{place}.{os.uname().nodename[:40]}.{os.getpid()}.{self._count}.part"
@@ -213,25 +213,25 @@ class Store:
 
 
 def _entry(data: bytes) -> Entry | None:
-    """Return what an entry says, None when it is none."""
+    """Parse an entry; None when it is invalid."""
     try:
-        found = json.loads(data)
-        files = tuple([Kept(**row) for row in found.pop("files")])
-        entry = Entry(files=files, **found)
+        fields = json.loads(data)
+        files = tuple([Kept(**row) for row in fields.pop("files")])
+        entry = Entry(files=files, **fields)
         kinds = {(type(each.path), type(each.mode), type(each.sha256), type(each.bytes)) for each in files}
-        sound = kinds <= {(str, int, str, int)} and type(found["outputs"]) is dict
+        sound = kinds <= {(str, int, str, int)} and type(fields["outputs"]) is dict
         return entry if sound and entry.key and entry.run else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def copy(source: int, target: int) -> str:
-    """Copy what is left to read of a file and return the sha256 of that; raises OSError."""
-    found = hashlib.sha256()
+    """Copy the rest of a file and return its sha256; raises OSError."""
+    digest = hashlib.sha256()
     while block := os.read(source, CHUNK):
-        found.update(block)
+        digest.update(block)
         _write(target, block)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def _write(fd: int, data: bytes) -> None:
@@ -271,16 +271,16 @@ _RESTORE_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_sound(path: object) -> bool:
-    """Say whether a path stays below the folder that it is seen from, whatever is in an entry."""
+    """Return whether the path of an entry stays below the workspace."""
     if not isinstance(path, str) or not path or "\0" in path or path.startswith("/"):
         return False
     return not {"", ".", "..", ".git", ".planrun"} & {*path.split("/")}
 
 
 def place(files: Sequence[Kept], stores: Iterable[Store], workspace: str, drafts: str) -> None:
-    """Put files into a workspace, each at once or not at all; `drafts` is a folder for them to wait in.
+    """Put files into a workspace, each atomically; `drafts`: the folder for their temporary copies.
 
-    Raises Damaged when the bytes of one are gone or altered, OSError when one cannot be put into its place.
+    Raises Damaged when the bytes of one are gone or altered, OSError when one cannot be written.
     """
     stores = tuple(stores)
     clear(drafts)
@@ -294,7 +294,7 @@ def place(files: Sequence[Kept], stores: Iterable[Store], workspace: str, drafts
 
 
 def clear(drafts: str) -> None:
-    """Remove what a killed process left half done."""
+    """Remove the temporary files of a killed process."""
     try:
         names = os.listdir(drafts)
     except OSError:
@@ -342,7 +342,7 @@ def _put(file: Kept, draft: str, workspace: str) -> None:
 
 
 def _inner(fd: int, name: str) -> int:
-    """Open a folder in another one, made where it is missing; nobody goes through a link."""
+    """Open a folder in another one and create it if missing; links are not followed."""
     try:
         return os.open(name, _FOLDER, dir_fd=fd)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How much a store holds, and what is taken out of it: what was not used for longest goes first."""
+"""The size of a store, and its pruning: the least recently used entries are removed first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planrun.store.entries import Entry
 
 MAX_SIZE = 2 << 30
-"""Bytes that a user's store holds, where nobody says how many."""
+"""Default limit of a user's store, in bytes."""
 YOUNG = 3600.0
 """Seconds that bytes without an entry stay: a run may be about to write the entry."""
 
@@ -28,14 +28,14 @@ class Row(Record):
 
 
 class Pruned(Record):
-    """What was taken out: entries, and bytes of files."""
+    """What was removed: entries, and bytes of files."""
 
     entries: int
     bytes: int
 
 
 def as_bytes(text: str) -> int | None:
-    """Return how many bytes a text such as 500M or 2G means; None when it means none."""
+    """Parse a size such as 500M or 2G in bytes; None when it is invalid."""
     factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}.get(text[-1:].upper(), 1)
     digits = text[:-1] if factor > 1 else text
     return int(digits) * factor if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
@@ -47,20 +47,20 @@ def size(store: Store) -> int:
 
 
 def rows(store: Store) -> list[Row]:
-    """Return the entries of a store, the one that was used last first; damaged ones are taken away."""
-    found = []
+    """Return the entries of a store, most recently used first; damaged ones are removed."""
+    entries = []
     for path, status in _files(store, ENTRIES):
         try:
             entry = store.read(os.path.basename(path))
         except Damaged:
             continue
         if entry is not None:
-            found.append(Row(entry=entry, used=status.st_mtime))
-    return sorted(found, key=lambda row: row.used, reverse=True)
+            entries.append(Row(entry=entry, used=status.st_mtime))
+    return sorted(entries, key=lambda row: row.used, reverse=True)
 
 
 def prune(store: Store, most: int) -> Pruned:
-    """Take out entries until a store holds at most so many bytes, and bytes that no entry names."""
+    """Remove entries until a store holds at most `most` bytes, and bytes that no entry names."""
     kept: dict[str, int] = {}
     dropped: set[str] = set()
     total, removed = 0, 0
@@ -84,7 +84,7 @@ def prune(store: Store, most: int) -> Pruned:
 
 
 def clear(store: Store) -> Pruned:
-    """Take out everything."""
+    """Remove everything."""
     found = prune(store, -1)
     for kind in (ENTRIES, BLOBS, LAST):
         for path, _ in list(_files(store, kind)):
@@ -93,7 +93,7 @@ def clear(store: Store) -> Pruned:
 
 
 def verify(store: Store) -> tuple[int, list[str]]:
-    """Read everything; returns how many entries and files are whole, and which were not and are gone now."""
+    """Verify everything; return how many entries and files are valid, and which were removed as damaged."""
     sound, damaged = 0, []
     for path, _ in list(_files(store, ENTRIES)):
         name = os.path.basename(path)
@@ -112,7 +112,7 @@ def verify(store: Store) -> tuple[int, list[str]]:
 
 
 def _files(store: Store, kind: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the files of one kind; what a killed process left half written is taken away once it is old."""
+    """Yield the files of one kind; old temporary files of killed processes are removed."""
     old = time.time() - YOUNG
     for folder in _listed(f"{store.path}/{kind}"):
         for path in _listed(folder):

@@ -32,7 +32,7 @@ def test_a_step_that_removes_the_records_ends_the_run(planrun: Command, tmp_path
     said = planrun("execute", "plan.yml", "--jobs", "2")
     assert said.returncode == 74
     error = said.stderr[said.stderr.rindex("planrun: error:") :]
-    assert "/ledger.jsonl: it was removed or replaced while the run went on" in error
+    assert "/ledger.jsonl: it was removed or replaced during the run" in error
     assert "Traceback" not in said.stderr
     assert not (tmp_path / "next").exists()
     pid = (tmp_path / "long").read_text("ascii").strip()

@@ -210,7 +210,7 @@ def test_a_ledger_that_a_step_removed_is_missed(tmp_path: Path) -> None:
             path.write_bytes(b"")
         ledger.append(ev.PlanMoved(at=AT, status="approved"))
         ledger.close()
-        assert "removed or replaced while the run went on" in str(ledger.lost)
+        assert "removed or replaced during the run" in str(ledger.lost)
 
 
 @pytest.mark.parametrize("mode", ["ab", "wb"])
@@ -223,7 +223,7 @@ def test_a_ledger_that_something_else_wrote_into_is_found_out(tmp_path: Path, mo
         file.write(b"x\n")
     ledger.append(ev.PlanMoved(at=AT, status="approved"))
     ledger.close()
-    assert "something else wrote into it while the run went on" in str(ledger.lost)
+    assert "another process wrote to it during the run" in str(ledger.lost)
 
 
 def test_runs_are_found_by_id_by_its_beginning_and_as_the_last(tmp_path: Path) -> None:

@@ -88,11 +88,11 @@ def test_a_lock_that_is_given_back_while_its_holder_is_looked_up_is_taken(
     with WorkspaceLock(folder) as first, WorkspaceLock(folder) as second:
         first.acquire(owner(1))
 
-        def locking(_inode: int) -> int:
+        def lock_holder_pid(_inode: int) -> int:
             first.release()
             return 0
 
-        monkeypatch.setattr(lock_module, "locking", locking)
+        monkeypatch.setattr(lock_module, "lock_holder_pid", lock_holder_pid)
         second.acquire(owner(2))
 
 
