@@ -21,8 +21,9 @@ from planrun.executors.virtual import VirtualClock, VirtualExecutor
 from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.job import Job, Outcome, Prepared
-from planrun.model.plan import Edge, Plan, Run, Step
+from planrun.model.plan import Edge, Plan, Step
 from planrun.model.state import RunState
+from planrun.plan.kinds.command import Run
 
 if TYPE_CHECKING:
     from planrun.model.plan import Schedule
