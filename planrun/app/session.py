@@ -61,7 +61,7 @@ class Result(Record):
 
 
 class NotStarted(Record):
-    """Why no step started: the planning before the run failed, was stopped or is paused."""
+    """Return why no step started: the planning before the run failed, was stopped or is paused."""
 
     exit_code: int
     console: Console  # it showed the planning, and shows the end

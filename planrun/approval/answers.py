@@ -1,4 +1,4 @@
-"""What may be answered: texts and values made into the answer of a step that asks, or refused with what there is.
+"""Convert texts and values to the answers of `ask` and `decide` steps, or refuse them with the choices.
 
 An answer is True or False to a yes-or-no question, a value that fits the schema of a typed one, the value of an option
 of a decision, and a list of them, in the order of the options, for `multi_select`.
@@ -41,7 +41,7 @@ CHOICES = {
     "block": "it counts, what waits for it is blocked, the rest goes on",
     "abort": "it counts, and nothing else runs",
 }
-"""What may become of a failed step, in words, where the plan says `on_failure: ask`."""
+"""The choices for a failed step with `on_failure: ask`, and their descriptions."""
 _NAMED = 12  # options that a message names
 
 
@@ -51,7 +51,7 @@ def asking(plan: Plan) -> dict[str, Step]:
 
 
 def asking_step(plan: Plan, name: str) -> Step:
-    """Return the step that asks; raises ValueError for an unknown one and for one that asks nothing."""
+    """Return a step that asks; raises ValueError for an unknown one and for one without a question."""
     known = asking(plan)
     if name in known:
         return known[name]
@@ -78,7 +78,7 @@ def parted(plan: Plan, text: str) -> tuple[str, str]:
 
 
 def answer_of_text(step: Step, text: str) -> Any:
-    """Return what a text from a command line or a file answers; raises ValueError with a line for people."""
+    """Return the answer in a text from a command line or a file; raises ValueError with a line for the user."""
     action = step.action
     if len(text) > MAX_TEXT:
         raise ValueError(f'the answer of "{step.id}" is longer than {MAX_TEXT} characters')
@@ -98,7 +98,7 @@ def answer_of_text(step: Step, text: str) -> Any:
 
 
 def answer_of_value(step: Step, value: Any) -> Any:
-    """Return what plain data answers: True, 3, "jwt", ["auth"]; raises ValueError with a line for people."""
+    """Return the answer in plain data: True, 3, "jwt", ["auth"]; raises ValueError with a line for the user."""
     action = step.action
     if action.options:
         return _chosen(step, value if isinstance(value, list | tuple) else [value])
@@ -117,7 +117,7 @@ def answer_of_value(step: Step, value: Any) -> Any:
 
 
 def _fate(step: Step, word: Any) -> str:
-    """Return what is to become of a failure of a step that says `on_failure: ask`."""
+    """Return the choice for a failure of a step with `on_failure: ask`."""
     if isinstance(word, str) and word in CHOICES:
         return word
     there = ", ".join(CHOICES)
@@ -125,14 +125,14 @@ def _fate(step: Step, word: Any) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """Return the type that a text is read as; a schema without one has values of one type, or is about text."""
+    """Return the type as which a text is read; without one in the schema: that of its values, or text."""
     allowed = schema.get("enum") or ()
     kinds = ("integer", "number", "boolean")
     return next((kind for kind in kinds if allowed and all(fits(kind, value) for value in allowed)), "string")
 
 
 def _words(options: Sequence[Option], text: str) -> Sequence[str]:
-    """Part a text at its commas, unless it is an option as it stands."""
+    """Split a text at its commas, unless the whole text is an option."""
     if _option(options, text):  # exactly as it is, blanks included
         return [text]
     whole = text.strip()
@@ -169,7 +169,7 @@ def _known(step: Step, options: Sequence[Option], word: Any) -> Option:
 
 
 def _option(options: Iterable[Option], word: Any) -> Option | None:
-    """Find the option with this value or, failing that, with this label; a text also stands for what it spells."""
+    """Find the option with this value or, failing that, with this label; a text also matches a value that it spells."""
     for option in options:
         if type(option.value) is type(word) and option.value == word:
             return option
@@ -199,7 +199,7 @@ def _there(options: Sequence[Option]) -> str:
 
 
 class Answer(Record):
-    """An answer that is known before anybody is asked; `via` as in GateAnswered, `rule` where a policy gave it."""
+    """An answer that is known in advance; `via` as in GateAnswered, `rule` where a policy gave it."""
 
     value: Any
     via: str
@@ -207,13 +207,13 @@ class Answer(Record):
 
 
 class Answers(Record):
-    """The answers to one plan's questions by step: what the caller gave, and what policies say."""
+    """The answers to one plan's questions by step: from the caller, and from policies."""
 
     given: Mapping[str, Answer] = {}
     of_policies: Mapping[str, Answer] = {}
 
     def values(self) -> dict[str, Any]:
-        """Return what the caller answered, by step."""
+        """Return the answers of the caller, by step."""
         return {name: answer.value for name, answer in self.given.items()}
 
 
@@ -235,7 +235,7 @@ def answers_of(plan: Plan, texts: Iterable[str], file: str, ceilings: Iterable[P
 
 
 def read_texts(plan: Plan, texts: Iterable[str], via: str = "option") -> dict[str, Answer]:
-    """Return the answers in `id=value` texts by step; raises InvalidInput with all that is wrong."""
+    """Return the answers in `id=value` texts by step; raises InvalidInput with all problems."""
     found: dict[str, Answer] = {}
     problems: list[str] = []
     for text in texts:
@@ -264,7 +264,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _of_policies(plan: Plan, ceilings: Iterable[Policy]) -> dict[str, Answer]:
-    """Return what policies answer: a ceiling's word counts more than the plan's.
+    """Return the answers of policies: a ceiling has precedence over the plan.
 
     A ceiling is about many plans, so it may name steps that this one does not have.
     """
@@ -296,7 +296,7 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
         raise InvalidInput(f"{file}: {_of_file(error.problems[0].message)}") from None
     root, problems = parse(data, file)
     if root is None or root.kind != MAPPING:
-        # What is said of it is said of a plan.
+        # The messages are about a plan.
         wanted = "decisions are a mapping of step ids to answers, such as `auth: jwt`, and this is none"
         problems = [
             problem.but(message=wanted, hint="") if problem.code in ("E006", "E101") else problem
@@ -317,7 +317,7 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
 
 
 def _of_node(step: Step, node: Node) -> Any:
-    """Return the answer in a value of the file; where it has no quotes, only the question decides what it is."""
+    """Return the answer in a value of the file; without quotes, its type follows from the question."""
     if node.kind == SCALAR:
         if node.plain and node.value in NULLS:
             raise ValueError(f'the step "{step.id}" is named and has no answer')
@@ -334,5 +334,5 @@ def _problem(code: str, message: str, file: str, node: Node) -> Problem:
 
 
 def _of_file(message: str) -> str:
-    """Return what is said of an unreadable plan as it is said of this file."""
+    """Return a message about an unreadable plan, worded for this file."""
     return message.replace("the plan", "the decisions").replace("a plan", "a file of decisions")

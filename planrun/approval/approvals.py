@@ -45,7 +45,7 @@ def read_approvals(files: Iterable[str]) -> tuple[Approval, ...]:
 
 
 def without_effect(files: Iterable[str]) -> tuple[str, ...]:
-    """Return why files of this checkout do not count that are not what the commit has that approvals are read from."""
+    """Return why files of this checkout have no effect: they differ from the commit of the approvals."""
     found: list[str] = []
     for file in files:
         found += [given.ignored for given in all_given(file, "approval") if given.ignored]
@@ -79,11 +79,11 @@ class Approvals:
         return next((one for one in self._given if not self._against(one, step, digest)), None)
 
     def covers(self, step: str, digest: str) -> bool:
-        """Whether there is one; nothing is used by asking."""
+        """Return whether an approval covers a step; records no use."""
         return self.find(step, digest) is not None
 
     def cover(self, step: str, digest: str) -> str:
-        """Return the id of an approval that covers a step, and have its use on the disk before; "" when none does.
+        """Return the id of an approval that covers a step, after its use is on disk; "" when none does.
 
         None does either when that cannot be written: a use that is not counted would be one more.
         """
@@ -99,17 +99,17 @@ class Approvals:
         return found.id
 
     def approver(self, approval: str) -> str:
-        """Return whose word an approval is."""
+        """Return the approver of an approval."""
         return next((one.approver for one in self._given if one.id == approval), "")
 
     def why_not(self, step: str, digest: str) -> str:
-        """Say of each approval why it does not cover a step, and which files do not count; empty without any."""
+        """Return for each approval why it does not cover a step, and which files have no effect; empty without any."""
         reasons = [(one, self._against(one, step, digest)) for one in self._given]
-        told = [f"{one.file}: {reason}" for one, reason in reasons if reason]
-        return "; ".join([*told, *self._without_effect])
+        texts = [f"{one.file}: {reason}" for one, reason in reasons if reason]
+        return "; ".join([*texts, *self._without_effect])
 
     def _against(self, approval: Approval, step: str, digest: str) -> str:
-        """Why an approval does not cover a step; empty when it does."""
+        """Return why an approval does not cover a step; empty when it does."""
         if self._broken:
             return self._broken
         if approval.digest != digest:
@@ -128,7 +128,7 @@ class Approvals:
         return ""
 
     def _runs(self, approval: str) -> set[str]:
-        """Return the runs that used an approval; a line that is cut off counts for every id that it may have named."""
+        """Return the runs that used an approval; a truncated line counts for every id that it may contain."""
         begin = _begin(approval)
         found: set[str] = set()
         for number, line in enumerate(self._lines()):
@@ -158,7 +158,7 @@ class Approvals:
         fd = os.open(self._path, flags, 0o600)
         try:
             size = os.fstat(fd).st_size
-            if size and os.pread(fd, 1, size - 1) != b"\n":  # whoever wrote last died over it
+            if size and os.pread(fd, 1, size - 1) != b"\n":  # the last writer was killed
                 line = b"\n" + line
             while line:
                 line = line[os.write(fd, line) :]
@@ -174,26 +174,26 @@ def _begin(approval: str) -> str:
 
 _DAY = 86400.0
 _LONGEST = 10 * 366 * _DAY  # seconds of what an approval may last
-# Where CI systems say who started the job.
+# Variables of CI systems for the user who started the job.
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "BUILDKITE_BUILD_CREATOR")
 
 
 class Grant(Record):
-    """What somebody grants, as given; no steps: the whole plan."""
+    """The terms of a new approval; no steps: the whole plan."""
 
     steps: tuple[str, ...] = ()
     expires: str = "168h"
     uses: int = 1
-    approver: str | None = None  # None: whom the CI system or the system names
+    approver: str | None = None  # None: the user of the CI system, or of this system
 
 
 def approval_file(plan: str) -> str:
-    """Return where an approval of a plan file stands when nothing else is said: `release.approval.json`."""
+    """Return the default path of an approval of a plan file: `release.approval.json`."""
     return os.path.splitext(plan)[0] + ".approval.json"
 
 
 def approval_of(plan: Plan, reviewed: Reviewed, grant: Grant) -> dict[str, Any]:
-    """Return what an approval file says; raises InvalidInput for a grant that cannot be made."""
+    """Return the data of an approval file; raises InvalidInput for an impossible grant."""
     known = [step.id for step in plan.steps]
     for name in grant.steps:
         if name not in known:
@@ -216,7 +216,7 @@ def approval_of(plan: Plan, reviewed: Reviewed, grant: Grant) -> dict[str, Any]:
 
 
 def expiry(text: str) -> str:
-    """Return when something ends that lasts `168h` or `7d`, or that ends at an RFC 3339 time; raises InvalidInput."""
+    """Return the end of a duration such as `168h` or `7d`, or of an RFC 3339 time; raises InvalidInput."""
     try:
         end = moment(text).timestamp()
     except ValueError:
@@ -243,7 +243,7 @@ def _span(text: str) -> float:
 
 
 def default_approver() -> str:
-    """Return who approves when nobody is named: whom the CI system names, else the user."""
+    """Return the default approver: the user that the CI system names, else the current user."""
     for name in _ACTORS:
         if os.environ.get(name):
             return os.environ[name]
@@ -253,8 +253,8 @@ def default_approver() -> str:
         return f"uid {os.geteuid()}"
 
 
-def told(plan: Plan, reviewed: Reviewed, approval: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is approved, for whoever approves it: steps with risk and reason, scripts, and what is left open."""
+def summary(plan: Plan, reviewed: Reviewed, approval: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines for the approver: steps with risk and reason, scripts, and what the approval does not cover."""
     yield f"approved: {plan.file}, digest {reviewed.digest}"
     chosen = approval["steps"]
     for step in plan.steps:

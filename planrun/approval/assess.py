@@ -1,4 +1,4 @@
-"""What a step would do, for those who decide about it: its risk and its commands, as written or as about to start."""
+"""Assess a step for policies: its risk and its commands, as written or as about to start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OWN = (
 
 
 def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
-    """Return what the text of a plan tells of a step, as fields of Facts.
+    """Return the facts about a step from the plan's text, as fields of Facts.
 
     Its commands are left out where no rule of `layers` asks for them: finding them takes as long as all the rest.
     """
@@ -54,7 +54,7 @@ def _commands(step: Step) -> Risk | None:
 def as_started(
     step: Step, job: Job, place: Place, known: dict[tuple[object, ...], Risk]
 ) -> tuple[dict[str, Any], Risk]:
-    """Return what is about to start, as fields of Facts, and its class with the commands in it.
+    """Return the facts about a job that is about to start, as fields of Facts, and its risk with the commands in it.
 
     `known`: classes that were found in the same run, and where new ones are kept.
     """
@@ -86,7 +86,7 @@ def as_started(
 
 
 def _text(step: Step, job: Job) -> str:
-    """Return what is about to be read or started, also where it is too long to be an argument."""
+    """Return the script or arguments of a job, also where it is too long to be an argument."""
     if not step.action.is_script or not _is_in_file(job):
         return step.action.written_job(job)
     try:
@@ -101,7 +101,7 @@ def _is_in_file(job: Job) -> bool:
 
 
 def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
-    """Return the same facts with a higher risk where the text is not all that decides, and the job as it is let in."""
+    """Return the facts with a higher risk where more than the text decides, and the job as it may start."""
     if job.inside:  # what is around it is the image's
         return found, job
     # Only steps that are let in for their class pay for it.
@@ -141,7 +141,7 @@ def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ..
 
 
 def _lost(found: Risk, workspace: str) -> str:
-    """Return the first file that is there and whose content is replaced; "" when there is none."""
+    """Return the first existing file whose content is replaced; "" when there is none."""
     return next((path for path in found.overwrites if _holds_data(workspace, path)), "")
 
 
@@ -179,7 +179,7 @@ def _at_least(found: Risk, level: str, reason: str) -> Risk:
 
 
 def _joined(one: Risk, other: Risk) -> Risk:
-    """Return what two texts that a step runs are together: as risky as the worse of them."""
+    """Return the combined risk of two texts of a step: that of the riskier one."""
     worse = other if rank(other.level) > rank(one.level) else one
     return Risk(
         level=worse.level,

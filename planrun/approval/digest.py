@@ -1,4 +1,4 @@
-"""What was reviewed is what runs: the digest over plan, parameters and scripts, which every surface names. HOT."""
+"""The digest over plan, parameters and scripts: only what was reviewed runs. HOT."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FORM = "planrun-reviewed-1"  # goes up when the same things get another digest
 
 
 class Reviewed(Record):
-    """What a run is bound to: scripts by workspace-relative path, each with its sha256, read once.
+    """What a run may execute: scripts by workspace-relative path, each with its sha256, read once.
 
     `uncovered`: files that steps run and that could not be read, and why. `later`: steps whose scripts depend on values
-    that nobody knows yet. `contents`: bytes by sha256.
+    that are known only during the run. `contents`: bytes by sha256.
     """
 
     digest: str
@@ -32,7 +32,7 @@ class Reviewed(Record):
 
 
 def review(plan: Plan, params: Mapping[str, Any], workspace: str) -> Reviewed:
-    """Read every script that a plan names, once, and return what a run of it would be bound to.
+    """Read each script that a plan names, once, and return what a run of it may execute.
 
     Raises InvalidInput for a script that is no regular file or leads out of the workspace.
     """
@@ -51,7 +51,7 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str) -> Reviewed:
 
 
 def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
-    """What a ledger says of the plan that a run has, and of all that was reviewed with it."""
+    """Return the ledger's record of a run's plan and of what was reviewed with it."""
     named: dict[str, Any] = {
         "name": plan.name,
         "version": plan.version,

@@ -36,7 +36,7 @@ _LONGEST = 200  # characters of an id, of an approver's name
 
 
 class Approval(Record):
-    """Somebody's word that what has this digest may run.
+    """An approval of one digest.
 
     `steps`: ids, or `*` for all of them; `expires`: RFC 3339; `uses`: how many runs it serves; `file`: where it
     was read.
@@ -51,7 +51,7 @@ class Approval(Record):
     file: str = ""
 
     def names(self, step: str) -> bool:
-        """Whether a step is among those that are approved; the empty id stands for the plan as a whole."""
+        """Return whether a step is approved; the empty id stands for the whole plan."""
         return "*" in self.steps or (step != "" and step in self.steps)
 
 
@@ -190,7 +190,7 @@ _MOST = 1000  # files that one pattern may name
 
 
 class Given(Record):
-    """A file that was given: as it was named, its bytes, and the full name of the commit that it was read from.
+    """A file from the command line: its name as given, its bytes, and the full id of its commit.
 
     `ignored`: why the file of the same path in this checkout does not count; empty when it is the same.
     """
@@ -227,7 +227,7 @@ def all_given(pattern: str, noun: str) -> list[Given]:
 
 
 def not_committed(pattern: str) -> Iterator[str]:
-    """Yield why files of this checkout do not count that a pattern in a commit would name, and the commit lacks."""
+    """Yield why matching files of this checkout have no effect: the commit lacks them."""
     folder, last = _parted(pattern)
     if is_file(pattern):
         return
@@ -253,7 +253,7 @@ def _parted(pattern: str) -> tuple[str, str]:
 
 
 def is_pattern(text: str) -> bool:
-    """Say whether the last part of a path stands for several names."""
+    """Return whether the last part of a path stands for several names."""
     return any(char in text for char in "*?[")
 
 
@@ -264,13 +264,13 @@ def _counted(pattern: str, found: list[str]) -> list[str]:
 
 
 def _in_folder(folder: str, last: str) -> list[str]:
-    """Return the files of this checkout that a pattern names; a colon in one is no commit."""
+    """Return the files of this checkout that a pattern names; a colon in a name is no commit."""
     found = [os.path.join(folder, name) for name in _names(folder, last)]
     return [name if is_file(name) else f"./{name}" for name in found]
 
 
 def _names(folder: str, last: str) -> list[str]:
-    """Return the names in a folder of this checkout that fit; hidden ones only where the pattern begins so."""
+    """Return the matching names in a folder of this checkout; hidden ones only if the pattern starts with a dot."""
     try:
         names = os.listdir(folder or ".")
     except (FileNotFoundError, NotADirectoryError):
@@ -294,7 +294,7 @@ def _committed(pattern: str) -> list[str]:
 
 
 def _ignored(path: str, data: bytes) -> str:
-    """Why the file of this checkout does not count, where it is not what the commit has."""
+    """Return why the file of this checkout has no effect, where it differs from the commit."""
     here = _in_checkout(path_from_root(path))
     if not os.path.lexists(here):
         return f"{here} is missing in this checkout, and is in force nevertheless"

@@ -1,9 +1,7 @@
-"""Steps that ask: where an answer is looked for, and what is asked when none is there.
+"""The gates of a run: policies, approvals and answers decide whether a step may start.
 
-In this order: what the caller gave, what somebody answered before, an approval file (for yes or no), the policies,
-the criteria of options and, when the time is over, the default.
-
-The gates of a run: each step that wants to start is judged by policies, approvals and answers.
+The answer to an `ask` or `decide` step comes from the first of these: the caller, an earlier answer, an approval file
+(for yes or no), the policies, the criteria of options and, after the timeout, the default.
 """
 
 from __future__ import annotations
@@ -45,9 +43,9 @@ MAX_QUESTION = 2000
 
 
 class Questions:
-    """What answers `ask` and `decide` steps of one run.
+    """Finds the answers to `ask` and `decide` steps of one run.
 
-    `approved` returns id and approver of an approval file that covers a step, and takes note of its use; None when none
+    `approved` returns id and approver of an approval file that covers a step, and records its use; None when none
     does.
     """
 
@@ -60,7 +58,7 @@ class Questions:
         self._approved = approved
 
     def judge(self, step: Step, state: RunState) -> Passage:
-        """Say whether an answer is there; otherwise what is asked, and how long an answer is waited for.
+        """Return whether an answer exists; otherwise the question, and how long to wait.
 
         A question or a criterion that has no value lets the step start, which then is refused with the reason.
         """
@@ -86,9 +84,9 @@ class Questions:
         )
 
     def failed(self, step: Step, state: RunState) -> Passage:
-        """Say what is to become of a failed step that asks for it: an answer that was given, or the question.
+        """Return the decision about a failed step with `on_failure: ask`: a given answer, or the question.
 
-        An answer that was given before holds for every failure; to try once more holds for the first.
+        A given answer is valid for every failure; `retry` only for the first.
         """
         found = state.steps[step.id]
         if found.after and found.after.answered:
@@ -103,7 +101,7 @@ class Questions:
         return Passage(answer="allow", rule="answer", opened=opened, answered=answered)
 
     def _before(self, name: str, state: RunState) -> Answer | None:
-        """Return what was answered about a step before the run; what is said of a group is said of its instances."""
+        """Return the answer that was given before the run; an answer for a group is valid for its instances."""
         return self._answers.given.get(name) or _recorded(state, name) or self._answers.of_policies.get(name)
 
     def _failure(self, step: Step, found: StepState) -> GateOpened:
@@ -124,7 +122,7 @@ class Questions:
     def _known(
         self, step: Step, state: RunState, opened: GateOpened, scope: dict[str, Any]
     ) -> GateAnswered | None:
-        """Return the first answer in the order of sources; None: it has to be asked. A recorded no is final."""
+        """Return the first answer in the order of sources; None: ask. A recorded no is final."""
         gate = state.steps[step.id].gate
         given = self._answers.given.get(step.id)
         recorded = gate.answered if gate and gate.answered and _fits(step, gate, opened) else None
@@ -179,7 +177,7 @@ class Questions:
         return opened.but(options=options, multi=action.multi_select)
 
     def _clean(self, question: str) -> str:
-        """Return a question as one clean text that holds no secret; what it says is data."""
+        """Return a question as one printable line without secrets; its content is data."""
         masks = self._steps.place.masks
         return line(masks.mask_text(question) if masks else question, MAX_QUESTION)
 
@@ -188,7 +186,7 @@ class Questions:
 
 
 def _fits(step: Step, gate: Gate, opened: GateOpened) -> bool:
-    """Whether a recorded answer answers what is asked now: the same question, and one of its answers."""
+    """Return whether a recorded answer fits the current question and is one of its choices."""
     assert gate.answered is not None
     if gate.opened is not None and gate.opened.question != opened.question:
         return False
@@ -203,7 +201,7 @@ def _is_answer(step: Step, value: Any) -> bool:
 
 
 def _recorded(state: RunState, name: str) -> Answer | None:
-    """Return what the caller answered when the run began or went on, as it is on record."""
+    """Return the answer of the caller that the run recorded when it started or resumed."""
     said = state.answers.get(name)
     return Answer(value=said["value"], via=said["via"]) if said else None
 
@@ -226,20 +224,20 @@ if TYPE_CHECKING:
         """The approval files that the caller named."""
 
         def covers(self, step: str, digest: str) -> bool:
-            """Say whether one of them covers a step."""
+            """Return whether one of them covers a step."""
 
         def cover(self, step: str, digest: str) -> str:
-            """Return the id of an approval that covers a step and take note of its use; "" when none does."""
+            """Return the id of an approval that covers a step, and record its use; "" when none does."""
 
         def approver(self, approval: str) -> str:
-            """Return whose word an approval is."""
+            """Return the approver of an approval."""
 
         def why_not(self, step: str, digest: str) -> str:
-            """Say in words why none of them covers a step; "" when there are none."""
+            """Return why none of them covers a step; "" when there are none."""
 
 
 class GateContext:
-    """Who has a say about the steps of one run."""
+    """What decides about the steps of one run."""
 
     def __init__(self, layers: Layers, run: Mapping[str, Any], digest: str) -> None:
         self.layers = layers
@@ -261,12 +259,12 @@ class PolicyGates:
         self._inherited = credentials_in(place.env)
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
-        """Say whether a step may start as `job` says; None: it starts no process."""
+        """Return whether a step may start `job`; None: it starts no process."""
         context = self._context
-        told = self._about_this(state.steps[step.id].gate)
-        # The digest, which no answer to a question has, tells it from an option of the same name.
-        if told is not None and told.answer == LEFT_OUT:
-            by = f" by {told.by}" if told.by else ""
+        answered = self._about_this(state.steps[step.id].gate)
+        # Answers to questions have no digest, so an option of this name is not taken for it.
+        if answered is not None and answered.answer == LEFT_OUT:
+            by = f" by {answered.by}" if answered.by else ""
             return Passage(answer="skip", reason=f"left out{by}")
         if job is None:
             found = as_written(step)
@@ -279,7 +277,7 @@ class PolicyGates:
                 decision = decision if around is found else self._decide(step, around)
                 found = around
         level = str(found["risk"])
-        if step.action.asks and decision.answer == "ask":  # it asks somebody anyway
+        if step.action.asks and decision.answer == "ask":  # it has a gate anyway
             decision = decision.but(answer="allow")
         if decision.answer == "deny":
             return Passage(answer="deny", risk=level, rule=decision.rule, reason=decision.reason)
@@ -297,12 +295,12 @@ class PolicyGates:
         return decide(facts, self._context.layers)
 
     def _is_for_class(self, step: Step, found: dict[str, Any], decision: Decision) -> bool:
-        """Whether a step may start, and might not if its class were the highest."""
+        """Return whether a step may start that might not with the highest risk."""
         return decision.answer == "allow" and self._decide(step, {**found, "risk": "high"}).answer != "allow"
 
     def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
         """Look for an approval, or ask for one."""
-        gate = state.steps[step.undoes or step.id].gate  # who approved a step approved its undoing
+        gate = state.steps[step.undoes or step.id].gate  # the approval of a step covers its rollback
         answered = self._about_this(gate) or self._about_this(state.gate)
         if answered is not None and answered.answer == "approved":
             rule = f"approval:{answered.approval}" if answered.approval else f"approval:{answered.via}"
@@ -315,12 +313,12 @@ class PolicyGates:
         return self._new_approval(step, decision, level, names)
 
     def _about_this(self, gate: Gate | None) -> ev.GateAnswered | None:
-        """Return what was said about exactly what would run; what was said about another plan says nothing."""
+        """Return the answer about the current digest; answers about another plan are not valid."""
         answered = gate.answered if gate else None
         return answered if answered is not None and answered.digest == self._context.digest else None
 
     def _new_approval(self, step: Step, decision: Decision, level: str, names: tuple[str, ...]) -> Passage:
-        """Look for an approval of one of these, the step and the groups around it, or ask."""
+        """Look for an approval of the step or of a group around it, or ask."""
         at, context = self._clock.stamp(), self._context
         approvals = context.approvals
         found = (approvals.cover(name, context.digest) for name in names) if approvals else ()
@@ -337,27 +335,27 @@ class PolicyGates:
         return Passage(answer="allow", risk=level, rule=f"approval:{used}", opened=opened, answered=answered)
 
     def poll_replies(self, state: RunState) -> list[ev.GateAnswered]:
-        """Return what people answered since the last call, checked."""
+        """Return the checked answers since the last call."""
         return self._context.control_socket.poll_replies(state) if self._context.control_socket else []
 
     def use_digest(self, digest: str) -> None:
-        """Judge for another version of the plan from now on: what was approved of an earlier one says nothing."""
+        """Use the digest of a new version of the plan; approvals of earlier versions are not valid for it."""
         self._context.digest = digest
 
     def failed(self, step: Step, state: RunState) -> Passage:
-        """Say what is to become of a failed step that asks for it."""
+        """Return the decision about a failed step with `on_failure: ask`."""
         assert self._context.questions is not None
         return self._context.questions.failed(step, state)
 
     def close(self) -> None:
-        """Let nobody answer any more."""
+        """Accept no more answers."""
         if self._context.control_socket:
             self._context.control_socket.close()
 
     def before_all(self, plan: Plan, selected: frozenset[str] | None) -> tuple[ev.Event, ...]:
         """Return the gate of the whole plan, and its answer where an approval file has it; nothing without a gate.
 
-        A policy with `ask_for: plan` asks for the plan whatever its steps are; no other policy does.
+        Only a policy with `ask_for: plan` asks for the whole plan, whatever its steps are.
         """
         context = self._context
         if (asks := _asks_for_plan(context.layers)) is None:
@@ -391,7 +389,7 @@ class PolicyGates:
         )
 
     def _asked(self, step: Step, groups: Mapping[str, str]) -> Decision | None:
-        """Return why a step would be asked for, as far as its text tells and no approval covers it.
+        """Return why a step would need an approval, from its text; None when it needs none or has one.
 
         `groups`: which group each member is in.
         """
@@ -403,12 +401,12 @@ class PolicyGates:
                 return None
             step = step.grouping.template.but(
                 id=step.id, group=""
-            )  # members are judged once more, with their values
+            )  # its members are checked again, with their values
         decision = decide(facts_of(step, context.run, as_written(step, context.layers)), context.layers)
         if decision.answer != "ask":
             return None
         names = [step.id]
-        while names[-1] in groups:  # who approves a group approves its members
+        while names[-1] in groups:  # the approval of a group covers its members
             names.append(groups[names[-1]])
         approvals = context.approvals
         covered = approvals is not None and any(approvals.covers(name, context.digest) for name in names)

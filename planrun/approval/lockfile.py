@@ -1,4 +1,4 @@
-"""The lock of a plan: what was reviewed, in a file beside it, and what has drifted from it."""
+"""The lockfile of a plan: the reviewed digests, and the differences from them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _KEYS: dict[str, type] = {
 
 
 def lock_file(plan: str) -> str:
-    """Return where the lock of a plan file stands: `release.yml` has `release.lock.json` beside it."""
+    """Return the path of the lockfile of a plan: `release.yml` has `release.lock.json` beside it."""
     return os.path.splitext(plan)[0] + ".lock.json"
 
 
 def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed) -> dict[str, Any]:
-    """Return what a lock says of all but policies."""
+    """Return the data of a lockfile without policies."""
     return {
         "version": VERSION,
         "plan": os.path.basename(plan.file),
@@ -55,12 +55,12 @@ def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed) -> dict[s
 
 
 def policy_of(name: str) -> dict[str, str]:
-    """Return what a lock says of a policy, which may be in a commit; raises InvalidInput, InvalidPlan."""
+    """Return the data of a lockfile about a policy, which may be in a commit; raises InvalidInput, InvalidPlan."""
     return {"file": os.path.basename(path_of(name)), "sha256": _sha256(read_given(name, "policy").data)}
 
 
 def as_text(lock: Mapping[str, Any]) -> str:
-    """Return a lock as it is written: one line a step, the same for the same plan."""
+    """Return the text of a lockfile: one line a step, the same for the same plan."""
     return json.dumps(lock, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -97,7 +97,7 @@ def read_lock(path: str, plan: Plan) -> dict[str, Any]:
 
 
 def require_locked(plan: Plan, now: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]) -> None:
-    """Raise Denied when anything differs from the lock beside the plan, InvalidInput when there is no good lock.
+    """Raise Denied when the plan differs from its lockfile, InvalidInput without a valid lockfile.
 
     `now` is what the lock would say, `policies` the ceilings in force, each with `file` and `sha256`.
     """
@@ -112,7 +112,7 @@ def require_locked(plan: Plan, now: Mapping[str, Any], policies: Sequence[Mappin
 def drift(
     lock: Mapping[str, Any], now: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Yield a line for everything that differs; nothing when all is as it was locked."""
+    """Yield a line for each difference."""
     policy = _policy(lock, policies)
     if policy:
         yield policy
@@ -131,7 +131,7 @@ def drift(
 
 
 def _policy(lock: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]) -> str:
-    """What is different about the ceiling that a lock was made with; one more ceiling is no drift."""
+    """Yield the differences of the locked ceiling; an additional ceiling is no difference."""
     was = lock.get("policy")
     if not isinstance(was, dict) or any(found["sha256"] == was.get("sha256") for found in policies):
         return ""

@@ -1,4 +1,4 @@
-"""Which policies are in force: the plan's, the ceilings of the command line, and those that a run began with."""
+"""The policies in force: the plan's, the ceilings of the command line, and those that the run recorded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ceilings:
         self.files: dict[str, bytes] = {}  # by sha256
 
     def add(self, given: Given) -> None:
-        """Take in a ceiling; the same one twice is one. Raises InvalidPlan for a policy that is none."""
+        """Add a ceiling, once. Raises InvalidPlan for an invalid policy."""
         ceiling = ceiling_in(given)
         if ceiling.sha256 not in self.files:
             self.files[ceiling.sha256] = given.data
@@ -55,36 +55,36 @@ def ceilings_of(settings: Settings) -> Ceilings:
 
 
 def restore(ceilings: Ceilings, rundir: str, recorded: Iterable[Mapping[str, Any]]) -> None:
-    """Take in the ceilings that a run was under before; raises InvalidInput when its copy of one was altered."""
-    for told in recorded:
-        data = read_policy(rundir, told["sha256"])
-        ceilings.add(Given(name=told["file"], data=data, commit=told.get("commit", "")))
+    """Add the recorded ceilings of a run; raises InvalidInput when its copy of one was altered."""
+    for known in recorded:
+        data = read_policy(rundir, known["sha256"])
+        ceilings.add(Given(name=known["file"], data=data, commit=known.get("commit", "")))
 
 
 def layers_of(plan: Plan, settings: Settings, ceilings: Ceilings | None = None) -> Layers:
-    """Return all that is in force for a plan; raises InvalidInput, InvalidPlan for a policy file that is none."""
+    """Return the policies in force for a plan; raises InvalidInput, InvalidPlan for an invalid policy file."""
     found = ceilings or ceilings_of(settings)
     return Layers(plan=plan.policy, file=plan.file, option=settings.auto_approve, ceilings=found.known)
 
 
 def recorded(layers: Layers) -> dict[str, Any]:
-    """Return what is in force as the first event of a run records it."""
+    """Return the policies in force as the first event of a run records them."""
     return {
-        "plan": _told(layers.plan) if layers.plan else None,
+        "plan": _as_recorded(layers.plan) if layers.plan else None,
         "option": layers.option,
         "ceilings": [
             {
                 "file": ceiling.file,
                 "sha256": ceiling.sha256,
                 "commit": ceiling.commit,
-                **_told(ceiling.policy),
+                **_as_recorded(ceiling.policy),
             }
             for ceiling in layers.ceilings
         ],
     }
 
 
-def _told(policy: Policy) -> dict[str, Any]:
+def _as_recorded(policy: Policy) -> dict[str, Any]:
     return {
         "auto_approve": policy.auto_approve,
         "llm_auto_approve": policy.llm_auto_approve,
@@ -94,10 +94,10 @@ def _told(policy: Policy) -> dict[str, Any]:
 
 
 def static_decision(step: Step, layers: Layers, context: Mapping[str, Any]) -> Decision:
-    """Return what a step would be told as far as the plan's text tells; values that come later may change it."""
+    """Return the decision about a step from the plan's text; values known only during the run may change it."""
     return decide(facts_of(step, context, as_written(step, layers)), layers)
 
 
 def facts_of(step: Step, context: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
-    """Return what a decision is made of; `found` are the fields that tell what the step would do."""
+    """Return the facts for a decision; `found` are the fields about what the step would do."""
     return Facts(step=step, ref=str(context.get("ref", "")), event=str(context.get("event", "")), **found)

@@ -1,4 +1,4 @@
-"""What a run of a plan would be bound to, as far as it can be told before all its parameters are known.
+"""Preview the digest and the policy decisions of a plan, before all its parameters are known.
 
 What the policies in force will say of a plan's steps, as far as its text and its parameters tell.
 """
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 class Foreseen(Record):
-    """What was reviewed; `missing` are the required parameters that nobody gave: a run has another digest then."""
+    """What was reviewed; `missing` are the required parameters without a value: a run has another digest then."""
 
     reviewed: Reviewed
     missing: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON data."""
+        """Return the preview as JSON data."""
         return {
             "missing_params": list(self.missing),
             "scripts": dict(sorted(self.reviewed.scripts.items())),
@@ -51,7 +51,7 @@ class Foreseen(Record):
 
 
 def foresee(plan: Plan, given: Iterable[str], workspace: str) -> Foreseen:
-    """Return what a run in `workspace` would be bound to with these `name=value` texts; raises InvalidInput."""
+    """Return the digest preview of a run in `workspace` with these `name=value` texts; raises InvalidInput."""
     params, missing = known_params(plan, given)
     return Foreseen(reviewed=review(plan, params, workspace), missing=missing)
 
@@ -84,7 +84,7 @@ class Look(Record):
 
 
 class Prospect(Record):
-    """What a step will be told.
+    """What a step gets as decision.
 
     `step` has the risk that it has with the parameters that are known; `voices` are what each policy says, ceilings
     first; `risk` holds its commands, None where they were not looked at.
@@ -98,7 +98,7 @@ class Prospect(Record):
 
 
 class Outlook:
-    """Tells of each step of a plan what it will be told, under the caller's `settings`: policy, level, parameters.
+    """Tells of each step of a plan what it gets as decision, under the caller's `settings`: policy, level, parameters.
 
     Raises InvalidInput, InvalidPlan for a parameter or a policy file that is none. A required parameter that is not
     given is one more value that is not known.
@@ -113,7 +113,7 @@ class Outlook:
 
     @property
     def policy(self) -> str:
-        """Which policy is in force, in one line."""
+        """The policies in force, in one line."""
         return in_force(self.layers)
 
     def policy_data(self) -> dict[str, Any]:
@@ -121,11 +121,11 @@ class Outlook:
         return {**policy_data(recorded(self.layers)), "told": self.policy}
 
     def steps(self) -> list[Prospect]:
-        """Return what the steps of the plan will be told, in their order."""
+        """Return what the steps of the plan gets as decision, in their order."""
         return self._all(self.plan.steps)
 
     def undoing(self) -> list[Prospect]:
-        """Return what the steps that undo others will be told, should it come to that."""
+        """Return what the steps that undo others gets as decision, in a rollback."""
         return self._all(self.plan.everything()[len(self.plan.steps) :])
 
     def _all(self, steps: Iterable[Step]) -> list[Prospect]:
@@ -134,7 +134,7 @@ class Outlook:
         return [self._told(step, self._risk(step) if speaks else None) for step in steps]
 
     def of(self, step: Step) -> Prospect:
-        """Return what a step will be told, with its commands; to read them takes up to some milliseconds."""
+        """Return what a step gets as decision, with its commands; to read them takes up to some milliseconds."""
         return self._told(step, self._risk(step))
 
     def _risk(self, step: Step) -> Risk | None:
@@ -168,7 +168,7 @@ class Outlook:
         )
 
     def _of_group(self, step: Step, group: Group) -> Prospect:
-        """Return what a group will be told: nothing, its members are; unless nobody knows them: then, as written."""
+        """Return the decision about a group: none for known members, else that of its template as written."""
         if group.template is not None:
             of = group.template.but(id=step.id, group="", edges=step.edges)
             return self._told(of, self._risk(of)).but(step=step)
@@ -180,7 +180,7 @@ class Outlook:
         )
 
     def _known(self, step: Step) -> Step:
-        """Return a step with the parameters that are known put in, and the risk that it has then."""
+        """Return a step with the known parameters inserted, and its risk then."""
         if not (step.open_risk and self._scope["params"]):
             return step
         changes: dict[str, Any] = {"env": self._filled(step.env)} if step.env else {}
@@ -194,7 +194,7 @@ class Outlook:
         return {name: self._text(text) for name, text in texts.items()}
 
     def _text(self, text: Text, *, script: bool = False) -> Text:
-        """Return a text with what is known put in; the text itself when that is all of it."""
+        """Return a text with the known values inserted."""
         if isinstance(text, str):
             return text
         parts: list[Any] = []
@@ -218,7 +218,7 @@ class Outlook:
 
 
 def totals(steps: Iterable[Prospect]) -> dict[str, Any]:
-    """Return what the risks of steps come to, as `ledger.json` has it."""
+    """Return the risks of steps in the form of `ledger.json`."""
     found = RiskTotals()
     for prospect in steps:
         if prospect.step.kind == "group" and prospect.step.grouping.template is None:
@@ -267,7 +267,7 @@ def _looks(facts: Facts, layers: Layers) -> Iterable[Look]:
 
 
 def missing(prospect: Prospect, layers: Layers) -> str:
-    """Say in words which answer a step will need that nobody has given yet; empty when it needs none."""
+    """Return which answer a step still needs; empty when it needs none."""
     step = prospect.step
     if step.action.asks:
         policies = [*[ceiling.policy for ceiling in layers.ceilings], layers.plan]
@@ -298,7 +298,7 @@ def plan_data(foresight: Outlook) -> dict[str, Any]:
 
 
 def as_data(prospect: Prospect, layers: Layers) -> dict[str, Any]:
-    """Return what a step will be told as JSON data."""
+    """Return what a step gets as decision as JSON data."""
     risk, decision = prospect.risk, prospect.decision
     commands = [
         {"words": list(command.words), "risk": command.level, "reason": readable(command.reason)}

@@ -1,4 +1,4 @@
-"""What somebody says to the gates of a run, and the events that it comes to: of a run at rest and of a live one."""
+"""Convert a reply to the gates of a run, active or not, to events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Reply(Record):
-    """What one command says: `steps` are ids, for `decide` texts `id=value`; `digest`: of what was reviewed, or ""."""
+    """The content of one command: `steps` are ids, for `decide` texts `id=value`; `digest`: the reviewed one, or ""."""
 
     verb: Verb
     steps: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Reply(Record):
 
 
 def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
-    """Return the answers that a reply gives; raises InvalidInput with what waits when it fits nothing that does."""
+    """Return the answers that a reply gives; raises InvalidInput with the open gates when it matches none."""
     if state.ended is not None:
         raise InvalidInput(
             f"the run {_run(state)} is finished: it ended {state.ended.verdict}; nothing waits"
@@ -42,25 +42,25 @@ def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
     digest = str(state.named.get("digest", ""))
     if reply.digest and reply.digest != digest:
         raise InvalidInput(f"what was reviewed has the digest {reply.digest}, this run has {digest}")
-    said = {"via": "command", "by": reply.by}
+    fields = {"via": "command", "by": reply.by}
     if reply.reason:
-        said["reason"] = reply.reason
+        fields["reason"] = reply.reason
     found = _WORDS[reply.verb](reply, state)
     if reply.verb != "decide":
-        said["digest"] = digest
-    return [ev.GateAnswered(at=at, step=step, answer=answer, **said) for step, answer in found.items()]
+        fields["digest"] = digest
+    return [ev.GateAnswered(at=at, step=step, answer=answer, **fields) for step, answer in found.items()]
 
 
 def waiting(state: RunState) -> str:
-    """Say what waits, and by which command each is answered; a clause for the end of a message."""
+    """Return the open gates and the command that answers each; a clause for the end of a message."""
     gates = open_gates(state)
     if not gates:
         return "no gate is open"
     run = _run(state)
-    return "; ".join([_told(run, gate) for gate in gates])
+    return "; ".join([_gate_text(run, gate) for gate in gates])
 
 
-def _told(run: str, gate: GateOpened) -> str:
+def _gate_text(run: str, gate: GateOpened) -> str:
     if not gate.step:
         return f"the plan waits for an approval: planrun approve {run}"
     if gate.kind == "approval":
@@ -101,7 +101,7 @@ def _rejected(reply: Reply, state: RunState) -> dict[str, Any]:
 
 
 def _answer(reply: Reply, state: RunState, name: str) -> Any:
-    """Return what approving or rejecting a step is as an answer to what its gate asks."""
+    """Return the approval or rejection of a step as an answer to its gate."""
     step = _step(state, name)
     opened = step.asked
     if opened is None:
@@ -110,7 +110,7 @@ def _answer(reply: Reply, state: RunState, name: str) -> Any:
         return "approved" if reply.verb == "approve" else "rejected"
     if opened.kind == "ask" and opened.schema is None:
         return reply.verb == "approve"
-    raise InvalidInput(f"{_told(_run(state), opened)}: it is no question of yes or no")
+    raise InvalidInput(f"{_gate_text(_run(state), opened)}: it is no question of yes or no")
 
 
 def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _step(state: RunState, name: str) -> StepState:
 
 
 def _why_not(step: StepState) -> str:
-    """Say why a step does not wait."""
+    """Return why a step has no open gate."""
     gate = step.gate
     if gate is not None and gate.answered is not None:
         by = f" by {gate.answered.by}" if gate.answered.by else ""

@@ -25,13 +25,13 @@ _KEPT = 8_000
 _FOUND: dict[str, bool] = {}  # which patterns fit the last text
 _TRIES = [0]  # words of the last text that patterns were held against
 _MOST_TRIES = 30_000
-"""With more a pattern counts as fitting: it takes a fraction of a second, and no text of a person comes to so many."""
+"""With more steps a pattern counts as matching: this takes a fraction of a second, and no real text needs so many."""
 _QUOTING = str.maketrans("", "", "'\"\\")
 _PARTING = str.maketrans(dict.fromkeys(";&|(){}`", "\n"))
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Say whether a whole text fits a pattern."""
+    """Return whether a whole text fits a pattern."""
     first, *rest = pattern.split("*")
     if not rest:
         return first == text
@@ -48,13 +48,13 @@ def fits(pattern: str, text: str) -> bool:
 
 
 def any_fits(patterns: Iterable[str], texts: Iterable[str]) -> bool:
-    """Say whether one of several texts fits one of several patterns."""
+    """Return whether one of several texts fits one of several patterns."""
     known = list(texts)
     return any(fits(pattern, text) for pattern in patterns for text in known)
 
 
 def in_command(pattern: str, words: Sequence[str | None]) -> bool:
-    """Say whether a command may be what a pattern means, or hand it on: `timeout 5 git push` is `git push*`, too.
+    """Return whether a command may be what a pattern means, or hand it on: `timeout 5 git push` is `git push*`, too.
 
     It errs on the side of yes: every word may begin the command that is meant, wherever its program is and whatever
     options stand before its arguments (`/usr/bin/git -C . push`), and where a word is not known before the command
@@ -93,7 +93,7 @@ def _is_text(pattern: str, words: Sequence[str]) -> bool:
 
 
 def _behind_options(pattern: str, words: Sequence[str]) -> bool:
-    """Say whether a pattern fits without the options before the first argument, each with a value or without one."""
+    """Return whether a pattern fits without the options before the first argument, each with a value or without one."""
     starts = {1}
     for at in range(1, len(words)):
         if at in starts and words[at][:1] == "-":
@@ -105,7 +105,7 @@ def _behind_options(pattern: str, words: Sequence[str]) -> bool:
 
 
 def in_text(pattern: str, text: str) -> bool:
-    """Say whether a command that a pattern means may stand anywhere in a text, whoever is to read it as one.
+    """Return whether a command that a pattern means may stand anywhere in a text, whoever is to read it as one.
 
     Quotes count for nothing here, so that it is found in `bash -c '…'`, behind `eval`, and in what another shell reads.
     """
@@ -155,13 +155,13 @@ def _name(program: str) -> str:
 
 
 def is_command(pattern: str, words: Sequence[str | None]) -> bool:
-    """Say whether a command is certainly what a pattern means."""
+    """Return whether a command is certainly what a pattern means."""
     known = [word for word in words if word is not None]
     return len(known) == len(words) and fits(one_blank(pattern), " ".join(known))
 
 
 def has_words(wanted: str, text: str) -> bool:
-    """Say whether a text has a word, or several in a row, whatever their case: `deploy` is in `Deploy-to-prod`.
+    """Return whether a text has a word, or several in a row, whatever their case: `deploy` is in `Deploy-to-prod`.
 
     Quotes do not hide one: `de''ploy` is `deploy` to a shell.
     """
@@ -217,7 +217,7 @@ class Facts(Record):
 
 
 class Ceiling(Record):
-    """A policy that comes with the command line: nothing in a plan lifts it.
+    """A policy from the command line: no plan can override it.
 
     `commit`: the full name of the commit that it was read from; `ignored`: what in the checkout does not count for it.
     """
@@ -230,7 +230,7 @@ class Ceiling(Record):
 
 
 class Layers(Record):
-    """All that is in force: the plan's policy, the command line's level in place of the plan's, and ceilings."""
+    """The policies in force: the plan's policy, the command line's level in place of the plan's, and ceilings."""
 
     plan: Policy | None = None
     file: str = ""  # of the plan
@@ -253,7 +253,7 @@ def decide(facts: Facts, layers: Layers) -> Decision:
 
 
 def decisions(facts: Facts, layers: Layers) -> list[Decision]:
-    """Return what each policy says, ceilings first."""
+    """Return the decision of each policy, ceilings first."""
     found = [_of_policy(facts, ceiling.policy, _place(ceiling), "ceiling") for ceiling in layers.ceilings]
     policy = layers.plan or Policy()
     name = "plan" if layers.plan else "default"
@@ -306,7 +306,7 @@ def _told(rule: Rule, facts: Facts, place: str) -> str:
 
 
 def matches(rule: Rule, facts: Facts) -> bool:
-    """Say whether a rule is about a step: all that it names has to fit."""
+    """Return whether a rule is about a step: all its keys must match."""
     match, step = rule.match, facts.step
     named: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         (match.step, _names(rule, step)),
@@ -385,13 +385,13 @@ def _command_fits(rule: Rule, facts: Facts) -> bool:
 
 
 def asks_for_commands(layers: Layers) -> bool:
-    """Say whether a rule of any policy in force is about commands."""
+    """Return whether a rule of any policy in force is about commands."""
     policies = [*[ceiling.policy for ceiling in layers.ceilings], layers.plan or Policy()]
     return any(rule.match.command for policy in policies for rule in policy.rules)
 
 
 def in_force(layers: Layers) -> str:
-    """Return in one line which policy holds."""
+    """Return the policies in force in one line."""
     policy = layers.plan or Policy()
     level = layers.option or policy.auto_approve
     told = f"auto-approve {level}, model-written {policy.llm_auto_approve}{_more(policy)}"
@@ -409,7 +409,7 @@ def in_force(layers: Layers) -> str:
 
 
 def _more(policy: Policy) -> str:
-    """What a policy says besides its levels."""
+    """Return the rest of a policy besides its levels."""
     count = sum(not rule.label for rule in policy.rules)
     rules = f", {count} rule{'' if count == 1 else 's'}" if count else ""
     rules += f", preset {policy.preset}" if policy.preset and policy.preset != "none" else ""

@@ -1,4 +1,4 @@
-"""The scripts that a plan names, read once: regular files of the workspace, without hanging on anything else."""
+"""Read the scripts that a plan names, once: regular files of the workspace; pipes and devices cannot block it."""
 
 from __future__ import annotations
 

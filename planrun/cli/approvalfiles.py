@@ -6,7 +6,7 @@ import os
 import sys
 
 from planrun.approval import lockfile
-from planrun.approval.approvals import Grant, approval_file, approval_of, as_text, told, write_approval
+from planrun.approval.approvals import Grant, approval_file, approval_of, as_text, summary, write_approval
 from planrun.approval.digest import review
 from planrun.approval.preview import Outlook
 from planrun.cliutil.failure import complain, printable
@@ -56,7 +56,7 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
     # Whoever approves reads the risk of what runs: with these parameters, and not with the worst that there could be.
     ahead = Outlook(plan, Settings(params=given["params"]))
     judged = plan.but(steps=tuple([prospect.step for prospect in ahead.steps()]))
-    lines = [printable(line) for line in told(judged, reviewed, approval)]
+    lines = [printable(line) for line in summary(judged, reviewed, approval)]
     path = given["out"] or approval_file(file)
     if path == "-":
         sys.stderr.write("".join([f"{line}\n" for line in lines]))

@@ -66,7 +66,7 @@ class Composed(Record):
 
 
 def check(draft: Draft, frame: Frame) -> Accepted | Refused | list[Fault]:
-    """Say whether a draft becomes a valid plan, within the ceilings: the value is the draft with its estimates."""
+    """Return whether a draft becomes a valid plan, within the ceilings: the value is the draft with its estimates."""
     faults = list(_unasked(draft))
     if faults:
         return faults

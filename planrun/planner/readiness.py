@@ -311,7 +311,7 @@ __all__ = [
 
 
 def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
-    """Return the failed steps that are planned anew: those that are wanted, or all that count when none is named.
+    """Return the failed steps to replan: those that are wanted, or all that count when none is named.
 
     Raises InvalidInput for steps that did not fail and where no model may be asked, Denied after a refusal.
     """
@@ -352,7 +352,7 @@ def suggestion(state: RunState, settings: Settings) -> str:
 
 
 def _why_not(name: str, state: RunState) -> str:
-    """Say why a step is none that can be planned anew."""
+    """Return why a step is none that can be replanned."""
     found = state.steps[name]
     if found.status != "failed":
         return f"has not failed: it is {found.status}"
@@ -403,7 +403,7 @@ def replan_option(
     """Return the option `replan` as the first event of a run has it; empty where no failure asks for a planning.
 
     `failed`: steps that somebody asked to have planned anew. Keys: model (empty: none plans anew), most (plannings in
-    the run), told (a line for people).
+    the run), told (a line for the user).
     """
     llm = plan.llm
     named = list(failed) or [step.id for step in plan.main() if step.on_failure == "replan"]
@@ -456,7 +456,7 @@ def _how_far(layers: Layers) -> str:
 def replanner(
     session: Session, state: RunState, steps: Steps, gates: PolicyGates | None, opening: Mapping[str, Any]
 ) -> Replanner | None:
-    """Return who plans anew in a run that starts, or goes on, with the event whose fields `opening` has."""
+    """Return what replans failures in a run that starts, or goes on, with the event whose fields `opening` has."""
     if not opening["options"].get("replan", {}).get("model") or session.admission is None:
         return None
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)

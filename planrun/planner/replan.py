@@ -363,7 +363,7 @@ _MOST_PROBLEMS = 20
 
 
 class ReplanContext:
-    """What whoever plans anew in one run works with; `open_model` opens the model with the first planning."""
+    """What the replanner in one run works with; `open_model` opens the model with the first planning."""
 
     def __init__(self, llm: Llm, layers: Layers, open_model: Callable[[], Model], clock: Clock) -> None:
         self.llm = llm
@@ -374,7 +374,7 @@ class ReplanContext:
 
 
 class Replanner:
-    """Plans anew in one run. `budget` gives what may be spent in it, with what was spent before."""
+    """Replans in one run. `budget` gives what may be spent in it, with what was spent before."""
 
     def __init__(
         self, context: ReplanContext, place: Place, adoption: Adoption, budget: Callable[[RunState], Budget]
@@ -392,11 +392,11 @@ class Replanner:
     # The port.
 
     def wants(self, step: Step, state: RunState) -> bool:
-        """Say whether the failure of a step, which has ended, is planned anew."""
+        """Return whether the failure of a step, which has ended, is replanned."""
         return wants(step, state)
 
     def begin(self, steps: tuple[str, ...], state: RunState) -> None:
-        """Begin to plan anew for failed steps; nothing else runs meanwhile."""
+        """Begin to replan failed steps; nothing else runs meanwhile."""
         self._stopped = False
         self._events = self._plan(steps, state)
 
@@ -525,7 +525,7 @@ class Replanner:
 
 
 def wants(step: Step, state: RunState) -> bool:
-    """Say whether a failure is one that a model is asked about: the step says so, or the plan does for its class."""
+    """Return whether a failure is one that a model is asked about: the step says so, or the plan does for its class."""
     found = state.steps[step.id]
     if step.section != "steps" or found.reason == "denied" or left_over(state) < 1:
         return False
@@ -540,7 +540,7 @@ def wants(step: Step, state: RunState) -> bool:
 
 
 def left_over(state: RunState) -> int:
-    """Return how many plannings anew a run has left: those that a budget or an end kept from their own count not."""
+    """Return how many plannings a run has left: those that a budget or an end kept from their own count not."""
     used = 0
     for event in state.planning.ended if state.planning else ():
         used += event.purpose == "replan" and event.outcome not in ("budget", "stopped")
