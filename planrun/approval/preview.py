@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 
-class Foreseen(Record):
+class DigestPreview(Record):
     """What was reviewed; `missing` are the required parameters without a value: a run has another digest then."""
 
     reviewed: Reviewed
@@ -50,10 +50,10 @@ class Foreseen(Record):
         }
 
 
-def foresee(plan: Plan, given: Iterable[str], workspace: str) -> Foreseen:
+def digest_preview(plan: Plan, given: Iterable[str], workspace: str) -> DigestPreview:
     """Return the digest preview of a run in `workspace` with these `name=value` texts; raises InvalidInput."""
     params, missing = known_params(plan, given)
-    return Foreseen(reviewed=review(plan, params, workspace), missing=missing)
+    return DigestPreview(reviewed=review(plan, params, workspace), missing=missing)
 
 
 def known_params(plan: Plan, given: Iterable[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -72,8 +72,8 @@ def known_params(plan: Plan, given: Iterable[str]) -> tuple[dict[str, Any], tupl
     return parse_params(known, texts), missing
 
 
-class Look(Record):
-    """A rule that is looked at for a step: whose (`plan`, or a ceiling's file), and whether it is about the step."""
+class RuleCheck(Record):
+    """A rule checked for a step: its policy (`plan`, or a ceiling's file), and whether it matches the step."""
 
     policy: str
     verb: str
@@ -83,25 +83,25 @@ class Look(Record):
     label: str = ""  # of a rule of a preset
 
 
-class Prospect(Record):
-    """What a step gets as decision.
+class StepPreview(Record):
+    """The decision about a step before the run.
 
-    `step` has the risk that it has with the parameters that are known; `voices` are what each policy says, ceilings
-    first; `risk` holds its commands, None where they were not looked at.
+    `step` has its risk with the known parameters; `decisions` are those of each policy, ceilings first; `risk` holds its
+    commands, None where they were not read.
     """
 
     step: Step
     decision: Decision
-    voices: tuple[Decision, ...]
-    looks: tuple[Look, ...]
+    decisions: tuple[Decision, ...]
+    rules: tuple[RuleCheck, ...]
     risk: Risk | None = None
 
 
-class Outlook:
-    """Tells of each step of a plan what it gets as decision, under the caller's `settings`: policy, level, parameters.
+class PolicyPreview:
+    """Previews the decision about each step of a plan, under the caller's `settings`: policy, level, parameters.
 
-    Raises InvalidInput, InvalidPlan for a parameter or a policy file that is none. A required parameter that is not
-    given is one more value that is not known.
+    Raises InvalidInput, InvalidPlan for an invalid parameter or policy file. A required parameter without a value counts
+    as an unknown value.
     """
 
     def __init__(self, plan: Plan, settings: Settings) -> None:
@@ -120,20 +120,20 @@ class Outlook:
         """Return the policy in force as `ledger.json` has it, and in one line."""
         return {**policy_data(recorded(self.layers)), "told": self.policy}
 
-    def steps(self) -> list[Prospect]:
+    def steps(self) -> list[StepPreview]:
         """Return what the steps of the plan gets as decision, in their order."""
         return self._all(self.plan.steps)
 
-    def undoing(self) -> list[Prospect]:
+    def undoing(self) -> list[StepPreview]:
         """Return what the steps that undo others gets as decision, in a rollback."""
         return self._all(self.plan.everything()[len(self.plan.steps) :])
 
-    def _all(self, steps: Iterable[Step]) -> list[Prospect]:
+    def _all(self, steps: Iterable[Step]) -> list[StepPreview]:
         policies = [*[ceiling.policy for ceiling in self.layers.ceilings], self.layers.plan]
         speaks = any(rule.match.command for policy in policies if policy for rule in policy.rules)
         return [self._told(step, self._risk(step) if speaks else None) for step in steps]
 
-    def of(self, step: Step) -> Prospect:
+    def of(self, step: Step) -> StepPreview:
         """Return what a step gets as decision, with its commands; to read them takes up to some milliseconds."""
         return self._told(step, self._risk(step))
 
@@ -141,7 +141,7 @@ class Outlook:
         """Return the class of an action with its commands; None for one that starts no process."""
         return commands_of(self._known(step))
 
-    def _told(self, step: Step, risk: Risk | None) -> Prospect:
+    def _told(self, step: Step, risk: Risk | None) -> StepPreview:
         if step.kind == "group":
             return self._of_group(step, step.grouping)
         known = self._known(step)
@@ -159,24 +159,24 @@ class Outlook:
         found = decide(facts, self.layers)
         if known.action.asks and found.answer == "ask":  # it asks somebody anyway
             found = found.but(answer="allow")
-        return Prospect(
+        return StepPreview(
             step=known,
             decision=found,
-            voices=tuple(decisions(facts, self.layers)),
-            looks=tuple(_looks(facts, self.layers)),
+            decisions=tuple(decisions(facts, self.layers)),
+            rules=tuple(_rule_checks(facts, self.layers)),
             risk=risk,
         )
 
-    def _of_group(self, step: Step, group: Group) -> Prospect:
+    def _of_group(self, step: Step, group: Group) -> StepPreview:
         """Return the decision about a group: none for known members, else that of its template as written."""
         if group.template is not None:
             of = group.template.but(id=step.id, group="", edges=step.edges)
             return self._told(of, self._risk(of)).but(step=step)
-        return Prospect(
+        return StepPreview(
             step=step,
             decision=Decision(answer="allow", rule="group", reason="it starts nothing"),
-            voices=(),
-            looks=(),
+            decisions=(),
+            rules=(),
         )
 
     def _known(self, step: Step) -> Step:
@@ -217,15 +217,15 @@ class Outlook:
             return part
 
 
-def totals(steps: Iterable[Prospect]) -> dict[str, Any]:
+def totals(steps: Iterable[StepPreview]) -> dict[str, Any]:
     """Return the risks of steps in the form of `ledger.json`."""
     found = RiskTotals()
-    for prospect in steps:
-        if prospect.step.kind == "group" and prospect.step.grouping.template is None:
+    for preview in steps:
+        if preview.step.kind == "group" and preview.step.grouping.template is None:
             continue  # its members count
-        if prospect.step.kind == "abstract":
+        if preview.step.kind == "abstract":
             continue  # there is nothing yet that could have one
-        found.add(prospect.step, prospect.step.risk)
+        found.add(preview.step, preview.step.risk)
     return found.as_data()
 
 
@@ -245,7 +245,7 @@ def _paths(tree: Any) -> Iterable[tuple[Any, ...]]:
                 stack.extend(node)
 
 
-def _looks(facts: Facts, layers: Layers) -> Iterable[Look]:
+def _rule_checks(facts: Facts, layers: Layers) -> Iterable[RuleCheck]:
     """Yield the rules in the order in which they are looked at, each policy up to the first one that fits."""
     policies: list[tuple[str, Policy]] = [(ceiling.file, ceiling.policy) for ceiling in layers.ceilings]
     if layers.plan is not None:
@@ -256,7 +256,7 @@ def _looks(facts: Facts, layers: Layers) -> Iterable[Look]:
                 if rule.verb != verb:
                     continue
                 fits = matches(rule, facts)
-                yield Look(
+                yield RuleCheck(
                     policy=name, verb=verb, number=rule.number, label=rule.label, line=rule.line, fits=fits
                 )
                 if fits:
@@ -266,9 +266,9 @@ def _looks(facts: Facts, layers: Layers) -> Iterable[Look]:
             break
 
 
-def missing(prospect: Prospect, layers: Layers) -> str:
+def missing(preview: StepPreview, layers: Layers) -> str:
     """Return which answer a step still needs; empty when it needs none."""
-    step = prospect.step
+    step = preview.step
     if step.action.asks:
         policies = [*[ceiling.policy for ceiling in layers.ceilings], layers.plan]
         if any(policy is not None and step.id in policy.decisions for policy in policies):
@@ -277,10 +277,10 @@ def missing(prospect: Prospect, layers: Layers) -> str:
         return f"an answer (--decide {step.id}=VALUE)" + (
             ", unless its criteria give one" if criteria else ""
         )
-    return f"an approval of {step.id}" if prospect.decision.answer == "ask" else ""
+    return f"an approval of {step.id}" if preview.decision.answer == "ask" else ""
 
 
-def plan_data(foresight: Outlook) -> dict[str, Any]:
+def plan_data(foresight: PolicyPreview) -> dict[str, Any]:
     """Return policy, risks and steps of a plan as JSON data: what `show --json` adds to the plan itself."""
     steps = foresight.steps()
     return {
@@ -297,9 +297,9 @@ def plan_data(foresight: Outlook) -> dict[str, Any]:
     }
 
 
-def as_data(prospect: Prospect, layers: Layers) -> dict[str, Any]:
+def as_data(preview: StepPreview, layers: Layers) -> dict[str, Any]:
     """Return what a step gets as decision as JSON data."""
-    risk, decision = prospect.risk, prospect.decision
+    risk, decision = preview.risk, preview.decision
     commands = [
         {"words": list(command.words), "risk": command.level, "reason": readable(command.reason)}
         for command in (risk.commands if risk else ())
@@ -312,16 +312,16 @@ def as_data(prospect: Prospect, layers: Layers) -> dict[str, Any]:
             "line": look.line,
             "fits": look.fits,
         }
-        for look in prospect.looks
+        for look in preview.rules
     ]
     return {
         "answer": decision.answer,
         "rule": decision.rule,
         "reason": decision.reason,
         "policies": [
-            {"answer": one.answer, "rule": one.rule, "reason": one.reason} for one in prospect.voices
+            {"answer": one.answer, "rule": one.rule, "reason": one.reason} for one in preview.decisions
         ],
         "rules": looks,
-        "missing": missing(prospect, layers) or None,
+        "missing": missing(preview, layers) or None,
         **({"understood": risk.understood, "commands": commands} if risk else {}),
     }

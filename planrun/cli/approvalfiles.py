@@ -8,7 +8,7 @@ import sys
 from planrun.approval import lockfile
 from planrun.approval.approvals import Grant, approval_file, approval_of, as_text, summary, write_approval
 from planrun.approval.digest import review
-from planrun.approval.preview import Outlook
+from planrun.approval.preview import PolicyPreview
 from planrun.cliutil.failure import complain, printable
 from planrun.cliutil.printing import say
 from planrun.errors import InvalidInput
@@ -54,8 +54,8 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
     plan, _, reviewed = review_plan(file, given["params"])
     approval = approval_of(plan, reviewed, grant)
     # Whoever approves reads the risk of what runs: with these parameters, and not with the worst that there could be.
-    ahead = Outlook(plan, Settings(params=given["params"]))
-    judged = plan.but(steps=tuple([prospect.step for prospect in ahead.steps()]))
+    ahead = PolicyPreview(plan, Settings(params=given["params"]))
+    judged = plan.but(steps=tuple([preview.step for preview in ahead.steps()]))
     lines = [printable(line) for line in summary(judged, reviewed, approval)]
     path = given["out"] or approval_file(file)
     if path == "-":

@@ -8,7 +8,7 @@ import sys
 import click
 
 from planrun.app.run import RunRequest, execute, secrets_of
-from planrun.approval.preview import Outlook, foresee
+from planrun.approval.preview import PolicyPreview, digest_preview
 from planrun.cli.classify import as_data
 from planrun.cli.run import planner
 from planrun.cliutil import click as written
@@ -237,9 +237,9 @@ def _tell_plan(found: Generated, order: Order, target: str) -> None:
 def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
     plan = found.plan
     assert plan is not None
-    foreseen = foresee(plan, (), current_folder())
-    plan = plan.but(digest=foreseen.reviewed.digest)
-    yield from overview(foreseen, Outlook(plan, order.settings))
+    digests = digest_preview(plan, (), current_folder())
+    plan = plan.but(digest=digests.reviewed.digest)
+    yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
     if found.source == "model":
         source = ", from a recording" if any(call.replayed for call in found.calls) else ""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from planrun.approval.preview import Outlook
+    from planrun.approval.preview import PolicyPreview
     from planrun.model.plan import Plan
 
 _COMPLETERS = {
@@ -186,7 +186,7 @@ _POLICY, _LEVEL = APPROVING
 
 
 def judged(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options --policy, --auto-approve and --param of `execute`; see `outlook`."""
+    """Give a command the options --policy, --auto-approve and --param of `execute`; see `policy_preview`."""
     options = (
         click.option("--policy", metavar="FILE", envvar=_POLICY.variable, default="", help=_POLICY.help),
         click.option(
@@ -209,12 +209,14 @@ def judged(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def outlook(plan: Plan, policy: str, auto_approve: str | None, params: tuple[str, ...]) -> Outlook:
+def policy_preview(
+    plan: Plan, policy: str, auto_approve: str | None, params: tuple[str, ...]
+) -> PolicyPreview:
     """Return what a plan will be told; raises InvalidInput, InvalidPlan."""
-    from planrun.approval.preview import Outlook  # many verbs import this module; two judge a plan
+    from planrun.approval.preview import PolicyPreview  # many verbs import this module; two judge a plan
     from planrun.settings import Settings
 
-    return Outlook(plan, Settings(policy=policy, auto_approve=auto_approve or "", params=params))
+    return PolicyPreview(plan, Settings(policy=policy, auto_approve=auto_approve or "", params=params))
 
 
 MAX_TASK = 20_000  # characters

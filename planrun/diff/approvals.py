@@ -9,7 +9,7 @@ from planrun.approval.approvals import Approvals as ApprovalsOfRuns
 from planrun.approval.approvals import read_approvals, without_effect
 from planrun.approval.files import is_pattern, read_given
 from planrun.approval.policies import ceiling_in, static_decision
-from planrun.approval.preview import foresee
+from planrun.approval.preview import digest_preview
 from planrun.approval.rules import Layers, in_force
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
@@ -116,7 +116,7 @@ def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
 def _foreseen(plan: Plan, new: Side, terms: Terms) -> Approvals:
     """Return the parameters that somebody has to give, and the digest of what a run would be bound to without more."""
     try:
-        found = foresee(plan, terms.params, current_folder())
+        found = digest_preview(plan, terms.params, current_folder())
     except InvalidInput as error:  # whoever approves the plan is told, too
         return Approvals(policy="", unknown=str(error))
     known = not found.missing and not new.commit

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.inspect import Inspected
-    from planrun.approval.preview import Outlook
+    from planrun.approval.preview import PolicyPreview
     from planrun.model.plan import Edge, Plan, Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
@@ -66,15 +66,15 @@ def find_step(plan: Plan, name: str) -> Step:
     raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
 
 
-def explain_planned(plan: Plan, step: Step, outlook: Outlook) -> dict[str, Any]:
+def explain_planned(plan: Plan, step: Step, policy_preview: PolicyPreview) -> dict[str, Any]:
     """Return what there is to say of a step before any run, as JSON data."""
-    prospect = outlook.of(step)
-    decision = {"policy": outlook.policy, **as_data(prospect, outlook.layers)}
+    preview = policy_preview.of(step)
+    decision = {"policy": policy_preview.policy, **as_data(preview, policy_preview.layers)}
     described = _described(plan, step)
     # Its risk is that with the parameters that are known, and the rest as written.
     return {
         **described,
-        "step": {**step_data(prospect.step), "action": step.action.written()},
+        "step": {**step_data(preview.step), "action": step.action.written()},
         "decision": decision,
     }
 

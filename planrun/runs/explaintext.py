@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.app.inspect import inspect, is_plan
-from planrun.cliutil.click import outlook
+from planrun.cliutil.click import policy_preview
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json
 from planrun.plan.load import load
@@ -26,7 +26,7 @@ def explain_step(
     if is_plan(plan_or_run):
         plan = load(plan_or_run, cache=False)
         chosen = find_step(plan, step)
-        explanation = explain_planned(plan, chosen, outlook(plan, **under))
+        explanation = explain_planned(plan, chosen, policy_preview(plan, **under))
         if chosen.cache:
             from planrun.runs.cachepreview import preview  # few steps have a cache
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from planrun.approval.preview import foresee, plan_data, totals
-from planrun.cliutil.click import judged, outlook
+from planrun.approval.preview import digest_preview, plan_data, totals
+from planrun.cliutil.click import judged, policy_preview
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from planrun.approval.preview import Foreseen, Outlook, Prospect
+    from planrun.approval.preview import DigestPreview, PolicyPreview, StepPreview
     from planrun.model.plan import Param, Plan, Step
 
 DRAWINGS = ("mermaid", "dot", "text")
@@ -84,15 +84,15 @@ def show(  # noqa: PLR0913 - one for each option
     elif order:
         say("\n".join(describe.order(found)))
     else:
-        foreseen = foresee(found, under["params"], current_folder())
-        found = found.but(digest=foreseen.reviewed.digest)
-        ahead = outlook(found, **under)
+        digests = digest_preview(found, under["params"], current_folder())
+        found = found.but(digest=digests.reviewed.digest)
+        ahead = policy_preview(found, **under)
         if as_json or form == "json":
-            say_json({**describe.as_data(found, foreseen.as_data()), **plan_data(ahead)})
+            say_json({**describe.as_data(found, digests.as_data()), **plan_data(ahead)})
         elif form == "markdown":
-            say(markdown(found, foreseen, ahead).rstrip("\n"))
+            say(markdown(found, digests, ahead).rstrip("\n"))
         else:
-            say("\n".join(overview(foreseen, ahead)))
+            say("\n".join(overview(digests, ahead)))
     return 0
 
 
@@ -101,11 +101,11 @@ def _drawn(plan: Plan, form: str) -> str:
     return draw[form](plan)
 
 
-def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
+def overview(digests: DigestPreview, ahead: PolicyPreview) -> Iterator[str]:
     """Yield the table of a plan and what there is to know besides."""
     plan, steps = ahead.plan, ahead.steps()
     title = line(plan.title or plan.name)
-    yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]}{_without(foreseen)})'
+    yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]}{_without(digests)})'
     yield from [
         printable(text.strip()) for text in (plan.description, plan.goal and f"Goal: {plan.goal}") if text
     ]
@@ -124,7 +124,7 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     yield "\n".join(_limits(plan))
     yield from _listed("Risks", _reasons(steps))
     yield from _listed("Parameters", _params(plan))
-    yield from _listed("Scripts", _scripts(foreseen))
+    yield from _listed("Scripts", _scripts(digests))
     yield from _listed("Secrets", _secrets(plan))
     yield from _listed("Undone when the run fails", _undoing(plan))
     yield from _listed("Conditions", _conditions(plan))
@@ -132,12 +132,12 @@ def overview(foreseen: Foreseen, ahead: Outlook) -> Iterator[str]:
     yield from _listed("On failure", _failures(plan))
 
 
-def _without(foreseen: Foreseen) -> str:
-    return f" without the required {', '.join(foreseen.missing)}" if foreseen.missing else ""
+def _without(digests: DigestPreview) -> str:
+    return f" without the required {', '.join(digests.missing)}" if digests.missing else ""
 
 
-def _scripts(foreseen: Foreseen) -> Iterator[str]:
-    reviewed = foreseen.reviewed
+def _scripts(digests: DigestPreview) -> Iterator[str]:
+    reviewed = digests.reviewed
     yield from [f"  {printable(path)}: {digest[:12]}" for path, digest in sorted(reviewed.scripts.items())]
     for path, why in sorted(reviewed.uncovered.items()):
         yield f"  {printable(path)}: not part of the digest: {why}"
@@ -150,7 +150,7 @@ def _listed(title: str, rows: Iterator[str]) -> list[str]:
     return [f"\n{title}:", *found] if found else []
 
 
-def _judgements(ahead: Outlook, steps: list[Prospect]) -> Iterator[str]:
+def _judgements(ahead: PolicyPreview, steps: list[StepPreview]) -> Iterator[str]:
     """What the risks come to, the policy in force, and what it would not let run unasked."""
     yield f"Risk: {totals_line(totals(steps))}"
     yield f"Policy: {printable(ahead.policy)}"
@@ -165,7 +165,7 @@ def _judgements(ahead: Outlook, steps: list[Prospect]) -> Iterator[str]:
         yield f"Asks: {', '.join(asking)}"
 
 
-def _replaced(steps: list[Prospect]) -> dict[str, str]:
+def _replaced(steps: list[StepPreview]) -> dict[str, str]:
     """Return the steps that never start, and which take the place of each."""
     found: dict[str, list[str]] = {}
     for one in steps:
@@ -174,7 +174,7 @@ def _replaced(steps: list[Prospect]) -> dict[str, str]:
     return {name: ", ".join(ids) for name, ids in found.items()}
 
 
-def _reasons(steps: list[Prospect]) -> Iterator[str]:
+def _reasons(steps: list[StepPreview]) -> Iterator[str]:
     """Why steps have the class they have, those that only read left out."""
     for one in steps:
         step = one.step
@@ -183,7 +183,7 @@ def _reasons(steps: list[Prospect]) -> Iterator[str]:
             yield f"  {step.id}: {step.risk}{effects}, {printable(' '.join(step.risk_reason.split()))}"
 
 
-def _rows(steps: list[Prospect]) -> Iterator[tuple[str, ...]]:
+def _rows(steps: list[StepPreview]) -> Iterator[tuple[str, ...]]:
     replaced = _replaced(steps)
     waits = waited_for([one.step for one in steps])
     number = 0

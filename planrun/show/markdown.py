@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planrun.approval.preview import Foreseen, Outlook, Prospect
+    from planrun.approval.preview import DigestPreview, PolicyPreview, StepPreview
     from planrun.model.plan import Plan, Step
 
 BUDGET = 900 * 1024  # bytes; GitHub shows nothing of a step summary above 1 MiB
@@ -25,11 +25,11 @@ _STOPPED = 100_000  # bytes for what does not run unasked
 _TABLE = "\n| | Step | Does | Waits for | At most | Risk |\n| --- | --- | --- | --- | ---: | --- |\n"
 
 
-def markdown(plan: Plan, foreseen: Foreseen, ahead: Outlook) -> str:
+def markdown(plan: Plan, digests: DigestPreview, ahead: PolicyPreview) -> str:
     """Return the plan as markdown: headline, totals, what is stopped, a row for each step; at most BUDGET bytes."""
     steps = [*ahead.steps(), *ahead.undoing()]
     known = plan.but(steps=tuple([one.step for one in steps]))
-    head = "".join([*_head(known, foreseen), f"- policy: {inline(ahead.policy, 1000)}\n", *_stopped(steps)])
+    head = "".join([*_head(known, digests), f"- policy: {inline(ahead.policy, 1000)}\n", *_stopped(steps)])
     rows = [
         _row(one.step, written.action.written())
         for one, written in zip(steps, plan.everything(), strict=True)
@@ -38,12 +38,12 @@ def markdown(plan: Plan, foreseen: Foreseen, ahead: Outlook) -> str:
     return head + _TABLE + fitting(rows, BUDGET - size(head) - 500, rest)
 
 
-def _head(plan: Plan, foreseen: Foreseen) -> Iterator[str]:
+def _head(plan: Plan, digests: DigestPreview) -> Iterator[str]:
     yield f"### 📋 {inline(plan.title or plan.name)}\n\n"
     for text in (plan.description, plan.goal and f"Goal: {plan.goal}"):
         if text:
             yield f"{inline(text, 1000)}\n\n"
-    missing = f" without the required {code(', '.join(foreseen.missing))}" if foreseen.missing else ""
+    missing = f" without the required {code(', '.join(digests.missing))}" if digests.missing else ""
     yield f"- {code(line(plan.file))}, digest {code(plan.digest[:12])}{missing}\n"
     yield f"- {' · '.join(_totals(plan))}\n"
     destructive = [step.id for step in plan.steps if "destroys" in step.effects]
@@ -69,7 +69,7 @@ def _totals(plan: Plan) -> Iterator[str]:
     yield ", ".join([f"{ICONS[level]} {count} {level}" for level, count in counts.items() if count])
 
 
-def _stopped(steps: list[Prospect]) -> Iterator[str]:
+def _stopped(steps: list[StepPreview]) -> Iterator[str]:
     """What does not run unasked, and why."""
     rows = []
     for one in steps:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from planrun.approval import preview
 from planrun.approval.digest import Reviewed
-from planrun.approval.preview import Foreseen, Outlook
+from planrun.approval.preview import DigestPreview, PolicyPreview
 from planrun.errors import EvaluationError, InvalidPlan
 from planrun.expressions import check, evaluate, parse, render
 from planrun.expressions.tree import ROOTS, ExpressionError
@@ -213,18 +213,18 @@ def _kept(plan: Plan) -> None:
 
 def _shown(plan: Plan) -> None:
     """Everything that shows a plan shows it, in characters that can be printed."""
-    foreseen = Foreseen(reviewed=Reviewed(digest=plan.digest))
-    json.loads(jsontext.dumps(jsontext.well_formed(describe.as_data(plan, foreseen.as_data()))).encode())
+    digests = DigestPreview(reviewed=Reviewed(digest=plan.digest))
+    json.loads(jsontext.dumps(jsontext.well_formed(describe.as_data(plan, digests.as_data()))).encode())
     count = len(plan.steps)
     holds(
         len(describe.order(plan)) == count == sum(map(len, describe.levels(plan))),
         "steps are lost in the order",
     )
-    ahead = Outlook(plan, Settings())
+    ahead = PolicyPreview(plan, Settings())
     json.loads(jsontext.dumps(jsontext.well_formed(preview.plan_data(ahead))).encode())
     forms: dict[str, Callable[[], str]] = {
-        "table": lambda: "\n".join(cli.overview(foreseen, ahead)),
-        "page": lambda: markdown.markdown(plan, foreseen, ahead),
+        "table": lambda: "\n".join(cli.overview(digests, ahead)),
+        "page": lambda: markdown.markdown(plan, digests, ahead),
         "mermaid": lambda: drawing.mermaid(plan),
         "dot": lambda: drawing.dot(plan),
         "tree": lambda: drawing.text(plan),
