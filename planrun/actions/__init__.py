@@ -5,7 +5,7 @@ A kind that starts a process has two functions:
 - `command(step, recipe, file)` returns the argv of its process, and the call of a tool that it is, if any; it may write
   what is too long for an argument into `file`.
 
-A kind that starts none has two others; `steps` is the `Steps` of the run:
+A kind that starts none has two others; `steps` is a `StepContext`:
 - `prepare(steps, step, state, scope)` returns the `Prepared` with the outcome of the attempt;
 - `fingerprint(steps, step, state, scope)` returns what decides that outcome.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from planrun.actions.prepare import Steps
+    from planrun.actions.environment import RunEnvironment
     from planrun.actions.render import Recipe
     from planrun.model.job import Job, Outcome, Script
     from planrun.model.plan import Container, Step
@@ -129,7 +129,7 @@ def contained(
         "options": options,
         "image": container["image"],
     }
-    found = in_box(job.but(env=client), {**box, "options": [*options, *outputs]}, box["name"])
+    found = in_container(job.but(env=client), {**box, "options": [*options, *outputs]}, box["name"])
     return found.but(container=box)
 
 
@@ -164,7 +164,7 @@ def variables(
     return client, options
 
 
-def in_box(job: Job, box: dict[str, Any], name: str) -> Job:
+def in_container(job: Job, box: dict[str, Any], name: str) -> Job:
     """Return a job whose words run in a container of this name; what it runs is told as before by `inside`."""
     before = [box["engine"], "run", "--rm", "-i=false", "--name", name, *box["options"]]
     # A program of the image's own may stand before the words of a command; it is not what the plan says.
@@ -226,7 +226,7 @@ def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
     return told if told.startswith("sha256:") else f"sha256:{told}"
 
 
-def told(job: Job, outcome: Outcome, known: str) -> Outcome:
+def with_container(job: Job, outcome: Outcome, known: str) -> Outcome:
     """Return an outcome with the resources of its container; `known`: the image's id before it started."""
     image = known or image_id(job.container["engine"], job.container["image"], job.env)
     resources: list[dict[str, Any]] = []
@@ -243,11 +243,11 @@ def told(job: Job, outcome: Outcome, known: str) -> Outcome:
     return outcome.but(resources=(*outcome.resources, *resources))
 
 
-class Boxes:
+class ContainerJobs:
     """The containers of a run's steps; `images`: the ids of images as they were before each step started."""
 
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
+    def __init__(self, place: RunEnvironment) -> None:
+        self._place = place
         self._images: dict[str, str] = {}
         self._shared: dict[str, dict[str, Any]] = {}  # as they were rendered first
 
@@ -275,7 +275,7 @@ class Boxes:
         if "shared" not in found:
             return contained(job, found, recipe.env, step.secrets)
 
-        return sharing(job, found, recipe.env, step, self._steps.place.rundir)
+        return sharing(job, found, recipe.env, step, self._place.rundir)
 
     def _keep_to(self, step: Step, found: dict[str, Any]) -> None:
         """Raise EvaluationError for a shared container that would be another one than its first step started."""
@@ -283,7 +283,7 @@ class Boxes:
             return
 
         own = {name: value for name, value in found.items() if name != "env"}
-        first = self._shared.setdefault(room_of(step), own)
+        first = self._shared.setdefault(shared_name(step), own)
         if first != own:
             changed = ", ".join(sorted(name for name in {**first, **own} if first.get(name) != own.get(name)))
             raise EvaluationError(
@@ -293,7 +293,7 @@ class Boxes:
     def take_over(self, step: Step, job: Job, output: str) -> None:
         """Have the files of an attempt where they belong, which a step in a shared container may have replaced."""
         if job.container and not job.part:
-            bring_back(self._steps.place.rundir, step, output)
+            bring_back(self._place.rundir, step, output)
 
     def is_wanted(self, step: Step, scope: dict[str, Any]) -> bool:
         """Say whether a step runs in a container: an empty image means none. Raises EvaluationError."""
@@ -310,10 +310,10 @@ class Boxes:
             engine = engine_of()
         except NoEngine:
             return self._part(found, "")
-        return self._part(found, image_id(engine, found["image"], self._steps.place.env))
+        return self._part(found, image_id(engine, found["image"], self._place.env))
 
     def _part(self, found: dict[str, Any], image: str) -> str:
-        masks = self._steps.place.masks
+        masks = self._place.masks
         known = masks.mask_value(found) if masks else found
         plain = sorted(
             (name, sorted(value.items()) if isinstance(value, dict) else value)
@@ -324,7 +324,9 @@ class Boxes:
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Return an outcome with what was used, created and deleted for it."""
         return (
-            told(job, outcome, self._images.get(step.id, "")) if job.container and not job.part else outcome
+            with_container(job, outcome, self._images.get(step.id, ""))
+            if job.container and not job.part
+            else outcome
         )
 
 
@@ -335,7 +337,7 @@ _STARTED = os.getpid()  # a container is of one process of planrun: a resumed ru
 _OPEN_FOLDER, _OPEN_FILE = 0o777, 0o666
 
 
-def room_of(step: Step) -> str:
+def shared_name(step: Step) -> str:
     """Return the name of the container of a step, unique in the run and usable as the name of a folder."""
     container = step.container
     assert container is not None
@@ -349,7 +351,7 @@ def sharing(job: Job, container: Mapping[str, Any], added: Mapping[str, str], st
 
     Raises NoEngine, OSError.
     """
-    room, run = room_of(step), job.env["PLANRUN_RUN"]
+    room, run = shared_name(step), job.env["PLANRUN_RUN"]
     output = _share(rundir, room, job)
     own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_")}
     own |= {"PLANRUN_OUTPUT": output, "PLANRUN_PROGRESS": output + PROGRESS, "PLANRUN_EXEC": ""}
@@ -367,10 +369,10 @@ def sharing(job: Job, container: Mapping[str, Any], added: Mapping[str, str], st
     }
     script = job.env["PLANRUN_OUTPUT"] + SCRIPT
     words = tuple([output + SCRIPT if word == script else word for word in job.argv])
-    return in_room(job.but(env=client, argv=words), box)
+    return in_shared_container(job.but(env=client, argv=words), box)
 
 
-def in_room(job: Job, box: dict[str, Any]) -> Job:
+def in_shared_container(job: Job, box: dict[str, Any]) -> Job:
     """Return a job whose words run in a shared container, and which can be found there by its processes."""
     mark = f"{name_of(job.env['PLANRUN_RUN'], job.step, job.attempt)}-{job.part}."
     before = [_SHELL, _SCRIPT, box["engine"], box["name"], mark, box["own"], box["workspace"], box["image"]]
@@ -434,7 +436,7 @@ def _share(rundir: str, room: str, job: Job) -> str:
 
 def bring_back(rundir: str, step: Step, output: str) -> None:
     """Put an attempt's files, as the container has them, into their place; the step may have replaced them."""
-    there = os.path.join(rundir, "outputs", room_of(step), os.path.basename(output))
+    there = os.path.join(rundir, "outputs", shared_name(step), os.path.basename(output))
     for ending in ("", PROGRESS):
         try:
             os.replace(there + ending, output + ending)

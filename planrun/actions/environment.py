@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from stat import S_ISREG  # os has loaded it already
 
+from planrun.model.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Step, Text
     from planrun.model.state import RunState
+    from planrun.ports import Masks
 
     # Files and variables, each with the names that their templates read.
     Layers = tuple[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]], ...]
@@ -179,6 +182,24 @@ _ASSIGNED = (
 _OURS = ("PLANRUN_",)
 _MAX_ENV_FILE = 1 << 20  # bytes
 _STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"})
+
+
+class RunEnvironment(Record):
+    """Where a run happens: absolute folders, the caller's environment as steps see it, the default shell."""
+
+    run: str
+    workspace: str
+    rundir: str
+    env: dict[str, str]
+    shell: tuple[str, ...]
+    context: dict[str, Any]  # the `run` names of expressions
+    secrets: Mapping[str, str] = {}  # values by name; a step gets those that it lists
+    absent: Mapping[str, str] = {}  # why the other secrets have no value, by name
+    masks: Masks | None = None
+    hidden: tuple[str, ...] = ()  # folders in the workspace that no pattern of files means: reports
+    scripts: Mapping[
+        str, str
+    ] = {}  # that were reviewed: sha256 by workspace-relative path; steps run copies of them
 
 
 def looks_secret(name: str, value: str = "") -> bool:

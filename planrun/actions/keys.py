@@ -68,9 +68,9 @@ def content(steps: Steps, step: Step, state: RunState) -> tuple[str, dict[str, s
     veiled = steps.veiled(step, recipe)
     found = veiled.fingerprint() + (copying.part if copying else "")
     if step.container is not None:
-        found += steps.boxes().part(step, scope)
+        found += steps.container_jobs().part(step, scope)
     if step.expect or step.verify:
-        found += steps.proofs().part(step, state, scope)
+        found += steps.post_checks().part(step, state, scope)
     return found, veiled.env
 
 

@@ -24,49 +24,28 @@ from planrun.actions.render import (
 )
 from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared
-from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
-    from planrun.actions.containers import Boxes
-    from planrun.actions.environment import Layers
+    from planrun.actions.containers import ContainerJobs
+    from planrun.actions.environment import Layers, RunEnvironment
     from planrun.actions.files import Filing, Tracking
     from planrun.actions.reported import Reported
     from planrun.actions.scripts import Copying
-    from planrun.actions.verify import Proofs
+    from planrun.actions.verify import PostChecks
     from planrun.model.plan import Step
     from planrun.model.state import RunState
-    from planrun.ports import Masks
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
 NEVER = float("inf")  # a service goes on as long as others need it
 
 
-class Place(Record):
-    """Where a run happens: absolute folders, the caller's environment as steps see it, the default shell."""
-
-    run: str
-    workspace: str
-    rundir: str
-    env: dict[str, str]
-    shell: tuple[str, ...]
-    context: dict[str, Any]  # the `run` names of expressions
-    secrets: Mapping[str, str] = {}  # values by name; a step gets those that it lists
-    absent: Mapping[str, str] = {}  # why the other secrets have no value, by name
-    masks: Masks | None = None
-    hidden: tuple[str, ...] = ()  # folders in the workspace that no pattern of files means: reports
-    scripts: Mapping[
-        str, str
-    ] = {}  # that were reviewed: sha256 by workspace-relative path; steps run copies of them
-
-
 class Steps:
     """The step runner: every kind but `abstract`, which nothing can run."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RunEnvironment) -> None:
         self.place = place
         self._fixed = {
             "env": place.env,
@@ -76,8 +55,8 @@ class Steps:
         self._outputs = os.path.join(place.rundir, "outputs")
         self._logs = os.path.join(place.rundir, "logs")
         self._filing: Filing | None = None  # None: no step has named files yet
-        self._boxes: Boxes | None = None
-        self._proofs: Proofs | None = None  # of steps that have any
+        self._containers: ContainerJobs | None = None
+        self._post_checks: PostChecks | None = None  # of steps that have any
         self._reported: Reported | None = None  # as well
         self._tracking: Tracking | None = None  # None: no step is tracked
 
@@ -128,9 +107,9 @@ class Steps:
             job = job.but(scripts=copying.scripts)
         prepared = Prepared(fingerprint=fingerprint, job=job)
         if step.container is not None:
-            prepared = self.boxes().prepare(step, scope, recipe, prepared)
+            prepared = self.container_jobs().prepare(step, scope, recipe, prepared)
         if (step.expect or step.verify) and prepared.job is not None:
-            return self.proofs().prepare(step, state, scope, prepared)
+            return self.post_checks().prepare(step, state, scope, prepared)
         return prepared
 
     def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
@@ -168,9 +147,9 @@ class Steps:
             copying = self.copying(step, recipe)
             found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
             if step.container is not None:
-                found += self.boxes().part(step, scope)
+                found += self.container_jobs().part(step, scope)
             if step.expect or step.verify:
-                found += self.proofs().part(step, state, scope)
+                found += self.post_checks().part(step, state, scope)
             return found
         except EvaluationError:
             return ""
@@ -223,7 +202,7 @@ class Steps:
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the last words of a failed one."""
         if step.container is not None and step.container.shared:
-            self.boxes().take_over(step, job, self._output_file(step, job.attempt))
+            self.container_jobs().take_over(step, job, self._output_file(step, job.attempt))
         concluded = self._concluded(step, job, outcome)
         if job.call:
             record_of = kind_of("tool").record_of
@@ -233,9 +212,9 @@ class Steps:
         if step.reports and not job.part:
             concluded = self.reported().ended(step, job, concluded)
         if step.container is not None:
-            concluded = self.boxes().conclude(step, job, concluded)
+            concluded = self.container_jobs().conclude(step, job, concluded)
         if step.expect or (step.verify and step.service is None):
-            concluded = self.proofs().conclude(step, job, concluded)
+            concluded = self.post_checks().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
             concluded = self._filing.settled(step, concluded)
         if self._tracking and not (job.following and concluded.status == "completed"):
@@ -249,23 +228,27 @@ class Steps:
 
         Raises EvaluationError.
         """
-        return SH if step.container is not None and self.boxes().is_wanted(step, scope) else self.place.shell
+        return (
+            SH
+            if step.container is not None and self.container_jobs().is_wanted(step, scope)
+            else self.place.shell
+        )
 
-    def boxes(self) -> Boxes:
+    def container_jobs(self) -> ContainerJobs:
         """The containers of steps."""
-        if self._boxes is None:
-            from planrun.actions.containers import Boxes  # few steps run in one
+        if self._containers is None:
+            from planrun.actions.containers import ContainerJobs  # few steps run in one
 
-            self._boxes = Boxes(self)
-        return self._boxes
+            self._containers = ContainerJobs(self.place)
+        return self._containers
 
-    def proofs(self) -> Proofs:
+    def post_checks(self) -> PostChecks:
         """What the steps have to prove, each in its way."""
-        if self._proofs is None:
-            from planrun.actions.verify import Proofs  # few steps have any
+        if self._post_checks is None:
+            from planrun.actions.verify import PostChecks  # few steps have any
 
-            self._proofs = Proofs(self)
-        return self._proofs
+            self._post_checks = PostChecks(self)
+        return self._post_checks
 
     def reported(self) -> Reported:
         """The reports that steps write themselves."""
@@ -379,9 +362,9 @@ class Steps:
     def _private(self, step: Step, attempt: int) -> str:
         room = ""
         if step.container is not None and step.container.shared:
-            from planrun.actions.containers import room_of  # few steps share one
+            from planrun.actions.containers import shared_name  # few steps share one
 
-            room = f"{room_of(step)}/"
+            room = f"{shared_name(step)}/"
         return f"{self.place.rundir}/work/{room}{step.folder or step.id}/{attempt}"
 
 

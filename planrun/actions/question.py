@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.actions.prepare import Steps
+    from planrun.actions.context import StepContext
     from planrun.model.events import GateAnswered
     from planrun.model.plan import Step
     from planrun.model.state import RunState
@@ -62,7 +62,7 @@ def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
     return tuple(chosen)
 
 
-def prepare(_steps: Steps, step: Step, state: RunState, scope: Scope) -> Prepared:
+def prepare(_steps: StepContext, step: Step, state: RunState, scope: Scope) -> Prepared:
     """Return a step that asks as what its answer makes of it; one that nobody answered never passes.
 
     Raises EvaluationError for a question or a criterion without a value.
@@ -76,7 +76,7 @@ def prepare(_steps: Steps, step: Step, state: RunState, scope: Scope) -> Prepare
     return Prepared(fingerprint=_marked(step, question), outcome=outcome_of(step, answered))
 
 
-def fingerprint(_steps: Steps, step: Step, _state: RunState, scope: Scope) -> str:
+def fingerprint(_steps: StepContext, step: Step, _state: RunState, scope: Scope) -> str:
     """Return what an answer is to: the question as it is asked, and what can be answered; raises EvaluationError."""
     return _marked(step, rendered_question(step, scope))
 

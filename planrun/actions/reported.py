@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
     from typing import Any
 
+    from planrun.actions.environment import RunEnvironment
     from planrun.actions.files import Patterns
-    from planrun.actions.prepare import Place
     from planrun.model.job import Job, Outcome
     from planrun.model.plan import Step
     from planrun.ports import Masks
@@ -55,7 +55,7 @@ class Wanted(Record):
 class Reported:
     """The reports of a run's steps."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RunEnvironment) -> None:
         self._place = place
         self._begun: dict[str, tuple[Wanted, ...]] = {}
 
@@ -157,7 +157,7 @@ def _texts(value: Any) -> Iterator[str]:
 class _Merging:
     """The reports of one attempt on their way into one file: suites, counts, and what is to be said of them."""
 
-    def __init__(self, place: Place, cwd: str) -> None:
+    def __init__(self, place: RunEnvironment, cwd: str) -> None:
         self._place = place
         self._cwd = os.path.relpath(cwd, place.workspace)
         self._places: dict[str, str] = {}

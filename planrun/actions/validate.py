@@ -1,4 +1,4 @@
-"""Steps that check things themselves: no process, an outcome at once.
+"""StepContext that check things themselves: no process, an outcome at once.
 
 The checks of a `validate` step, each named in the result.
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from planrun.actions.prepare import Steps
+    from planrun.actions.context import StepContext
     from planrun.model.plan import Check, Step
     from planrun.model.state import RunState
     from planrun.ports import Masks
 
 
-def prepare(steps: Steps, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
+def prepare(steps: StepContext, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
     """Make the checks of a step; raises EvaluationError where its environment cannot be rendered."""
     action: Validate = step.action  # type: ignore[assignment]
     began = time.monotonic()
@@ -46,12 +46,12 @@ def prepare(steps: Steps, step: Step, state: RunState, scope: dict[str, Any]) ->
     return Prepared(fingerprint=_fingerprint(steps, step, added), outcome=outcome)
 
 
-def fingerprint(steps: Steps, step: Step, state: RunState, scope: dict[str, Any]) -> str:
+def fingerprint(steps: StepContext, step: Step, state: RunState, scope: dict[str, Any]) -> str:
     """Return the fingerprint of the checks of a step; raises EvaluationError."""
     return _fingerprint(steps, step, added_environment(steps.layers(step, state, scope)))
 
 
-def _fingerprint(steps: Steps, step: Step, env: dict[str, str]) -> str:
+def _fingerprint(steps: StepContext, step: Step, env: dict[str, str]) -> str:
     """Return the fingerprint of such a step; how its checks are laid out does not show in it."""
     recipe = Recipe(argv=(repr(plain(step.action)),), env=env, workdir="")
     return steps.veiled(step, recipe).fingerprint("checks")

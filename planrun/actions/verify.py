@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.actions.containers import beside, in_box, in_room
+from planrun.actions.containers import beside, in_container, in_shared_container
 from planrun.actions.render import brief, render_step
 from planrun.actions.validate import CheckScope, run_checks
 from planrun.errors import EvaluationError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from planrun.actions.prepare import Steps
+    from planrun.actions.context import StepContext
     from planrun.actions.render import Recipe
     from planrun.actions.scripts import Copying
     from planrun.model.job import Job
@@ -31,10 +31,10 @@ SHOWN = 200
 """Characters of a command, and of its last line of output, that a result shows."""
 
 
-class Proofs:
+class PostChecks:
     """What the attempts that go on have proven so far, by step."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepContext) -> None:
         self._steps = steps
         self._so_far: dict[str, Outcome] = {}
         self._scopes: dict[str, dict[str, Any]] = {}
@@ -67,7 +67,7 @@ class Proofs:
 
     def _proofs(self, step: Step, state: RunState, scope: dict[str, Any]) -> list[Proof]:
         shell, layers = self._steps.shell(step, scope), self._steps.layers(step, state, scope)
-        recipes = [(proof, render_step(proof, layers, scope, shell)) for proof in step.proofs]
+        recipes = [(proof, render_step(proof, layers, scope, shell)) for proof in step.verify_steps]
         return [(recipe, self._steps.copying(proof, recipe)) for proof, recipe in recipes]
 
     def _part(self, step: Step, found: list[Proof]) -> str:
@@ -177,9 +177,9 @@ def following(
         if main.container and service:
             job = beside(job, main.container).but(container={})
         elif "room" in main.container:
-            job = in_room(job, main.container)
+            job = in_shared_container(job, main.container)
         elif main.container:
-            job = in_box(job, main.container, f"{main.container['name']}-{number}")
+            job = in_container(job, main.container, f"{main.container['name']}-{number}")
         jobs.append(job)
     return tuple(jobs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.actions.containers import room_of
+from planrun.actions.containers import shared_name
 from planrun.actions.render import parts_of
 from planrun.actions.templates import formulas
 from planrun.engine.services import users
@@ -193,7 +193,7 @@ class RerunPlan:
         if not shared:
             return {}
         states = self._after.steps
-        rooms = {name: room_of(states[name].step) for name in shared}
+        rooms = {name: shared_name(states[name].step) for name in shared}
         due = {rooms[name] for name in shared if name in self._again or not states[name].ended}
         found = {}
         for name, container in shared.items():

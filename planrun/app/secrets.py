@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from planrun.actions.environment import holds_credential
-from planrun.actions.prepare import Place, Steps
+from planrun.actions.environment import RunEnvironment, holds_credential
+from planrun.actions.prepare import Steps
 from planrun.errors import EvaluationError, InvalidInput, InvalidPlan
 from planrun.expressions.check import references
 from planrun.model.groups import chain
@@ -178,7 +178,9 @@ def require_secrets(
     state = RunState(plan)
     state.params = dict(params)
     steps = Steps(
-        Place(run="", workspace="", rundir="", env=dict(os.environ), shell=(), context=ci_context(os.environ))
+        RunEnvironment(
+            run="", workspace="", rundir="", env=dict(os.environ), shell=(), context=ci_context(os.environ)
+        )
     )
     listings = _Listings(plan)
     problems: dict[tuple[str, int, int, str], Problem] = {}

@@ -7,8 +7,8 @@ import sys
 
 from planrun import __version__
 from planrun.actions.command import shell_on
-from planrun.actions.environment import MODEL_CREDENTIALS, caller_environment, withheld
-from planrun.actions.prepare import Place, Steps
+from planrun.actions.environment import MODEL_CREDENTIALS, RunEnvironment, caller_environment, withheld
+from planrun.actions.prepare import Steps
 from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler
@@ -296,7 +296,7 @@ class Session:
         """Return the step runner of this run; `opening` has the fields of the event that starts or resumes it."""
         plan = state.plan
         env, _ = self._caller_environment(plan)
-        place = Place(
+        place = RunEnvironment(
             run=os.path.basename(rundir),
             workspace=self.workspace,
             rundir=rundir,

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.actions.prepare import Place
+    from planrun.actions.environment import RunEnvironment
     from planrun.approval.rules import Layers
     from planrun.model.job import Job
     from planrun.model.plan import Step
@@ -37,7 +37,7 @@ def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
         "risk": step.risk,
         "reason": step.risk_reason,
         "effects": step.effects,
-        "text": "\n".join([each.action.written() for each in (step, *step.proofs)]),
+        "text": "\n".join([each.action.written() for each in (step, *step.verify_steps)]),
         **(facts_of_commands(found) if found else {}),
     }
 
@@ -46,13 +46,13 @@ def _commands(step: Step) -> Risk | None:
     """Return the commands of a step and of what verifies it, None where it starts no process."""
     found = commands_of(step)
     if found is not None:
-        for proof in filter(None, map(commands_of, step.proofs)):
+        for proof in filter(None, map(commands_of, step.verify_steps)):
             found = _joined(found, proof)
     return found
 
 
 def as_started(
-    step: Step, job: Job, place: Place, known: dict[tuple[object, ...], Risk]
+    step: Step, job: Job, place: RunEnvironment, known: dict[tuple[object, ...], Risk]
 ) -> tuple[dict[str, Any], Risk]:
     """Return the facts about a job that is about to start, as fields of Facts, and its risk with the commands in it.
 
@@ -60,7 +60,7 @@ def as_started(
     """
     job = _inside(job)
     found = _classified(step, job, place, known)
-    for proof, later in zip(step.proofs, job.following, strict=False):
+    for proof, later in zip(step.verify_steps, job.following, strict=False):
         found = _joined(found, _classified(proof, later, place, known))
     if step.container is not None:
         found = _at_least(found, *least(step.container))
@@ -71,7 +71,10 @@ def as_started(
         "reason": "the plan declares it" if declared else found.reason,
         "effects": found.effects,
         "text": "\n".join(
-            [_text(each, of) for each, of in zip((step, *step.proofs), (job, *job.following), strict=False)]
+            [
+                _text(each, of)
+                for each, of in zip((step, *step.verify_steps), (job, *job.following), strict=False)
+            ]
         ),
         **facts_of_commands(found),
     }
@@ -121,7 +124,7 @@ def facts_of_commands(found: Risk) -> dict[str, Any]:
     }
 
 
-def _classified(step: Step, job: Job, place: Place, known: dict[tuple[object, ...], Risk]) -> Risk:
+def _classified(step: Step, job: Job, place: RunEnvironment, known: dict[tuple[object, ...], Risk]) -> Risk:
     # What the plan adds: its env files, which are read by now, included.
     inherited = place.env
     env: dict[str, str | None] = {
@@ -192,7 +195,7 @@ def _joined(one: Risk, other: Risk) -> Risk:
     )
 
 
-def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Risk:
+def _found(step: Step, job: Job, place: RunEnvironment, env: dict[str, str | None]) -> Risk:
     output = job.env.get("PLANRUN_OUTPUT", "")
     setting = Setting(
         cwd=_folder_of(job, place),
@@ -211,7 +214,7 @@ def _found(step: Step, job: Job, place: Place, env: dict[str, str | None]) -> Ri
     return risk
 
 
-def _folder_of(job: Job, place: Place) -> str:
+def _folder_of(job: Job, place: RunEnvironment) -> str:
     """Return the folder of a job as seen from the workspace, links followed: an earlier step may have made one."""
     if job.cwd == place.workspace:
         return ""

@@ -210,7 +210,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Protocol
 
-    from planrun.actions.prepare import Place
+    from planrun.actions.environment import RunEnvironment
     from planrun.approval.control import ControlSocket
     from planrun.approval.rules import Decision, Layers
     from planrun.clock import SystemClock
@@ -251,7 +251,7 @@ class GateContext:
 class PolicyGates:
     """The port `Gates` of the engine."""
 
-    def __init__(self, context: GateContext, clock: SystemClock, place: Place) -> None:
+    def __init__(self, context: GateContext, clock: SystemClock, place: RunEnvironment) -> None:
         self._context = context
         self._clock = clock
         self._place = place

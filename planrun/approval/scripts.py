@@ -48,7 +48,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     asked: set[str] = set()
     total = 0
     uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
-    for step in [each for written in plan.everything() for each in (written, *written.proofs)]:
+    for step in [each for written in plan.everything() for each in (written, *written.verify_steps)]:
         named = _named(step, params, workspace, later)
         asked.update(named)
         for path in (*named, *step.mentions):

@@ -59,7 +59,7 @@ def repeated(subject: Subject) -> Iterator[Problem]:
 def empty_proofs(subject: Subject) -> Iterator[Problem]:
     """L406: a command under `verify` that passes whatever the step did."""
     for step in subject.steps():
-        for proof in step.proofs:
+        for proof in step.verify_steps:
             text = _text(proof.action)
             risk = commands_of(proof)
             words = [command.words for command in risk.commands] if risk else []
@@ -77,7 +77,7 @@ def risky_proofs(subject: Subject) -> Iterator[Problem]:
     """L407: a command under `verify` of a higher class than the step's own."""
     for step in subject.actions:
         own = subject.risk(step)
-        for proof in step.proofs:
+        for proof in step.verify_steps:
             risk = commands_of(proof)
             if own and risk and risk.understood and rank(risk.level) > rank(own.level):
                 yield subject.advice(

@@ -131,11 +131,11 @@ def unverified(subject: Subject) -> Iterator[Problem]:
     checked = {
         edge.on
         for other in subject.steps()
-        if other.kind == "validate" or other.proofs
+        if other.kind == "validate" or other.verify_steps
         for edge in other.edges
     }
     for step in subject.steps():
-        if step.section != "steps" or step.proofs or step.expect or step.id in checked:
+        if step.section != "steps" or step.verify_steps or step.expect or step.id in checked:
             continue
         effect = _danger(subject, step)
         if effect in ("destroys", "publishes"):

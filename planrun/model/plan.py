@@ -352,7 +352,7 @@ class Step(Record):
         return (*self.produces, *[each.path for each in self.keeps])
 
     @property
-    def proofs(self) -> tuple[Step, ...]:
+    def verify_steps(self) -> tuple[Step, ...]:
         """Each post-check or readiness check, as a step with the same environment."""
         return tuple(
             [

@@ -345,7 +345,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from typing import Any
 
-    from planrun.actions.prepare import Place
+    from planrun.actions.environment import RunEnvironment
     from planrun.approval.rules import Layers
     from planrun.llm.budget import Budget
     from planrun.llm.drafts import Draft, Fault
@@ -377,7 +377,11 @@ class Replanner:
     """Replans in one run. `budget` gives what may be spent in it, with what was spent before."""
 
     def __init__(
-        self, context: ReplanContext, place: Place, adoption: Adoption, budget: Callable[[RunState], Budget]
+        self,
+        context: ReplanContext,
+        place: RunEnvironment,
+        adoption: Adoption,
+        budget: Callable[[RunState], Budget],
     ) -> None:
         self._context = context
         self._place = place

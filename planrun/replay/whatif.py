@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from planrun.actions.command import SH
-from planrun.actions.prepare import Place, Steps
+from planrun.actions.environment import RunEnvironment
+from planrun.actions.prepare import Steps
 from planrun.actions.templates import formulas
 from planrun.app.history import kept, weights
 from planrun.app.selection import select
@@ -364,7 +365,7 @@ def suppose(before: RunState, rundir: str, plan: Plan | None, policy: str) -> Su
     """Play a run under another plan or ceiling; raises InvalidInput, InvalidPlan for what is none."""
     case, state = _case(before, rundir, plan, policy)
     clock = VirtualClock(before.started.at if before.started else "2000-01-01T00:00:00.000Z")
-    place = Place(
+    place = RunEnvironment(
         run=os.path.basename(rundir),
         workspace=os.getcwd(),
         rundir=rundir,

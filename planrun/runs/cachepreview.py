@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from planrun.actions.command import shell_on
-from planrun.actions.environment import caller_environment
+from planrun.actions.environment import RunEnvironment, caller_environment
 from planrun.actions.keys import upstream
-from planrun.actions.prepare import Place, Steps
+from planrun.actions.prepare import Steps
 from planrun.app.caching import cache_of
 from planrun.app.run import secrets_of
 from planrun.approval.digest import review
@@ -65,7 +65,7 @@ def preview(plan: Plan, step: Step, settings: Settings) -> Preview:
     state = RunState(secrets.masked(plan) if secrets else plan)
     state.params = params
     env, _ = caller_environment(plan.inherit_env, os.environ, plan.secrets)
-    place = Place(
+    place = RunEnvironment(
         run="",
         workspace=workspace,
         rundir=os.path.join(workspace, ".planrun", "runs", "preview"),  # it is in no key, and is not made

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.actions.prepare import Place, Steps
+from planrun.actions.environment import RunEnvironment
+from planrun.actions.prepare import Steps
 from planrun.approval.answers import Answer, Answers
 from planrun.approval.gates import MAX_QUESTION, Questions
 from planrun.clock import between, later
@@ -50,7 +51,7 @@ class Room:
         self.state = RunState(Plan(name="p", file="p.yml", digest="0", steps=(self.step,), params=names))
         self.state.params = params
         self.clock = Clock()
-        place = Place(run="r", workspace="/", rundir="/", env={}, shell=("sh",), context={})
+        place = RunEnvironment(run="r", workspace="/", rundir="/", env={}, shell=("sh",), context={})
         self.steps = Steps(place)
         self.questions = Questions(
             answers or Answers(),

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import planrun
-from planrun.actions.prepare import Place, Steps
+from planrun.actions.environment import RunEnvironment
+from planrun.actions.prepare import Steps
 from planrun.app.secrets import read_secrets
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.plan import Plan, Step
@@ -169,7 +170,7 @@ def test_fingerprints_hold_names_of_secrets_and_no_values() -> None:
     def fingerprint(step: Step, environ: dict[str, str]) -> str:
         plan = plan_of(step, secrets=("A", "B"))
         secrets = read_secrets(plan, environ)
-        place = Place(
+        place = RunEnvironment(
             run="r",
             workspace="/",
             rundir="/",

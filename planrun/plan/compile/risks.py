@@ -249,7 +249,7 @@ class Names:
         """Return a step that says which scripts it runs, those of the commands that verify it included."""
         found = self._given(step)
         if step.verify:
-            for proof in step.proofs:
+            for proof in step.verify_steps:
                 other = self._given(proof)
                 found = found.but(
                     scripts=tuple(dict.fromkeys((*found.scripts, *other.scripts))),
