@@ -183,7 +183,7 @@ def _value(chance: random.Random) -> Any:
 
 
 def tell(rundir: Path, drawn: list[Drawn], title: str) -> Story:
-    """Tell a run of these steps; each depends on the one before."""
+    """Return a run of these steps; each depends on the one before."""
     plan = []
     for number, step in enumerate(drawn):
         edges = (Edge(on=drawn[number - 1].name, kind="done"),) if number else ()

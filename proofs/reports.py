@@ -57,7 +57,7 @@ MEMORY = 60
 LIMIT = 900
 
 
-class Wishes(NamedTuple):
+class Options(NamedTuple):
     """What the caller asked for, as the console wants to know it."""
 
     color: Literal["auto", "always", "never"] = "never"
@@ -107,7 +107,7 @@ def shown(story: Story, vendor: str) -> str:
     variables = VENDORS[vendor]
     with mock.patch.dict(os.environ, variables, clear=True):
         state = RunState(story.plan)
-        look = look_of(out, variables, Wishes())
+        look = look_of(out, variables, Options())
         console = Console(Screen(out), look, state, str(story.rundir))
         for event in story.events:
             state.apply(event)
@@ -132,7 +132,7 @@ def in_stories(count: int, seed: int, enough: int = 20) -> list[str]:
 
 
 def in_a_large_run(seed: int, count: int = 2000) -> list[str]:
-    """Tell a run of many failures with long logs, for which no report has room."""
+    """Return a run of many failures with long logs, for which no report has room."""
     chance = random.Random(seed)
     log = b"".join([output(chance) for _ in range(40)])[-20_000:]
     drawn = [Drawn(f"s{number}", word(chance), "failed", log, {}) for number in range(count)]

@@ -55,7 +55,7 @@ def progress_forecast(
             return "" if state.plan.secrets else line(message, _MESSAGE)
         return line(mask(message), _MESSAGE)
 
-    return Estimates(expected=expected, forecast=forecast, said=reported)
+    return Estimates(expected=expected, forecast=forecast, reported=reported)
 
 
 GRAIN = 0.1

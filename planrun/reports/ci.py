@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Literal, Protocol, TextIO
 
     class ConsoleOptions(Protocol):
-        """What the caller asked for."""
+        """What the caller requests."""
 
         @property
         def color(self) -> Literal["auto", "always", "never"]:
@@ -76,9 +76,9 @@ def vendor(environ: Mapping[str, str]) -> str:
     """
     if environ.get("CI", "unset").lower() in _NO:
         return ""
-    for name, found in _VENDORS:
-        if environ.get(name):
-            return found
+    for variable, name in _VENDORS:
+        if environ.get(variable):
+            return name
     return "other" if any(environ.get(name) for name in _GENERIC) else ""
 
 
@@ -100,10 +100,10 @@ def from_checkout(file: str, environ: Mapping[str, str]) -> str:
     return given if inside.startswith("../") else inside
 
 
-def coloured(environ: Mapping[str, str], wish: str = "auto", *, terminal: bool) -> bool:
+def coloured(environ: Mapping[str, str], choice: str = "auto", *, terminal: bool) -> bool:
     """Whether to use colours: the flag (always, never, auto) before NO_COLOR, FORCE_COLOR and the terminal."""
-    if wish in ("always", "never"):
-        return wish == "always"
+    if choice in ("always", "never"):
+        return choice == "always"
     if environ.get("NO_COLOR"):
         return False
     forced = environ.get("FORCE_COLOR")
@@ -114,10 +114,10 @@ def coloured(environ: Mapping[str, str], wish: str = "auto", *, terminal: bool) 
 
 def style(environ: Mapping[str, str], *, terminal: bool) -> Literal["live", "plain", "groups"]:
     """Return how progress is shown: animated on a terminal of a person only, in groups where CI has them."""
-    found = vendor(environ)
-    if found in ("github", "gitea", "gitlab", "azure", "buildkite"):
+    system = vendor(environ)
+    if system in ("github", "gitea", "gitlab", "azure", "buildkite"):
         return "groups"
-    return "live" if terminal and not found and environ.get("TERM", "dumb") != "dumb" else "plain"
+    return "live" if terminal and not system and environ.get("TERM", "dumb") != "dumb" else "plain"
 
 
 class Look(Record):
@@ -131,26 +131,26 @@ class Look(Record):
     sections: Sections | None = None
 
 
-def look_of(stream: TextIO | None, environ: Mapping[str, str], wishes: ConsoleOptions) -> Look:
+def look_of(stream: TextIO | None, environ: Mapping[str, str], options: ConsoleOptions) -> Look:
     """Return how a console on `stream` looks."""
     terminal = _is_terminal(stream)
-    found = vendor(environ)
+    system = vendor(environ)
     chosen = style(environ, terminal=terminal)
-    shown = wishes.logs
+    shown = options.logs
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return Look(
         style=chosen,
-        colour=coloured(environ, wishes.color, terminal=terminal),
+        colour=coloured(environ, options.color, terminal=terminal),
         unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
-        logs=("all" if found else "failed") if shown == "auto" else shown,
-        quiet=wishes.quiet,
-        sections=_sections(found) if chosen == "groups" else None,
+        logs=("all" if system else "failed") if shown == "auto" else shown,
+        quiet=options.quiet,
+        sections=sections_of(system) if chosen == "groups" else None,
     )
 
 
-def _sections(found: str) -> Sections:
+def _sections(system: str) -> Sections:
 
-    return sections_of(found)
+    return sections_of(system)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -1,13 +1,9 @@
-"""A text stream with at most one status line at its end, which falls silent when nobody reads it any more.
+"""The console of a run: what people and CI systems see while it runs, and its closing lines.
 
-What people and CI systems see while a run goes on.
-
-Three styles: `live` (a person's terminal: a line for every end above one status line that is redrawn at most ten
-times a second), `plain` (a line for every end), `groups` (CI: besides, what each step printed in a section).
-Text is gathered and written once per turn of the engine's loop. A stream that cannot be written any more makes
-the console fall silent; the run goes on, and so it does when the console itself is at fault.
-
-The last words of a run: what it waits for, where its reports are, how it goes on; and what a CI system is handed.
+Three styles: `live` (a terminal: a line for each end above one status line that is redrawn at most ten times a
+second), `plain` (a line for each end), `groups` (CI: as well, what each step printed, in a section). Text is gathered
+and written once per turn of the engine's loop. When the stream cannot be written any more, or the console itself
+fails, it stops writing and the run continues.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ if TYPE_CHECKING:
 
 _CLEAR = "\r\x1b[K"
 _BAR = 20  # cells of the bar
-_WIDTH = 80  # of a terminal that does not say
+_WIDTH = 80  # of a terminal whose width is not known
 KNOWN = 0.1  # seconds; an ETA below is not shown
 
 
@@ -76,8 +72,8 @@ class Screen:
         try:
             stream.write(raw.encode(self._encoding, "replace").decode(self._encoding))
             stream.flush()
-        except (OSError, ValueError):  # closed, or nobody reads: EPIPE
-            self._fall_silent(stream)
+        except (OSError, ValueError):  # closed, or no reader: EPIPE
+            self._stop(stream)
 
     def _fitted(self, status: str) -> str:
         """Cut the status line to the terminal; anything but ASCII may be two cells wide, so it is left out."""
@@ -87,8 +83,8 @@ class Screen:
             width = _WIDTH
         return status.encode("ascii", "replace").decode()[: max(10, (width or _WIDTH) - 1)]
 
-    def _fall_silent(self, stream: TextIO) -> None:
-        """Send what the stream still holds to nowhere, or the interpreter would complain about it at its end."""
+    def _stop(self, stream: TextIO) -> None:
+        """Redirect what the stream still holds to /dev/null: the interpreter would report an error when it exits."""
         self._stream = None
         try:
             nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
@@ -106,7 +102,7 @@ def status_line(tally: Tally, now: float, began: float) -> str:
     bar = "#" * filled + "." * (_BAR - filled)
     eta = tally.eta(now)
     # A step that takes longer than expected makes it 0, and what is known of steps of a few milliseconds next to
-    # 0: neither says anything.
+    # 0: neither is worth showing.
     least = "" if tally.eta_known else "at least "
     ends = f"  ETA {least}{seconds(eta)}" if eta and eta >= KNOWN else ""
     names = sorted(tally.running, key=tally.running.__getitem__)
@@ -136,19 +132,19 @@ _COLOURS = {
 def console(
     state: RunState,
     rundir: str,
-    wishes: ConsoleOptions,
-    foresight: Estimates | None = None,
+    options: ConsoleOptions,
+    estimates: Estimates | None = None,
     masks: Masks | None = None,
 ) -> Console:
-    """Return the console for this process: its streams, its environment, the caller's wishes.
+    """Return the console for this process: its streams, its environment, the caller's options.
 
-    `foresight` is for a status line that is redrawn; `masks` lie over all that it writes.
+    `estimates` is for a status line that is redrawn; `masks` mask all that it writes.
     """
     environ = os.environ
     # CI systems look for sections in the result's stream; with --json that holds the ledger and nothing else.
     grouped = style(environ, terminal=False) == "groups"
-    stream = sys.stdout if grouped and not wishes.json else sys.stderr
-    return Console(Screen(stream, masks=masks), look_of(stream, environ, wishes), state, rundir, foresight)
+    stream = sys.stdout if grouped and not options.json else sys.stderr
+    return Console(Screen(stream, masks=masks), look_of(stream, environ, options), state, rundir, estimates)
 
 
 class Console:
@@ -160,47 +156,47 @@ class Console:
         look: Look,
         state: RunState,
         rundir: str,
-        foresight: Estimates | None = None,
+        estimates: Estimates | None = None,
     ) -> None:
         self.look = look
         self.rundir = rundir
         self._screen = screen
         self._clock = screen.now
         self._icons = ICONS if look.unicode else ASCII_ICONS
-        self._tally = Tally(_counted(state), jobs_of(state), foresight)
+        self._tally = Tally(_counted(state), jobs_of(state), estimates)
         for name, step in state.steps.items():
             if step.ended and step.step.kind != "group":  # of the run that is resumed
                 self._tally.end(name, None)
-        self._began = self._spoken = self._drawn = screen.now()
+        self._began = self._written = self._drawn = screen.now()
         self._steps, self._labels = state.steps, facts.labels(state)
         self._broken = False
         self._pending: list[str] = []
         self._problems: list[str] = []  # failed steps, for annotations
         self._has_failed = False
-        self._asked: dict[str, str] = {}  # what waits for somebody, by step
+        self._asked: dict[str, str] = {}  # what waits for an answer, by step
 
     def on_event(self, event: Event, state: RunState) -> None:
-        """Take note of an event that `state` holds already; what it has to say is written by `tick`."""
+        """Take note of an event that `state` holds already; `tick` writes what it adds."""
         if not self._broken:
             try:
                 if isinstance(event, ev.StepOpened):
                     self._opened(event, state)
                 self._note(event, state)
-            except Exception as error:  # noqa: BLE001 - what is shown of a run must not decide about it
+            except Exception as error:  # noqa: BLE001 - a console must not end a run
                 self._give_up(error)
 
     def tick(self) -> float | None:
-        """Write what there is to say; returns the seconds after which to be called again, or None."""
+        """Write what is new; returns the seconds after which to be called again, or None."""
         if self._broken:
             return None
         try:
-            return self._redraw() if self.look.style == "live" else self._speak()
+            return self._redraw() if self.look.style == "live" else self._write_plain()
         except Exception as error:  # noqa: BLE001 - as above
             self._give_up(error)
             return None
 
     def close(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
-        """Say where the reports are, and hand them to GitHub; `head` is the hash of the ledger's last line.
+        """Write where the reports are, and pass them to GitHub; `head` is the hash of the ledger's last line.
 
         Raises RecordsLost naming a file of GitHub's that cannot be written.
         """
@@ -214,12 +210,12 @@ class Console:
         write_for_github(state, self.rundir, paths, head)
 
     def _give_up(self, error: Exception) -> None:
-        """Say so once and be silent from now on; a screen never raises."""
+        """Write why, once, and nothing from now on; a screen never raises."""
         self._broken = True
         why = line(f"{type(error).__name__}: {error}")
-        self._screen.write(f"{self._icon('partial')} nothing more is shown here, the run goes on: {why}\n")
+        self._screen.write(f"{self._icon('partial')} console output stopped, the run continues: {why}\n")
 
-    # What there is to say.
+    # What is shown.
 
     def _note(self, event: Event, state: RunState) -> None:
         if isinstance(event, ev.AttemptStarted):
@@ -354,7 +350,7 @@ class Console:
 
     def _repeated(self, event: ev.AttemptEnded) -> None:
         if event.reason == "paused":  # a service, which the next resume starts again
-            self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run goes on\n")
+            self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run is resumed\n")
         elif not self.look.quiet:
             why = facts.attempt_sentence(event)
             delay = f", next in {units.seconds(event.delay)}" if event.delay else ""
@@ -385,8 +381,8 @@ class Console:
 
     def _failures(self, state: RunState, parts: list[Part]) -> None:
         """Show what failed besides steps."""
-        for found in parts:
-            for heading, message, title in found["failures"](state) if "failures" in found else ():
+        for each in parts:
+            for heading, message, title in each["failures"](state) if "failures" in each else ():
                 self._say(f"{self._icon('failed')} {heading}: {message}\n")
                 if title and self.look.sections:
                     self._say(self.look.sections.problem(file_of(state), 0, title, message))
@@ -397,7 +393,7 @@ class Console:
             return f"\x1b[{_COLOURS[status]}m{icon}\x1b[0m"
         return icon
 
-    # How it gets onto the stream.
+    # How it is written to the stream.
 
     def _say(self, text: str) -> None:
         self._pending.append(text)
@@ -406,15 +402,15 @@ class Console:
         """Write what is pending, without a status line behind it."""
         self._screen.write("".join(self._pending))
         self._pending.clear()
-        self._spoken = self._clock()
+        self._written = self._clock()
 
-    def _speak(self) -> float | None:
-        """Write what is pending; where nothing is said for a minute, say what still runs."""
+    def _write_plain(self) -> float | None:
+        """Write what is pending; after a minute without output, show what still runs."""
         if self._pending:
             self._flush()
         if self.look.quiet or not (self._tally.running or self._asked):
             return None
-        silent = self._clock() - self._spoken
+        silent = self._clock() - self._written
         if silent >= HEARTBEAT:
             still = "running" if self._tally.running else "waiting"
             self._say(f"{'…' if self.look.unicode else '...'} still {still}: {self._alive()}\n")
@@ -423,7 +419,7 @@ class Console:
         return HEARTBEAT - silent
 
     def _alive(self) -> str:
-        """`test (3m), build (1m)`: what started and did not end, the oldest first; then what waits for somebody."""
+        """`test (3m), build (1m)`: what started and did not end, the oldest first; then what waits for an answer."""
         now, shown = self._clock(), []
         for name, began in self._tally.running.items():
             step = self._steps[name]
@@ -441,7 +437,7 @@ class Console:
         bar = status_line(self._tally, now, self._began) if self._tally.running else ""
         self._screen.write("".join(self._pending), bar)
         self._pending.clear()
-        return 1.0 if self._tally.running else None  # the elapsed time goes on counting
+        return 1.0 if self._tally.running else None  # the elapsed time changes
 
 
 def _counted(state: RunState) -> list[str]:
@@ -461,9 +457,9 @@ def closing_lines(state: RunState, look: Look, paths: Mapping[str, str], head: s
     """Yield the last lines of a console; `head`: of the ledger, `paths`: of the reports by name."""
     waits, parts = facts.is_waiting(state), parts_of(state)
     yield from [f"{row}\n" for row in rows_of(parts, "closing", state)]
-    for found in parts:
-        if waits and look.sections and "notices" in found:
-            notices = found["notices"](state)
+    for each in parts:
+        if waits and look.sections and "notices" in each:
+            notices = each["notices"](state)
             yield from [look.sections.notice(file_of(state), *notice) for notice in notices]
     if not look.quiet:
         files = ", ".join([os.path.basename(path) for path in paths.values()])
@@ -473,9 +469,9 @@ def closing_lines(state: RunState, look: Look, paths: Mapping[str, str], head: s
             yield f"  {facts.to_continue(state)}\n"
 
 
-def file_of(state: RunState, found: StepState | None = None) -> str:
+def file_of(state: RunState, step: StepState | None = None) -> str:
     """Return the file of a step, or the plan's, for annotations, which count from the root of the checkout."""
-    file = state.plan.file_of(found.step) if found else state.plan.file
+    file = state.plan.file_of(step.step) if step else state.plan.file
     return line(from_checkout(file, os.environ))
 
 

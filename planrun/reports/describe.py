@@ -1,4 +1,4 @@
-"""A plan told to people and programs: who waits for whom, in what order, and how long it can take at most."""
+"""A plan as text and as JSON data: dependencies, order, longest path, actions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from planrun.reports.escape import line
 from planrun.values import duration
 
 FAILURE_MEANS = {
-    "block": "what waits for it is blocked; independent steps go on",
-    "abort": "everything that runs is cancelled and nothing else starts",
-    "continue": "its failure is tolerated, and what waits for it runs",
-    "skip": "its failure is tolerated, and what waits for it is skipped",
-    "ask": "after the last attempt the run waits for somebody to say what becomes of it",
-    "replan": "a model plans anew; where it cannot, as block",
+    "block": "dependent steps are blocked; independent steps continue",
+    "abort": "running steps are cancelled and no more steps start",
+    "continue": "the failure is tolerated and dependent steps run",
+    "skip": "the failure is tolerated and dependent steps are skipped",
+    "ask": "after the last attempt the run waits for a decision",
+    "replan": "a model writes a recovery plan; if it cannot, as block",
 }
 """What each value of `on_failure` does."""
 
@@ -72,7 +72,7 @@ def worst(step: Step) -> float:
 
 
 def edge(found: Edge) -> str:
-    """Return an edge as people read it: the step, and what it must have come to unless that is `ok`."""
+    """Return an edge as text: the step, and the status that it must have unless that is `ok`."""
     return found.on if found.kind in ("ok", "open") else f"{found.on} ({found.kind})"
 
 
@@ -143,7 +143,7 @@ def _param(param: Param) -> dict[str, Any]:
 
 
 def is_reversible(step: Step) -> bool | None:
-    """Say whether what a step does can be taken back; None where the plan does not tell."""
+    """Return whether a step can be undone; None where the plan does not state it."""
     return step.reversible if step.reversible is not None else (True if step.rollback else None)
 
 

@@ -122,15 +122,15 @@ def message(state: RunState, step: StepState) -> str:
     if step.status == "running":
         return "was still running when the records end"
     if step.at_gate:
-        return f"waiting for {step.reason}" + (f": {found}" if (found := _asked(step)) else "")
+        return f"waiting for {step.reason}" + (f": {question}" if (question := _asked(step)) else "")
     if step.status == "paused":
         return f"paused: attempt {len(step.attempts)} failed, and the run was paused before the next one"
-    rests = {"paused": "is paused", "waiting": "waits for somebody"}.get(status_of(state), "ended before it")
+    rests = {"paused": "is paused", "waiting": "waits for an answer"}.get(status_of(state), "ended before it")
     return f"not run: the run {rests}"
 
 
 def _asked(step: StepState) -> str:
-    """What somebody is asked, and why, in one line; empty where nobody is."""
+    """What is asked, and why, in one line; empty where no gate is open."""
     opened = step.asked
     if opened is None:
         return ""

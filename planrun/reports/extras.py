@@ -117,50 +117,50 @@ def _secret_warnings(state: RunState) -> Iterator[str]:
 
 
 def rollback_rows(state: RunState) -> Iterator[str]:
-    """Yield a line for each step that was undone or was to be, then what is owed and how it is done."""
-    for found in state.undoing.values():
-        step = found.step.undoes
-        if found.status == "completed":
-            yield f"{step}: undone ({facts.details(found)})"
-        elif found.ended:
-            yield f"{step}: not undone: {facts.sentence(found)}"
+    """Yield a line for each step that was or should be undone, then what is pending and how to finish it."""
+    for undo in state.undoing.values():
+        step = undo.step.undoes
+        if undo.status == "completed":
+            yield f"{step}: undone ({facts.details(undo)})"
+        elif undo.ended:
+            yield f"{step}: not undone: {facts.sentence(undo)}"
     if status(state) == "failed":
         yield "rollback_failed: not everything was undone"
     yield from pending_rows(state)
 
 
 def pending_rows(state: RunState) -> Iterator[str]:
-    """Yield what a run that nobody works on still owes, and the command that does it."""
+    """Yield what is pending in a run that has stopped, and the command that finishes it."""
     if state.ended is None or not owes(state):
         return
     yield pending(state)
 
 
 def pending(state: RunState) -> str:
-    """Say what a run owes that does not go on, and how it is done."""
+    """Return what is pending in a run that has stopped, and the command that finishes it."""
     parts = []
     if owes_rollback(state):
         left = [
-            found.step.undoes for found in state.undoing.values() if found.status in ("pending", "cancelled")
+            undo.step.undoes for undo in state.undoing.values() if undo.status in ("pending", "cancelled")
         ]
-        parts.append(f"to undo {facts.names(left if state.rollback else undoable(state))}")
+        parts.append(f"undo {facts.names(left if state.rollback else undoable(state))}")
     cleanup = owed_cleanup(state)
     if cleanup:
-        parts.append(f"to run {facts.names(cleanup)}")
+        parts.append(f"run {facts.names(cleanup)}")
     run = state.started.run if state.started else ""
-    what = f"owed: {' and '.join(parts)}; " if parts else ""
-    return f"{what}planrun finalize {run} {'does it' if parts else 'gives it an end'}"
+    what = f"pending: {' and '.join(parts)}" if parts else "the run has no recorded end"
+    return f"{what}; to finish: planrun finalize {run}"
 
 
 def not_undone(state: RunState) -> str:
     """Name the steps that could not be undone; "" where there are none."""
-    found = state.undoing.values()
-    return facts.names([each.step.undoes for each in found if each.ended and each.status != "completed"])
+    undoing = state.undoing.values()
+    return facts.names([undo.step.undoes for undo in undoing if undo.ended and undo.status != "completed"])
 
 
 def _rollback_properties(state: RunState) -> dict[str, str]:
     """Return what was undone in a few words: what undoes a step is no test, and no case of its own."""
-    undone = [found.step.undoes for found in state.undoing.values() if found.status == "completed"]
+    undone = [undo.step.undoes for undo in state.undoing.values() if undo.status == "completed"]
     left = not_undone(state)
     parts = [
         f"undone: {facts.names(undone)}" if undone else "",

@@ -1,9 +1,4 @@
-"""Times and amounts as people read them.
-
-What is said of the results of cached steps: whose was used, or why a step ran all the same.
-
-What every report says of a step and a run in the same words: icon, cause, reason, times, tokens.
-"""
+"""What every report shows of a step and a run in the same words: icon, cause, reason, times, tokens, cached results."""
 
 from __future__ import annotations
 
@@ -30,7 +25,7 @@ def seconds(value: float) -> str:
 
 
 def period(value: float) -> str:
-    """Return a length of time that somebody wrote or waits for, without noughts: `45s`, `3m`, `1h30m`, `0.5s`."""
+    """Return a length of time as in a plan, without zeros: `45s`, `3m`, `1h30m`, `0.5s`."""
     if value < 60:
         return f"{value:g}s"
     whole = round(value)
@@ -94,10 +89,10 @@ def reused(step: StepState) -> str:
 
 
 def uncached(step: StepState) -> str:
-    """Why no earlier result of a cached step was used, in one clean line; "" where nobody looked, or there was none."""
+    """Why no earlier result of a cached step was used, in one clean line; "" where there was none."""
     tries = step.tries
-    found = tries[0].ended.cache if tries and tries[0].ended else {}
-    why = line(str(found.get("why", "")))
+    lookup = tries[0].ended.cache if tries and tries[0].ended else {}
+    why = line(str(lookup.get("why", "")))
     return "" if why == NO_RESULT else why
 
 
@@ -125,26 +120,26 @@ ASCII_ICONS = {
     "cancelled": "!",
     "partial": "~",
 }
-# Why a step ended as it did, when nobody said it better.
+# Why a step ended as it did, where its events have no message.
 _SENTENCES = {
     "timeout": "ran into its timeout",
     "idle_timeout": "printed nothing for too long",
     "verify": "a check does not hold",
-    "outputs": "its outputs are not what it declares",
+    "outputs": "its outputs do not match their declaration",
     "spawn": "could not be started",
     "refused": "an unsafe value was refused",
     "lost": "the attempt has no recorded end",
-    "planning": "no model made it concrete",
+    "planning": "no model expanded it",
     "denied": "was not allowed",
     "budget": "its budget is used up",
-    "members": "one of its instances did",
-    "fail_fast": "another instance failed, and the first failure ends all",
+    "members": "one of its instances failed",
+    "fail_fast": "another instance failed (fail_fast)",
     "condition": "its condition is false",
-    "upstream": "a step it depends on went another way",
+    "upstream": "a step it depends on did not end as required",
     "tolerated": "depends on a step whose failure is tolerated",
     "not_selected": "not selected",
-    "approval": "left out by whoever started or approved the run",
-    "empty": "there is nothing to do it for",
+    "approval": "excluded when the run was started or approved",
+    "empty": "there are no items",
     "replaced_by_replan": "replaced by replan",
     "abort": "the failure of another step aborted the run",
     "deadline": "the run passed its deadline",
@@ -163,7 +158,7 @@ def status_of(state: RunState) -> str:
 
 
 def is_waiting(state: RunState) -> bool:
-    """Whether a run came to rest, and goes on only once somebody has answered."""
+    """Whether a run stopped, and can only continue after an answer."""
     if state.ended or state.exit_status is None:
         return False
     if state.status == "awaiting_approval":
@@ -172,25 +167,25 @@ def is_waiting(state: RunState) -> bool:
 
 
 def listed(state: RunState) -> list[StepState]:
-    """The steps that have a line of their own: for a group its members speak, unless it never had any."""
+    """The steps that have a line of their own: the members of a group, or the group where it has none."""
     return [step for step in state.steps.values() if step.step.kind != "group" or has_own_line(step)]
 
 
 def has_own_line(step: StepState) -> bool:
-    """Whether there is something to say of a group that none of its members says."""
+    """Whether a group has a line of its own: it has no members, or failed by itself."""
     return not step.step.grouping.members or (step.status == "failed" and step.reason != "members")
 
 
 def option(state: RunState, name: str) -> object:
-    """What the run, or its last resumption, was asked for; None when it was not recorded."""
+    """What the caller requested when the run started or was last resumed; None where it was not recorded."""
     return state.options.get(name)
 
 
 def notes(state: RunState) -> tuple[str, ...]:
-    """What the options of a run did not get: more for models than the limits allow, a store of results."""
+    """Which options of a run were not granted: budgets above the limits, the step cache."""
     budget, refused = option(state, "budget"), option(state, "store_refused")
-    found = tuple(map(line, budget.get("notes", ()))) if isinstance(budget, dict) else ()
-    return (*found, f"the step cache is not used: {line(str(refused))}") if refused else found
+    texts = tuple(map(line, budget.get("notes", ()))) if isinstance(budget, dict) else ()
+    return (*texts, f"the step cache is not used: {line(str(refused))}") if refused else texts
 
 
 def ending(state: RunState) -> str:
@@ -201,14 +196,14 @@ def ending(state: RunState) -> str:
 
 
 def ended_by(state: RunState, event: RunEnding) -> str:
-    """What one of the events says that end a run early; the first is the one that counts."""
+    """Why a run ended early, by one of the events that end it; the first one counts."""
     if event.why == "pause":
-        return "pausing: nothing more starts, and what runs goes on to its end"
+        return "pausing: no more steps start, running steps finish"
     if event.why == "gates":
         waits = {step.reason for step in state.steps.values() if step.status == "waiting"}
         return "paused: answer required" if waits == {"decision"} else "paused: approval required"
     if event.why == "budget":
-        return f"pausing: models have used up what they may: {line(event.message)}".removesuffix(": ")
+        return f"pausing: the budget for models is used up: {line(event.message)}".removesuffix(": ")
     if event.why == "cancel":
         signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
         return f"cancelled by {signal}" if signal else "cancelled"
@@ -224,14 +219,14 @@ def objection(state: RunState) -> str:
     """Why a run that is completed or partial ends with exit code 1 all the same; empty for every other."""
     if state.exit_status != 1 or state.settled not in ("completed", "partial"):
         return ""
-    found = []
+    reasons = []
     failed = [name(step) for step in listed(state) if step.status == "failed"]
     if failed and option(state, "strict"):
-        found.append(f"{_counted(failed, 'tolerated failure')} (--strict): {names(failed)}")
+        reasons.append(f"{_counted(failed, 'tolerated failure')} (--strict): {names(failed)}")
     flaky = [name(step) for step in state.steps.values() if len(step.attempts) > 1 and step.flaky]
-    if flaky and (option(state, "fail_on_flaky") or not found):
-        found.append(f"{_counted(flaky, 'flaky step')} (--fail-on-flaky): {names(flaky)}")
-    return "; ".join(found) or "exit code 1"
+    if flaky and (option(state, "fail_on_flaky") or not reasons):
+        reasons.append(f"{_counted(flaky, 'flaky step')} (--fail-on-flaky): {names(flaky)}")
+    return "; ".join(reasons) or "exit code 1"
 
 
 def outcome(state: RunState) -> str:
@@ -244,7 +239,7 @@ def outcome(state: RunState) -> str:
 
 
 def unended(state: RunState) -> str:
-    """What there is to say where the exit code would stand, of a run that has none; empty before its start."""
+    """What stands in place of the exit code of a run that has none; empty before its start."""
     if is_waiting(state):
         return f"exit code {state.exit_status}; it waits for an answer"
     if state.status in ("paused", "awaiting_approval") and state.exit_status is not None:
@@ -254,13 +249,13 @@ def unended(state: RunState) -> str:
 
 
 def _but_denied(state: RunState) -> str:
-    """What no `resume` changes, said where one is advised."""
+    """What no `resume` changes, for texts that recommend one."""
     denied = any(step.status == "failed" and step.reason == "denied" for step in state.steps.values())
     return " (denied steps stay denied, unless --plan FILE changes them)" if denied else ""
 
 
 def to_continue(state: RunState) -> str:
-    """How a run goes on that ended before it was done, or rests."""
+    """How to continue a run that failed, was cancelled or is paused."""
     run = line(state.started.run) if state.started else "RUN"
     return _larger_budget(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
 
@@ -427,7 +422,7 @@ def details(step: StepState) -> str:
 
 
 def classified(error: dict[str, str] | None) -> bool:
-    """Whether anybody knows what kind of error it is: the class is a word of its own, or a rule found it."""
+    """Whether the kind of an error is known: its class is not `unknown`, or a rule matched."""
     if not error:
         return False
     return error.get("class") not in (None, "", "unknown") or error.get("rule") not in (None, "", "none")

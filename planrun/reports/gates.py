@@ -32,7 +32,7 @@ _SOURCES = {
     "file": "by a decisions file",
     "policy": "by the policy",
     "criteria": "by the criteria of its options",
-    "timeout": "by default, since nobody answered in time",
+    "timeout": "by default, since there was no answer in time",
     "approval": "by an approval file",
 }
 
@@ -40,16 +40,16 @@ _SOURCES = {
 def gates(state: RunState) -> list[tuple[str, Gate]]:
     """Return all gates that were opened or answered, by step; that of the whole plan comes first and has no step.
 
-    A step may have two: before it, and for what is to become of its failure.
+    A step may have two: one before it, and one after its failure.
     """
-    found = [("", state.gate)] if state.gate else []
+    all_gates = [("", state.gate)] if state.gate else []
     for name, step in state.steps.items():
-        found += [(name, gate) for gate in (step.gate, step.after) if gate]
-    return found
+        all_gates += [(name, gate) for gate in (step.gate, step.after) if gate]
+    return all_gates
 
 
 def status_of(state: RunState, step: str, gate: Gate) -> str:
-    """Return open, answered, or closed: the run or the step ended while nobody had answered."""
+    """Return open, answered, or closed: the run or the step ended without an answer."""
     if gate.answered is not None:
         return "answered"
     over = state.ended is not None or (
@@ -59,7 +59,7 @@ def status_of(state: RunState, step: str, gate: Gate) -> str:
 
 
 def open_gates(state: RunState) -> list[GateOpened]:
-    """Return what waits for somebody."""
+    """Return the gates that wait for an answer."""
     return [
         gate.opened
         for name, gate in gates(state)
@@ -68,12 +68,12 @@ def open_gates(state: RunState) -> list[GateOpened]:
 
 
 def answers(state: RunState) -> list[GateAnswered]:
-    """Return what somebody or something answered."""
+    """Return the answers, whatever gave them."""
     return [gate.answered for _, gate in gates(state) if gate.answered is not None]
 
 
 def until(opened: GateOpened) -> str:
-    """Return what happens when nobody answers in time; empty where it waits without end."""
+    """Return what happens without an answer in time; empty where there is no time limit."""
     if not opened.until:
         return ""
     then = f"the answer is {shown(_default(opened))}" if opened.default else "it fails"
@@ -98,8 +98,8 @@ def choices(opened: GateOpened) -> list[str]:
 def _choice(option: dict[str, Any]) -> str:
     value, label = shown(option.get("value")), line(str(option.get("label", "")), 200)
     about = line(str(option.get("description") or ""), 300)
-    told = value if value == label else f"{value}: {label}"
-    return f"{told} - {about}" if about else told
+    text = value if value == label else f"{value}: {label}"
+    return f"{text} - {about}" if about else text
 
 
 def commands(state: RunState, opened: GateOpened) -> list[str]:
@@ -138,12 +138,12 @@ def _is_from_a_model(state: RunState) -> bool:
 
 def _given(state: RunState) -> str:
     """Return the options for parameters that are not their defaults: without them another digest is approved."""
-    found = ""
+    options = ""
     for param in state.plan.params:
         value = state.params.get(param.name)
         if value is not None and value != param.schema.get("default"):
-            found += f" -p {_word(f'{param.name}={_spelled(value)}')}"
-    return found
+            options += f" -p {_word(f'{param.name}={_spelled(value)}')}"
+    return options
 
 
 def to_continue(state: RunState) -> str:
@@ -154,13 +154,13 @@ def to_continue(state: RunState) -> str:
 def answer(answered: GateAnswered) -> str:
     """Return `approved by release-team (command)`, `answered prod by a decisions file`; clean, in one line."""
     verdict = answered.answer if answered.answer in VERDICTS else ""
-    told = verdict or f"answered {shown(answered.answer)}"
+    text = verdict or f"answered {shown(answered.answer)}"
     source = _SOURCES.get(answered.via, f"by {line(answered.via)}")
     if answered.approval:
         source = f"by the approval {line(answered.approval)}"
     who = f" by {line(answered.by, 200)}" if answered.by else ""
-    told += (who + f" ({source})" if who and source else who or f" {source}").rstrip()
-    return f"{told}: {line(answered.reason)}" if answered.reason else told
+    text += (who + f" ({source})" if who and source else who or f" {source}").rstrip()
+    return f"{text}: {line(answered.reason)}" if answered.reason else text
 
 
 def shown(value: Any) -> str:
@@ -219,10 +219,11 @@ def approvals(state: RunState) -> list[dict[str, Any]]:
     """Return the approval files that were used: id, who approved, which steps (None: the whole plan), and when."""
     used: dict[str, dict[str, Any]] = {}
     for name, gate in gates(state):
-        said = gate.answered
-        if said is not None and said.approval:
+        answered = gate.answered
+        if answered is not None and answered.approval:
             entry = used.setdefault(
-                said.approval, {"id": said.approval, "by": said.by, "at": said.at, "steps": []}
+                answered.approval,
+                {"id": answered.approval, "by": answered.by, "at": answered.at, "steps": []},
             )
             entry["steps"].append(name or None)
     return list(used.values())
@@ -258,7 +259,7 @@ def rows(state: RunState) -> Iterator[str]:
     given = answers(state)
     if given:
         yield "\nAnswers"
-    yield from [f"  {name_of(found)}: {answer(found)}" for found in given]
+    yield from [f"  {name_of(answered)}: {answer(answered)}" for answered in given]
 
 
 def notices(state: RunState) -> Iterator[tuple[int, str, str]]:
@@ -271,9 +272,9 @@ def notices(state: RunState) -> Iterator[tuple[int, str, str]]:
 
 def _about(opened: GateOpened) -> list[str]:
     """Why it is asked, what can be answered, and until when."""
-    found = [f"why: {why}" for why in (grounds(opened),) if why]
-    found += [f"answer: {choice}" for choice in choices(opened)]
-    return found + [limit for limit in (until(opened),) if limit]
+    reasons = [f"why: {why}" for why in (grounds(opened),) if why]
+    reasons += [f"answer: {choice}" for choice in choices(opened)]
+    return reasons + [limit for limit in (until(opened),) if limit]
 
 
 def page_sections(state: RunState) -> Iterator[str]:
@@ -288,8 +289,8 @@ def page_sections(state: RunState) -> Iterator[str]:
     given = answers(state)
     if given:
         rows = [
-            f"- {code(found.step) if found.step else 'the plan'}: {inline(answer(found), 1000)}\n"
-            for found in given
+            f"- {code(answered.step) if answered.step else 'the plan'}: {inline(answer(answered), 1000)}\n"
+            for answered in given
         ]
         yield "\n## Answers\n\n" + "".join(rows)
 

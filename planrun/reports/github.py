@@ -75,7 +75,7 @@ def write_outputs(values: Mapping[str, str], path: str) -> None:
 
 
 def _assignment(name: str, value: str) -> str:
-    """One output; a value of several lines stands between two words that nobody can guess."""
+    """One output; a value of several lines stands between two random words."""
     if "\n" not in value and "\r" not in value:
         return f"{name}={value}\n"
     word = f"planrun_{os.urandom(16).hex()}"

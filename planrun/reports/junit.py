@@ -1,4 +1,4 @@
-"""The run as a JUnit file, in the dialect of whoever reads it, streamed.
+"""The run as a JUnit file, in the dialect of its reader, streamed.
 
 The writer is our own and not the object model of `junit_xml`: importing that (with `xml.dom`) costs 15 ms,
 more than a whole start of planrun has, and its tree for 10,000 cases takes 100 MB. It also writes `disabled`,
@@ -65,7 +65,7 @@ class _Writer:
         self.dialect = dialect
         self.parts = parts_of(state)
         self.room = TOTAL_BYTES
-        # A group that failed before it had members is told: nothing else would say why the run failed.
+        # A group that failed before it had members is a case: nothing else would show why the run failed.
         self.cases = [
             step
             for step in facts.listed(state)
@@ -114,9 +114,9 @@ class _Writer:
         host = quoted((self.state.started.host if self.state.started else "") or "localhost")
         head = f'<testsuite name={name}{_attributes(suite.numbers)} time="{suite.time:.3f}"'
         head += f' timestamp="{suite.at or _EPOCH}" hostname={host} id="{number}" package={self.classname}>\n'
-        said = {"planrun.cases_left_out": suite.left_out, "planrun.problem": suite.problem}
+        values = {"planrun.cases_left_out": suite.left_out, "planrun.problem": suite.problem}
         rows = [
-            f'<property name="{key}" value={quoted(str(value))}/>\n' for key, value in said.items() if value
+            f'<property name="{key}" value={quoted(str(value))}/>\n' for key, value in values.items() if value
         ]
         self.out.write(f"{head}<properties>\n{''.join(rows)}</properties>\n".encode())
         self.out.writelines([case.encode() for case in suite.cases])
@@ -131,9 +131,9 @@ class _Writer:
             numbers["tests"] += 1
             numbers["failures"] += 1
         for step in self.cases:
-            found = self._verdict(step)[0]
-            if found:
-                numbers[plural[found]] += 1
+            tag = self._verdict(step)[0]
+            if tag:
+                numbers[plural[tag]] += 1
             elif len(step.attempts) > 1 and step.flaky:
                 flakes += 1
         return numbers, flakes
@@ -203,43 +203,43 @@ class _Writer:
         return f'<testcase classname={self.classname} name="plan outputs" time="0.000"{place}>\n{failed}</testcase>\n'
 
     def _results(self, step: StepState) -> str:
-        found: list[tuple[str, str]] = []
+        elements: list[tuple[str, str]] = []
         if step.status == "completed":
             if self.dialect.reruns:
-                found += [self._repeated("flaky", attempt) for attempt in flaky_attempts(step)]
+                elements += [self._repeated("flaky", attempt) for attempt in flaky_attempts(step)]
         else:
-            found += self._judgement(step)
+            elements += self._judgement(step)
         last = facts.last(step)
         if self.dialect.case_out and last:
             out = self._log(last, failed=step.status == "failed", head=True)
             if out:
-                found.append(("system-out", element("system-out", "", out)))
-        found.sort(key=lambda result: ORDER.index(result[0]))
-        return "".join([xml for _, xml in found])
+                elements.append(("system-out", element("system-out", "", out)))
+        elements.sort(key=lambda result: ORDER.index(result[0]))
+        return "".join([xml for _, xml in elements])
 
     def _judgement(self, step: StepState) -> list[tuple[str, str]]:
         tag, kind = self._verdict(step)
         reason = message(self.state, step)
         if tag == "skipped":
-            told = self._tolerated(step) if kind == "Tolerated" else reason + "\n"
+            text_of_skip = self._tolerated(step) if kind == "Tolerated" else reason + "\n"
             typed = f' type="{kind}"' if self.dialect.skip_type else ""
             reason = f"tolerated: {reason}" if kind == "Tolerated" else reason
-            return [(tag, element(tag, f"{typed} message={quoted(reason)}", told))]
+            return [(tag, element(tag, f"{typed} message={quoted(reason)}", text_of_skip))]
         failed = failed_attempts(step)
         first = failed[0] if failed else facts.last(step)
         text = reason + "\n" + (self._evidence(first) if first else "")
-        found = [(tag, element(tag, f' type="{kind}" message={quoted(reason)}', text))]
+        elements = [(tag, element(tag, f' type="{kind}" message={quoted(reason)}', text))]
         if self.dialect.reruns:
-            found += [self._repeated("rerun", attempt) for attempt in failed[1:]]
-        return found
+            elements += [self._repeated("rerun", attempt) for attempt in failed[1:]]
+        return elements
 
     def _tolerated(self, step: StepState) -> str:
         """All that a failure would say; later attempts as text, since some readers count reruns as failures."""
         failed = failed_attempts(step)
-        told = f"{message(self.state, step)}\ntolerated: the run does not fail because of it\n"
+        text = f"{message(self.state, step)}\ntolerated: the run does not fail because of it\n"
         if failed:
-            told += self._evidence(failed[0])
-        return told + "".join([f"\n{self._trace(attempt)}" for attempt in failed[1:]])
+            text += self._evidence(failed[0])
+        return text + "".join([f"\n{self._trace(attempt)}" for attempt in failed[1:]])
 
     def _verdict(self, step: StepState) -> tuple[str, str]:
         return ("skipped", "Tolerated") if forgiven(self.state, step) else verdict(step)

@@ -91,7 +91,7 @@ class _RiskKeys:
 
 
 def _decision(state: StepState) -> str:
-    """What was decided of a step: answer (allow, ask, deny) and rule; `null` where nobody has looked at it yet."""
+    """What was decided of a step: answer (allow, ask, deny) and rule; `null` before it was evaluated."""
     if state.gate is not None or state.reason == "denied":
         return dumps(decision(state))
     if not state.attempts:
@@ -192,17 +192,17 @@ def _membership(step: Step) -> str:
 
 def _cache(state: StepState) -> str:
     """What became of an earlier result of a cached step."""
-    found: dict[str, Any] = {}
+    lookup: dict[str, Any] = {}
     if state.restored is not None:
-        found = {
+        lookup = {
             "used": True,
             "key": state.restored.key,
             "run": state.restored.source,
             "files": state.restored.files,
         }
     elif state.tries and state.tries[0].ended and state.tries[0].ended.cache:
-        found = {"used": False, **state.tries[-1].ended.cache} if state.tries[-1].ended else {}
-    return dumps(found or None)
+        lookup = {"used": False, **state.tries[-1].ended.cache} if state.tries[-1].ended else {}
+    return dumps(lookup or None)
 
 
 def _attempt(attempt: AttemptState) -> str:

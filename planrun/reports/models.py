@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planrun.reports.parts import Part
 
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
-"""What is added up; unconfirmed: tokens that were reserved for calls of which nobody told what they used."""
+"""What is added up; unconfirmed: tokens reserved for calls whose usage is not known."""
 
 
 def spent(state: RunState) -> dict[str, float]:
@@ -41,15 +41,15 @@ def spent(state: RunState) -> dict[str, float]:
 
 def by_step(state: RunState) -> dict[str, dict[str, float]]:
     """Return what the plannings for each step used, by kind; attempts are not part of it."""
-    found: dict[str, dict[str, float]] = {}
+    usages: dict[str, dict[str, float]] = {}
     for call in state.planning.calls if state.planning else ():
         steps = call.planning.steps if call.planning else ()
         for number, name in enumerate(steps):
-            totals = found.setdefault(name, dict.fromkeys(KINDS, 0))
+            totals = usages.setdefault(name, dict.fromkeys(KINDS, 0))
             _add(
                 totals, {kind: _part(kind, value, number, len(steps)) for kind, value in _used(call).items()}
             )
-    return found
+    return usages
 
 
 def _part(kind: str, value: float, number: int, parts: int) -> float:
@@ -173,14 +173,14 @@ def totals_line(state: RunState) -> str:
     limits, usage = limits_of(state), spent(state)
     calls = len(planning.calls)
     turns = f" of {limits['turns']:g}" if "turns" in limits else ""
-    told = [f"{calls}{turns} call{'' if calls == 1 and not turns else 's'}"]
-    told.append(_of(units.tokens(tokens_in(usage)), units.tokens(int(limits.get("tokens", 0)))))
+    amounts = [f"{calls}{turns} call{'' if calls == 1 and not turns else 's'}"]
+    amounts.append(_of(units.tokens(tokens_in(usage)), units.tokens(int(limits.get("tokens", 0)))))
     price = dollars(usage["usd"]) if _is_priced(planning) else "at no known price"
-    told.append(_of(price, dollars(limits["usd"]) if "usd" in limits else ""))
+    amounts.append(_of(price, dollars(limits["usd"]) if "usd" in limits else ""))
     unsure = sum(call.answered is None or call.answered.is_estimate for call in planning.calls)
     if unsure:
-        told.append(f"{unsure} of the calls counted as at most")
-    return ", ".join(told)
+        amounts.append(f"{unsure} of the calls counted as at most")
+    return ", ".join(amounts)
 
 
 def _of(used: str, limit: str) -> str:
@@ -204,12 +204,12 @@ def dollars(value: float) -> str:
 def estimates(state: RunState) -> list[tuple[str, int, int]]:
     """Return what was estimated for steps and what they used, where either is known: name, estimated, used."""
     plannings = by_step(state)
-    found = []
+    rows = []
     for name, step in state.steps.items():
         used = facts.tokens_of(step) + tokens_in(plannings.get(name, {}))
         if used or (step.step.estimated_tokens and step.attempts):
-            found.append((facts.name(step), step.step.estimated_tokens, used))
-    return found
+            rows.append((facts.name(step), step.step.estimated_tokens, used))
+    return rows
 
 
 def event_line(
@@ -226,9 +226,9 @@ def event_line(
     if isinstance(event, BudgetCrossed):
         return "partial", crossing_line(event)
     if event.outcome == "revised":
-        return "completed", f"the run goes on with version {event.plan.get('version', '')} of its plan"
+        return "completed", f"the run continues with version {event.plan.get('version', '')} of its plan"
     why = OUTCOMES.get(event.outcome, event.outcome)
-    if event.outcome == "budget":  # what is used up is told by what comes next
+    if event.outcome == "budget":  # the event of the budget itself shows what is used up
         return "partial", why
     return "partial", line(f"{why}: {event.message}" if event.message else why)
 
@@ -240,22 +240,22 @@ def repeat_line(event: ModelRepeated) -> str:
 
 
 def answer_line(state: RunState, answered: ModelAnswered) -> str:
-    """Return what a call came to, clean: `asked MODEL (replan, call 2): 5.7K tokens, 0.0231 USD in 3.2s`."""
+    """Return the result of a call, clean: `asked MODEL (replan, call 2): 5.7K tokens, 0.0231 USD in 3.2s`."""
     calls = state.planning.calls if state.planning else []
     asked = next((call.asked for call in reversed(calls) if call.asked.call == answered.call), None)
     purpose = f"{asked.purpose}, " if asked else ""
     reserved = asked.reserved if asked else {}
     model = answered.model or (asked.model if asked else "a model")
-    told = units.tokens(int(amount(answered, reserved, "tokens")))
+    used = units.tokens(int(amount(answered, reserved, "tokens")))
     if answered.usage.get("usd"):
-        told += f", {dollars(answered.usage['usd'])}"
+        used += f", {dollars(answered.usage['usd'])}"
     if answered.is_estimate:
-        told = f"at most {told}"
+        used = f"at most {used}"
     ending = "" if answered.ending == "answered" else f"{answered.ending}: {answered.message}; "
     source = ", replayed" if answered.replayed else ""
     repeats = f", {answered.attempts} attempts" if answered.attempts > 1 else ""
     took = units.seconds(answered.duration)
-    return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{told} in {took}{repeats}")
+    return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{used} in {took}{repeats}")
 
 
 def _in_tenths(seconds: float) -> str:
@@ -266,8 +266,8 @@ def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
     """Return `80% of the tokens of the run are used: 5700 of 7000`, clean; `whole`: whose the largest budget is."""
     whose = f"the step {event.step}" if event.step else _WHOSE.get(event.scope, whole)
     what = _RESOURCES.get(event.resource, event.resource)
-    tell = _in_tenths if event.resource == "time" else amount_of
-    used = f"{tell(event.used)} of {tell(event.limit)}"
+    shown = _in_tenths if event.resource == "time" else amount_of
+    used = f"{shown(event.used)} of {shown(event.limit)}"
     if event.level < 100:
         return line(f"{event.level}% of the {what} of {whose} are used: {used}")
     then = "; nothing more is asked" if event.scope in ("plan", "step") else ""

@@ -1,4 +1,4 @@
-"""What a run may do unasked: the policy in force, and what the risks of its steps come to."""
+"""What a run may do without approval: the policy in force, the risk of its steps in total, and what a gate asks."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def policy_of(state: RunState) -> dict[str, Any]:
 def policy_data(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is in force, as the first event of a run records it, in the form of `policy_of`."""
     plan, option = recorded.get("plan"), recorded.get("option") or ""
-    found = {"source": "default" if plan is None else "plan", **_layer(plan or {})}
-    found["auto_approve"] = option or found["auto_approve"]
-    found["option"] = option
-    found["ceilings"] = [
+    data = {"source": "default" if plan is None else "plan", **_layer(plan or {})}
+    data["auto_approve"] = option or data["auto_approve"]
+    data["option"] = option
+    data["ceilings"] = [
         {**{name: ceiling.get(name, "") for name in ("file", "sha256", "commit")}, **_layer(ceiling)}
         for ceiling in recorded.get("ceilings") or ()
     ]
-    return found
+    return data
 
 
 def in_force(state: RunState) -> str:
@@ -56,8 +56,8 @@ def in_force(state: RunState) -> str:
 
 
 def _recorded(state: RunState) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = state.options.get("policy") or {}
-    return found
+    policy: Mapping[str, Any] = state.options.get("policy") or {}
+    return policy
 
 
 def _layer(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,12 +102,12 @@ class RiskTotals:
         return [self._named[word] for word in counted]
 
     def as_data(self) -> dict[str, Any]:
-        """Return what they come to; `overall` is None without steps."""
+        """Return the totals; `overall` is None without steps."""
         return {"overall": LEVELS[self._worst] or None, **self._named}
 
 
 def risk_totals(state: RunState) -> dict[str, Any]:
-    """Return what the risks of a run's steps come to; of what ran, where that was recorded."""
+    """Return the total risk of a run's steps; of what ran, where that was recorded."""
     totals = RiskTotals()
     for step in state.counted():
         totals.add(step.step, risk_of(step))
@@ -122,13 +122,13 @@ def totals_line(totals: Mapping[str, Any]) -> str:
         (len(totals["external"]), "external call", "external calls"),
         (len(totals["unknown"]), "not fully known before it runs", "not fully known before they run"),
     )
-    told = [totals["overall"] or "none"]
-    told += [f"{count} {one if count == 1 else many}" for count, one, many in words if count or one == many]
-    return ", ".join(told)
+    texts = [totals["overall"] or "none"]
+    texts += [f"{count} {one if count == 1 else many}" for count, one, many in words if count or one == many]
+    return ", ".join(texts)
 
 
 def any_gate(state: RunState) -> bool:
-    """Whether the plan or a step of it came to a gate, or was answered before it did."""
+    """Whether the plan or a step of it reached a gate, or was answered before."""
     return state.gate is not None or any(step.gate or step.after for step in state.steps.values())
 
 
@@ -145,7 +145,7 @@ def name_of(opened: GateOpened | GateAnswered) -> str:
 
 def waits_for(opened: GateOpened) -> str:
     """Return `publish waits for approval`."""
-    return f"{name_of(opened)} waits for {KINDS.get(opened.kind, 'somebody')}"
+    return f"{name_of(opened)} waits for {KINDS.get(opened.kind, 'an answer')}"
 
 
 def asked(opened: GateOpened) -> str:
@@ -158,13 +158,13 @@ def asked(opened: GateOpened) -> str:
 
 def grounds(opened: GateOpened) -> str:
     """Return why it is asked, in one clean line: `its risk is high (plan:auto_approve)`; may be empty."""
-    told = line(opened.reason) or (f"its risk is {line(opened.risk)}" if opened.risk else "")
+    why = line(opened.reason) or (f"its risk is {line(opened.risk)}" if opened.risk else "")
     rule = line(opened.rule)
-    return f"{told} ({rule})" if told and rule else told or (f"asked by {rule}" if rule else "")
+    return f"{why} ({rule})" if why and rule else why or (f"asked by {rule}" if rule else "")
 
 
 def decision(step: StepState) -> dict[str, str] | None:
-    """Return what was decided of a step: answer (allow, ask, deny) and the rule; None where nobody has looked."""
+    """Return what was decided of a step: answer (allow, ask, deny) and the rule; None before it was evaluated."""
     gate = step.gate
     answered = gate.answered if gate else None
     asks = gate.opened.rule if gate and gate.opened else ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     ReadProgress = Callable[[Iterable[str]], Mapping[str, tuple[float, str]]]
 
 AGE = 1.0  # seconds
-RELIABLE_SHARE = 0.02  # a share that says something about the rest
+RELIABLE_SHARE = 0.02  # a share from which the rest can be estimated
 
 
 class Progress(Record):
@@ -40,18 +40,18 @@ class Estimates(Record):
     """What is known of a run's future: seconds of its steps from earlier runs, and two things that can be asked.
 
     `forecast`: how long the run takes of whose running steps so many seconds are left, and whose unknown ones take so
-    many; None: all the work, shared out evenly. `said`: how far some running steps say that they are, from 0 to 1, and
-    what they say besides.
+    many; None: all the work, shared out evenly. `reported`: the progress that some running steps report, from 0 to 1,
+    and their message.
     """
 
     expected: Mapping[str, float] = {}
     forecast: Forecast | None = None
-    said: ReadProgress | None = None
+    reported: ReadProgress | None = None
 
 
-def progress(state: RunState, now: float, foresight: Estimates | None = None) -> Progress:
+def progress(state: RunState, now: float, estimates: Estimates | None = None) -> Progress:
     """Return the progress of a run at Unix time `now`."""
-    tally = Tally([step.step.id for step in state.counted()], jobs_of(state), foresight)
+    tally = Tally([step.step.id for step in state.counted()], jobs_of(state), estimates)
     for step in state.counted():
         name = step.step.id
         if step.ended:
@@ -85,15 +85,15 @@ def jobs_of(state: RunState) -> int:
 class Tally:
     """Counts that follow a run step by step; all moments on one clock, in seconds."""
 
-    def __init__(self, steps: Iterable[str], jobs: int = 1, foresight: Estimates | None = None) -> None:
+    def __init__(self, steps: Iterable[str], jobs: int = 1, estimates: Estimates | None = None) -> None:
         self.running: dict[str, float] = {}  # step to the moment it started first
         self.total = self.done = 0
-        self.said: Mapping[str, tuple[float, str]] = {}
-        self._foresight = foresight or Estimates()
-        self._heard: float | None = None
-        self._foreseen: tuple[tuple[int, int], float, float] | None = None
+        self.reported: Mapping[str, tuple[float, str]] = {}
+        self._estimates = estimates or Estimates()
+        self._read_at: float | None = None
+        self._last_forecast: tuple[tuple[int, int], float, float] | None = None
         self._jobs = jobs
-        self._expected = self._foresight.expected
+        self._expected = self._estimates.expected
         self._spent = 0.0
         self._ran = 0
         # What is left of steps that have not started: the sum of the known durations, how many are unknown.
@@ -143,10 +143,10 @@ class Tally:
         return self._spent / self._ran if self._ran else None
 
     def eta(self, now: float) -> float | None:
-        """Seconds until the end, as is foreseen; None where nothing is known of how long steps take."""
+        """Estimated seconds until the end; None where no durations are known."""
         if self.done == self.total:
             return 0.0
-        self._listen(now)
+        self._read_progress(now)
         mean = self.average()
         if mean is None and (self._unknown or any(name not in self._expected for name in self.running)):
             if not self._expected:
@@ -155,42 +155,46 @@ class Tally:
             mean = ordered[(len(ordered) - 1) // 2]
         mean = mean or 0.0
         active = {name: self._left(name, start, now, mean) for name, start in self.running.items()}
-        if self._foresight.forecast is not None:
-            return self._foresee(self._foresight.forecast, active, now, mean)
+        if self._estimates.forecast is not None:
+            return self._forecast(self._estimates.forecast, active, now, mean)
         rest = max(0.0, self._known) + self._unknown * mean + sum(active.values())
         return max(rest / min(self._jobs, self.total - self.done), max(active.values(), default=0.0))
 
     @property
     def eta_known(self) -> bool:
         """Whether there is an expectation for each step that is left, from earlier runs or from itself."""
-        told = {name for name, (share, _) in self.said.items() if share >= RELIABLE_SHARE}
-        return not self._unknown and all(name in self._expected or name in told for name in self.running)
+        reported = {name for name, (share, _) in self.reported.items() if share >= RELIABLE_SHARE}
+        return not self._unknown and all(name in self._expected or name in reported for name in self.running)
 
-    def _listen(self, now: float) -> None:
-        """Look once in AGE seconds how far the running steps say that they are."""
-        if self._foresight.said is not None and (self._heard is None or now - self._heard >= AGE):
-            self._heard = now
-            self.said = self._foresight.said(self.running)
+    def _read_progress(self, now: float) -> None:
+        """Read once in AGE seconds the progress that running steps report."""
+        if self._estimates.reported is not None and (self._read_at is None or now - self._read_at >= AGE):
+            self._read_at = now
+            self.reported = self._estimates.reported(self.running)
 
     def called(self, name: str) -> str:
-        """A step with what it says of itself: `build 42% linking`."""
-        share, message = self.said.get(name, (None, ""))
+        """A step with the progress that it reports: `build 42% linking`."""
+        share, message = self.reported.get(name, (None, ""))
         return name if share is None else f"{name} {int(100 * share)}% {message}".rstrip()
 
     def _left(self, name: str, start: float, now: float, mean: float) -> float:
-        """Seconds that a running step still takes: the further it says to be, the more what it says counts."""
+        """Seconds that a running step still takes; the more progress it reports, the more its report counts."""
         left = self._expected.get(name, mean) - (now - start)
-        share = self.said.get(name, (0.0, ""))[0]
-        if share >= RELIABLE_SHARE and self._heard is not None:
-            by_itself = (self._heard - start) * (1 - share) / share - (now - self._heard)
+        share = self.reported.get(name, (0.0, ""))[0]
+        if share >= RELIABLE_SHARE and self._read_at is not None:
+            by_itself = (self._read_at - start) * (1 - share) / share - (now - self._read_at)
             trust = share if name in self._expected else 1.0
             left = trust * by_itself + (1 - trust) * left
         return max(0.0, left)
 
-    def _foresee(self, forecast: Forecast, active: Mapping[str, float], now: float, mean: float) -> float:
+    def _forecast(self, forecast: Forecast, active: Mapping[str, float], now: float, mean: float) -> float:
         """Ask for a forecast where something changed, and once in AGE seconds; in between time just passes."""
         place = (self.done, len(self.running))
-        if self._foreseen is None or self._foreseen[0] != place or now - self._foreseen[1] >= AGE:
-            self._foreseen = (place, now, forecast({**self._expected, **active}, mean))
-        _, then, seconds = self._foreseen
+        if (
+            self._last_forecast is None
+            or self._last_forecast[0] != place
+            or now - self._last_forecast[1] >= AGE
+        ):
+            self._last_forecast = (place, now, forecast({**self._expected, **active}, mean))
+        _, then, seconds = self._last_forecast
         return max(0.0, seconds - (now - then), max(active.values(), default=0.0))

@@ -52,11 +52,11 @@ class EventStream:
             return
         try:
             self._note(event, state)
-        except Exception:  # noqa: BLE001 - who watches a run must not decide about it
+        except Exception:  # noqa: BLE001 - a reader of events must not end a run
             self._broken = True
 
     def tick(self) -> float | None:
-        """Say how far the run is, once in EVERY seconds; returns the seconds after which to be called again."""
+        """Send the progress of the run once in EVERY seconds; returns the seconds after which to be called again."""
         now = time.monotonic()
         if self._broken:
             return None
@@ -128,10 +128,16 @@ class EventStream:
             self._put("tool_call", event.at, state, call_id=f"{event.step}/{event.n}", tool=tool, **named)
         if tool and isinstance(event, ev.AttemptEnded):
             for call in event.tools:
-                told = {"tool": call.get("name"), "args": call.get("args"), "ok": call.get("ok")}
+                call_fields = {"tool": call.get("name"), "args": call.get("args"), "ok": call.get("ok")}
                 call_id = f"{event.step}/{event.n}"
                 self._put(
-                    "tool_result", event.at, state, call_id=call_id, **told, status=event.status, **named
+                    "tool_result",
+                    event.at,
+                    state,
+                    call_id=call_id,
+                    **call_fields,
+                    status=event.status,
+                    **named,
                 )
         if len(state.steps) != len(self._known):
             self._add(state)
@@ -227,7 +233,7 @@ class Lines:
                 if self._waits and not poll.poll(seconds * 1000):
                     return
                 self._held = self._held[os.write(self._fd, self._held[:_PIECE]) :]
-        except OSError:  # nobody reads any more, or the disk is full
+        except OSError:  # no reader any more, or the disk is full
             self._give_up()
 
     def _give_up(self) -> None:

@@ -39,12 +39,12 @@ _AGAIN = frozenset(("flakyFailure", "flakyError", "rerunFailure", "rerunError"))
 def suites(state: RunState, rundir: str, dialect: Dialect) -> list[Suite]:
     """Return the suites that the steps of a run reported, those of the last attempt of each step."""
     writing = _Writing(dialect)
-    found: list[Suite] = []
+    all_suites: list[Suite] = []
     for step in state.steps.values():
         summary = reported(step)
         if summary and step.step.section != "rollback":
-            found += writing.suites(state, step, rundir, str(summary.get("file", "")))
-    return found
+            all_suites += writing.suites(state, step, rundir, str(summary.get("file", "")))
+    return all_suites
 
 
 def reported(step: StepState) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class _Writing:
         above = f"{line(state.plan.name).strip() or 'plan'} / {facts.name(step)}"
         at = facts.started_at(step)[:19]
         tolerated = forgiven(state, step)
-        # Where one test runs several times only its class can tell the runs apart: readers go by class and name.
+        # Where one test runs several times only its class distinguishes the runs: readers compare class and name.
         prefix = f"{facts.name(step)} / " if step.step.group or not self.dialect.wrapped else ""
         found: list[Suite] = []
         try:
@@ -138,13 +138,13 @@ class _Writing:
         if kind:
             own, type_, message, text = case["result"]
             tolerated = kind != own
-            told = line(str(message)) or line(str(text).strip().partition("\n")[0]) or own
+            shown = line(str(message)) or line(str(text).strip().partition("\n")[0]) or own
             typed = line(str(type_)) or _TYPES[own]
             attributes = f" type={quoted('Tolerated' if tolerated else typed)}"
             if kind == "skipped" and not self.dialect.skip_type:
                 attributes = ""
-            attributes += f" message={quoted(f'tolerated: {told}' if tolerated else told)}"
-            found[kind] = element(kind, attributes, _text(text, told))
+            attributes += f" message={quoted(f'tolerated: {shown}' if tolerated else shown)}"
+            found[kind] = element(kind, attributes, _text(text, shown))
         if self.dialect.reruns:
             for tag, type_, message, text in case.get("again", ()):
                 if tag in _AGAIN and tag.startswith("rerun") is (kind in ("failure", "error")):
@@ -168,7 +168,7 @@ def _text(text: object, message: str) -> str:
 
 
 def _verdict(case: dict[str, Any], *, tolerated: bool) -> str:
-    """The element of a case, "" when it passed; what the run does not fail because of turns nobody's job red."""
+    """The element of a case, "" when it passed; a tolerated failure is skipped."""
     kind = case["result"][0] if "result" in case else ""
     if kind and kind not in _PLURAL:
         raise ValueError(kind)

@@ -58,10 +58,10 @@ def problems_junit(files: Sequence[str], problems: Iterable[Finding]) -> bytes:
     import junit_xml  # with xml.dom 15 ms: only for this format
 
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
-    found = list(problems)
+    all_problems = list(problems)
     names: set[str] = set()
-    cases = [_failed(problem, names) for problem in found]
-    bad = {problem.file for problem in found}
+    cases = [_failed(problem, names) for problem in all_problems]
+    bad = {problem.file for problem in all_problems}
     good = [line(file) for file in files if file not in bad]
     cases += [junit_xml.TestCase(file or "plan", SUITE, file=_located(file)) for file in good]
     suite = junit_xml.TestSuite(SUITE, cases, hostname="localhost", id="0", package=SUITE, timestamp=stamp)

@@ -1,4 +1,4 @@
-"""What became of a run's plan: its versions, what each of them changed, and what came of plannings without one.
+"""The versions of a run's plan: what each of them changed, and how plannings ended that made none.
 
 Loaded for runs whose plan was revised, or was to be.
 """
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _MOST = 50  # steps that are named of one version, and plannings that are shown
 OUTCOMES = {
-    "denied": "what the model wrote is not allowed, and none of it ran",
-    "invalid": "the model wrote no plan that may be used",
-    "infeasible": "the model says that there is no way",
-    "failed": "no answer could be had",
+    "denied": "the model's plan is not allowed; none of it ran",
+    "invalid": "the model wrote no valid plan",
+    "infeasible": "the model reports that there is no way",
+    "failed": "no answer was received",
     "budget": "nothing more may be asked",
-    "stopped": "the planning was ended before there was an answer",
+    "stopped": "planning was stopped before there was an answer",
 }
 
 
@@ -38,26 +38,26 @@ def versions(state: RunState) -> list[dict[str, Any]]:
     Keys: version, digest, sha256 (of its copy in the run's folder), cause (file, resume, expand, replan), at, model,
     message, added (ids of new steps), replaced (id to the ids that take its place).
     """
-    found: list[dict[str, Any]] = []
+    known: list[dict[str, Any]] = []
     before: Plan | None = None
     for cause in _causes(state):
         named = cause.plan
-        if found and found[-1]["version"] == named.get("version"):
+        if known and known[-1]["version"] == named.get("version"):
             # The same text, with other scripts or parameters.
-            found[-1]["digest"] = named.get("digest", "")
+            known[-1]["digest"] = named.get("digest", "")
             continue
-        plan = state.versions.get(named.get("version", 1)) or (state.plan if not found else None)
-        found.append(_version(cause, state, plan, before))
+        plan = state.versions.get(named.get("version", 1)) or (state.plan if not known else None)
+        known.append(_version(cause, state, plan, before))
         before = plan
-    return found
+    return known
 
 
 def _causes(state: RunState) -> list[Cause]:
     """Return the events that name a plan, in the order of their times."""
-    found: list[Cause] = [state.started] if state.started else []
+    first: list[Cause] = [state.started] if state.started else []
     later: list[Cause] = [*state.resumed]
     later += [event for event in (state.planning.ended if state.planning else ()) if event.plan]
-    return [*found, *sorted([event for event in later if event.plan], key=lambda event: event.at)]
+    return [*first, *sorted([event for event in later if event.plan], key=lambda event: event.at)]
 
 
 def _version(cause: Cause, state: RunState, plan: Plan | None, before: Plan | None) -> dict[str, Any]:
@@ -93,15 +93,15 @@ def _model(state: RunState, cause: Cause) -> str:
 
 def version_properties(state: RunState) -> dict[str, str]:
     """Return what a test report says of the versions."""
-    found = {"planrun.plan_version": str(state.plan.version)}
+    values = {"planrun.plan_version": str(state.plan.version)}
     if state.planning and (count := state.planning.count("replan")):
-        found["planrun.replans"] = str(count)
+        values["planrun.replans"] = str(count)
     labels = lineage(state.plan)
     if labels:
-        found["planrun.lineage"] = line(
+        values["planrun.lineage"] = line(
             ", ".join([f"{name}={label}" for name, label in list(labels.items())[:_MOST]])
         )
-    return found
+    return values
 
 
 # For people.
@@ -114,12 +114,12 @@ def rows(state: RunState) -> Iterator[str]:
         yield f"  v{version['version']}: {_origin(version)}, digest {version['digest'][:12]}"
         if version["message"]:
             yield f"      {line(version['message'])}"
-        for told in _changes(state, version):
-            yield f"      {line(told)}"
+        for row in _changes(state, version):
+            yield f"      {line(row)}"
     for ended in _fruitless(state):
         yield f"  {line(_planning_row(ended))}"
-        for told in _refusals(ended):
-            yield f"      {line(told)}"
+        for row in _refusals(ended):
+            yield f"      {line(row)}"
 
 
 def page_sections(state: RunState) -> Iterator[str]:
@@ -131,10 +131,10 @@ def page_sections(state: RunState) -> Iterator[str]:
         )
         if version["message"]:
             rows.append(f"  - {inline(version['message'], 1000)}\n")
-        rows += [f"  - {inline(told, 500)}\n" for told in _changes(state, version)]
+        rows += [f"  - {inline(row, 500)}\n" for row in _changes(state, version)]
     for ended in _fruitless(state):
         rows.append(f"- {inline(_planning_row(ended), 1500)}\n")
-        rows += [f"  - {inline(told, 1000)}\n" for told in _refusals(ended)]
+        rows += [f"  - {inline(row, 1000)}\n" for row in _refusals(ended)]
     yield "".join(rows)
 
 
@@ -142,9 +142,9 @@ def _origin(version: Mapping[str, Any]) -> str:
     """Say where a version comes from."""
     cause, model = version["cause"], version["model"] or "a model"
     if cause == "replan":
-        return f"planned anew by {model}"
+        return f"replanned by {model}"
     if cause == "expand":
-        return f"made concrete by {model}"
+        return f"expanded by {model}"
     return f"`resume --plan {version['file']}`" if cause == "resume" else str(version["file"])
 
 
@@ -155,13 +155,13 @@ def _changes(state: RunState, version: Mapping[str, Any]) -> Iterator[str]:
     for name in version["added"][:_MOST]:
         step = steps.get(name)
         title = f": {step.title}" if step and step.title else ""
-        instead = f", in the place of {', '.join(step.replaces)}" if step and step.replaces else ""
+        instead = f", replaces {', '.join(step.replaces)}" if step and step.replaces else ""
         yield f"+ step {name}{title}{instead}"
     if len(version["added"]) > _MOST:
         yield f"and {len(version['added']) - _MOST} more"
     for name, others in list(version["replaced"].items())[:_MOST]:
-        found = state.steps.get(name)
-        ended = f"{found.status}: {facts.cause(found)}" if found and found.ended else "replaced"
+        old = state.steps.get(name)
+        ended = f"{old.status}: {facts.cause(old)}" if old and old.ended else "replaced"
         yield f"- step {name} ({ended}), replaced by {', '.join(others)}"
 
 
@@ -172,7 +172,7 @@ def _fruitless(state: RunState) -> list[PlanningEnded]:
 
 
 def _planning_row(ended: PlanningEnded) -> str:
-    what = "planning anew" if ended.purpose == "replan" else "making concrete"
+    what = "replanning" if ended.purpose == "replan" else "expanding"
     why = OUTCOMES.get(ended.outcome, ended.outcome)
     message = f": {ended.message}" if ended.message and not ended.refusals else ""
     return f"{what} {', '.join(ended.steps[:_MOST])}: {why}{message}"

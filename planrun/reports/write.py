@@ -166,7 +166,7 @@ def _remove(path: str) -> None:
 def _remove_quietly(path: str) -> None:
     try:
         os.unlink(path)
-    except OSError:  # whatever kept the report from being written is the error to tell
+    except OSError:  # the error that kept the report from being written is the one to report
         return
 
 

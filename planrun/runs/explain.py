@@ -218,7 +218,7 @@ def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[
         if not other.ended:
             yield f"it waits for {edge.on}, which is {other.status}"
     if not going:
-        stopped = {"paused": "is paused", "waiting": "waits for somebody"}.get(
+        stopped = {"paused": "is paused", "waiting": "waits for an answer"}.get(
             status_of(state), "has stopped"
         )
         yield f"the run {stopped}; `planrun resume` goes on"

@@ -52,7 +52,7 @@ def test_what_a_killed_run_owes_is_done_once(tmp_path: Path, planrun: Command) -
         undoable("a") + "\n" + undoable("b", f"depends_on: [a], run: '{KILL}'", ", on_failed: true"),
     )
     assert planrun("execute", "plan.yml").returncode == -signal.SIGKILL
-    assert "owed: to undo a and to run end; planrun finalize" in planrun("status").stdout
+    assert "pending: undo a and run end; to finish: planrun finalize" in planrun("status").stdout
     assert order(tmp_path) == []
     assert planrun("finalize", "last").returncode == 0
     assert order(tmp_path) == ["undo b", "undo a", "end"]
@@ -139,7 +139,7 @@ def test_cleanup_that_a_second_signal_cut_short_is_owed(tmp_path: Path, planrun:
          f"{{id: end, run: '{twice}'}}")  # fmt: skip
     assert planrun("execute", "plan.yml").returncode == 143
     assert order(tmp_path) == []
-    assert "owed: to undo a and to run end; planrun finalize" in planrun("status").stdout
+    assert "pending: undo a and run end; to finish: planrun finalize" in planrun("status").stdout
     assert planrun("finalize", "last").returncode == 0
     assert order(tmp_path) == ["undo a", "end"]
 

@@ -109,6 +109,6 @@ def test_what_a_step_says_is_shown_masked_or_not_at_all(tmp_path: Path, mask: An
     for status_word in ("awaiting_approval", "approved", "executing"):
         state.apply(ev.PlanMoved(at="", status=status_word))
     state.apply(ev.AttemptStarted(at="", step="a", n=1))
-    said = progress_forecast(state, str(tmp_path), {}, mask).said
+    said = progress_forecast(state, str(tmp_path), {}, mask).reported
     assert said is not None
     assert said(["a"]) == {"a": (0.5, shown)}

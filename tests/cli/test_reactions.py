@@ -1,4 +1,4 @@
-"""What is done about a failure follows its class: repeated, left alone, or planned anew by a model."""
+"""What is done about a failure follows its class: repeated, left alone, or replanned by a model."""
 
 from __future__ import annotations
 

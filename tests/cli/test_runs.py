@@ -191,7 +191,8 @@ def test_explain_follows_a_blocked_step_to_the_failure(say: Say) -> None:
     assert "  pack succeeds, or its failure is tolerated: blocked (upstream), and blocks it\n" in said.out
     assert "  timeout: 2m (set here, line 15)\n" in said.out
     assert (
-        "  on_failure: block (built in): what waits for it is blocked; independent steps go on\n" in said.out
+        "  on_failure: block (built in): dependent steps are blocked; independent steps continue\n"
+        in said.out
     )
 
 
@@ -214,7 +215,7 @@ def test_explain_tells_attempts_with_class_rule_and_log(say: Say) -> None:
     assert said.out.count("     | first line\n     | Connection refused\n") == 2
     assert "  timeout: 30s (from defaults, line 6)\n" in said.out
     assert "\nWaited for by: pack, mourn\n" in said.out
-    assert "its failure is tolerated, and what waits for it runs" in say("explain", "last", "lint").out
+    assert "the failure is tolerated and dependent steps run" in say("explain", "last", "lint").out
 
 
 def test_explain_a_plan_says_when_a_step_would_run(say: Say, mixed: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_table_has_a_row_per_step_and_a_total(say: Callable[..., Said], plan
         "On failure:",
         "  lint: continue",
         "  test: 1 more attempt",
-        "  (continue: its failure is tolerated, and what waits for it runs)",
+        "  (continue: the failure is tolerated and dependent steps run)",
         "",
     ]
 
@@ -179,12 +179,12 @@ def test_whose_failure_a_model_is_asked_about(say: Callable[..., Said], tmp_path
     (tmp_path / "asks.yml").write_text(f"version: 1\nllm: {{model: model-a}}\n{steps}")
     assert (
         "On failure:\n  b: replan\n  a: a model plans anew after a fatal failure\n"
-        "  (replan: a model plans anew; where it cannot, as block)\n"
+        "  (replan: a model writes a recovery plan; if it cannot, as block)\n"
     ) in say("show", "asks.yml").out
     told = {name: say("explain", "asks.yml", name).out for name in "abc"}
     assert "  replan: after a fatal failure (from llm, line 2)\n" in told["a"]
     assert (
-        "  on_failure: replan (set here, line 5): a model plans anew; where it cannot, as block\n"
+        "  on_failure: replan (set here, line 5): a model writes a recovery plan; if it cannot, as block\n"
         in told["b"]
     )
     assert "replan" not in told["c"]

@@ -61,7 +61,7 @@ def test_a_fatal_failure_is_planned_anew_and_ends_green(parts: dict[str, str]) -
     """The run goes on with version 2 and ends partial with exit code 0; its report shows both versions."""
     assert "exit code" not in re.sub(r".*exit code 127\n", "", parts["run"])
     assert "✗ 3: Check the links (failed: exit 127" in parts["run"]
-    assert "✓ the run goes on with version 2 of its plan\n" in parts["run"]
+    assert "✓ the run continues with version 2 of its plan\n" in parts["run"]
     assert "⚠ partial in " in parts["run"]
     report = parts["report"]
     for line in (
@@ -69,7 +69,7 @@ def test_a_fatal_failure_is_planned_anew_and_ends_green(parts: dict[str, str]) -
         "✗ Step 3: Check the links (failed: exit 127)",
         "⊘ Step 4: List the links (skipped: replaced by replan)",
         "  v1: plan.yml, digest ",
-        "  v2: planned anew by claude-sonnet-5-5, digest ",
+        "  v2: replanned by claude-sonnet-5-5, digest ",
         "      - step 3 (failed: exit 127), replaced by 6",
     ):
         assert f"\n{line}" in f"\n{report}", line

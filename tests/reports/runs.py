@@ -34,7 +34,7 @@ def asking(name: str, *needs: str, **fields: Any) -> Step:
 
 
 class Story:
-    """Tells a run event by event; the clock goes on by what each attempt takes."""
+    """A run made event by event; the clock advances by what each attempt takes."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Story:
         self.log_path = ""  # of the next attempts, where the step's id is no file name
         self.events: list[ev.Event] = []
         header = {"name": self.plan.name, "version": 1, "digest": DIGEST, "file": self.plan.file}
-        self.tell(
+        self.add(
             ev.RunStarted(
                 at=self.at,
                 run=RUN,
@@ -66,7 +66,7 @@ class Story:
             )
         )
         for status in ("awaiting_approval", *(("approved", "executing") if begun else ())):
-            self.tell(ev.PlanMoved(at=self.at, status=status))
+            self.add(ev.PlanMoved(at=self.at, status=status))
 
     @property
     def at(self) -> str:
@@ -75,7 +75,7 @@ class Story:
         hours, minutes, seconds = 9 + whole // 3600, whole // 60 % 60, whole % 60
         return f"2026-01-31T{hours:02d}:{minutes:02d}:{seconds:02d}.{round((self.clock - whole) * 1000):03d}Z"
 
-    def tell(self, event: ev.Event) -> None:
+    def add(self, event: ev.Event) -> None:
         """Fold an event."""
         self.events.append(event)
         self.state.apply(event)
@@ -88,7 +88,7 @@ class Story:
         if log is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(log)
-        self.tell(ev.AttemptStarted(at=self.at, step=name, n=n, log=path))
+        self.add(ev.AttemptStarted(at=self.at, step=name, n=n, log=path))
         return n
 
     def run(
@@ -104,7 +104,7 @@ class Story:
             end["error"] = {"class": "unknown", "rule": "none", "message": f"exit status {end['exit_code']}"}
         if status == "completed":
             end.setdefault("step_reason", "flaky" if n > 1 else "ran")
-        self.tell(
+        self.add(
             ev.AttemptEnded(
                 at=self.at,
                 step=name,
@@ -120,23 +120,23 @@ class Story:
 
     def move(self, name: str, status: str, reason: str, message: str = "") -> Story:
         """End a step without an attempt."""
-        self.tell(ev.StepMoved(at=self.at, step=name, status=status, reason=reason, message=message))
+        self.add(ev.StepMoved(at=self.at, step=name, status=status, reason=reason, message=message))
         return self
 
     def ask(self, name: str, kind: str = "approval", **gate: Any) -> Story:
         """Open the gate of a step, or with an empty name that of the plan."""
-        self.tell(ev.GateOpened(at=self.at, step=name, kind=kind, **gate))
+        self.add(ev.GateOpened(at=self.at, step=name, kind=kind, **gate))
         return self
 
     def answer(self, name: str, answer: Any, via: str = "command", **how: Any) -> Story:
-        """Have somebody answer."""
-        self.tell(ev.GateAnswered(at=self.at, step=name, answer=answer, via=via, **how))
+        """Answer a gate."""
+        self.add(ev.GateAnswered(at=self.at, step=name, answer=answer, via=via, **how))
         return self
 
     def rest(self) -> RunState:
-        """Bring the run to rest, since nothing goes on before somebody answers."""
+        """Stop the run until its gates are answered."""
         self.ending("gates")
-        self.tell(ev.PlanMoved(at=self.at, status="paused"))
+        self.add(ev.PlanMoved(at=self.at, status="paused"))
         return self.state
 
     def resume(self, *rerun: str, **options: Any) -> Story:
@@ -145,13 +145,13 @@ class Story:
         assert started is not None
         fields = {name: getattr(started, name) for name in ("planrun", "plan", "params", "context", "host")}
         fields |= {"options": started.options | options, "pid": 4243, "lost": ()}
-        self.tell(ev.RunResumed(at=self.at, rerun=rerun, **fields))
-        self.tell(ev.PlanMoved(at=self.at, status="executing"))
+        self.add(ev.RunResumed(at=self.at, rerun=rerun, **fields))
+        self.add(ev.PlanMoved(at=self.at, status="executing"))
         return self
 
     def ending(self, why: str, **how: Any) -> Story:
         """End the run early."""
-        self.tell(ev.RunEnding(at=self.at, why=why, **how))
+        self.add(ev.RunEnding(at=self.at, why=why, **how))
         return self
 
     def cancel(self, name: str) -> Story:
@@ -164,7 +164,7 @@ class Story:
 
     def _stop(self, name: str, status: str, reason: str) -> Story:
         n = len(self.state.steps[name].attempts)
-        self.tell(
+        self.add(
             ev.AttemptEnded(at=self.at, step=name, n=n, status=status, step_status=status, reason=reason)
         )
         return self
@@ -172,7 +172,7 @@ class Story:
     def end(self, exit_code: int = 0) -> RunState:
         """End the run with the verdict of its steps."""
         verdict = self.state.verdict()
-        self.tell(
+        self.add(
             ev.RunEnded(
                 at=self.at,
                 status="completed" if verdict == "partial" else verdict,
@@ -187,7 +187,7 @@ class Story:
 
 
 def waiting_run(rundir: Path) -> Story:
-    """Tell a run that waits for an approval, an answer and a decision; another gate was answered, one step denied."""
+    """Return a run that waits for an approval, an answer and a decision; another gate was answered, one step denied."""
     policy = {
         "plan": {"auto_approve": "medium", "llm_auto_approve": "low", "rules": 2, "ask_for": "steps"},
         "option": "",
@@ -205,7 +205,7 @@ def waiting_run(rundir: Path) -> Story:
         "at most high, model-written none, 1 rule (ci/policy.yml)",
     }
     high = {"risk": "high", "risk_reason": "`git push`: publishes", "effects": ("publishes",)}
-    told = Story(
+    story = Story(
         rundir,
         step(
             "test", line=10, risk="medium", risk_reason="`make`: runs code of the project", effects=("code",)
@@ -220,19 +220,19 @@ def waiting_run(rundir: Path) -> Story:
         options={"policy": policy},
         title="Release & ship",
     )
-    told.run("test", took=2.0, log=b"2 passed\n")
+    story.run("test", took=2.0, log=b"2 passed\n")
     why = "its risk is high (`git push`: publishes), and auto_approve is medium (plans/release.yml:7)"
-    told.ask("publish", risk="high", rule="plan:auto_approve", reason=why)
-    told.ask("notes", risk="high", rule="plan:auto_approve", reason=why)
-    told.answer("notes", "approved", "approval", by="Ann", approval="rel-7")
-    told.tell(
+    story.ask("publish", risk="high", rule="plan:auto_approve", reason=why)
+    story.ask("notes", risk="high", rule="plan:auto_approve", reason=why)
+    story.answer("notes", "approved", "approval", by="Ann", approval="rel-7")
+    story.add(
         ev.AttemptStarted(
-            at=told.at, step="notes", n=1, risk="high", rule="approval:rel-7", log="logs/notes/1.log"
+            at=story.at, step="notes", n=1, risk="high", rule="approval:rel-7", log="logs/notes/1.log"
         )
     )
-    told.tell(
+    story.add(
         ev.AttemptEnded(
-            at=told.at,
+            at=story.at,
             step="notes",
             n=1,
             status="completed",
@@ -241,9 +241,9 @@ def waiting_run(rundir: Path) -> Story:
             exit_code=0,
         )
     )
-    told.tell(
+    story.add(
         ev.StepMoved(
-            at=told.at,
+            at=story.at,
             step="wipe",
             status="failed",
             reason="denied",
@@ -251,8 +251,8 @@ def waiting_run(rundir: Path) -> Story:
             rule="ceiling:rules.1",
         )
     )
-    told.ask("really", "ask", question="Publish <1.2> to @all?", header="Last look")
-    told.ask(
+    story.ask("really", "ask", question="Publish <1.2> to @all?", header="Last look")
+    story.ask(
         "where",
         "decide",
         question="Where to?",
@@ -263,17 +263,17 @@ def waiting_run(rundir: Path) -> Story:
         default=("staging",),
         until="2026-01-31T10:00:00.000Z",
     )
-    return told
+    return story
 
 
 def mixed_run(rundir: Path) -> RunState:
     """Return the end of a run with one of everything."""
-    return tell_mixed_run(rundir).state
+    return mixed_story(rundir).state
 
 
-def tell_mixed_run(rundir: Path) -> Story:
-    """Tell a run with one of everything: passed, flaky, failed, timed out, repeated, skipped, blocked."""
-    told = Story(
+def mixed_story(rundir: Path) -> Story:
+    """Return a run with one of everything: passed, flaky, failed, timed out, repeated, skipped, blocked."""
+    story = Story(
         rundir,
         step("build", title="Build the wheel", line=10, col=5, risk="low", effects=("writes",)),
         step("lint", line=14, on_failure="continue"),
@@ -292,19 +292,19 @@ def tell_mixed_run(rundir: Path) -> Story:
         step("collect", line=42, section="finally"),
         title="Release & ship",
     )
-    told.run(
+    story.run(
         "build", took=12.3, log=b"\x1b[32mok\x1b[0m built\r\nbye\n", outputs={"wheel": "dist/a.whl", "n": 3}
     )
-    told.run("lint", "failed", 0.2, b"E501 line too long\n")
-    told.run("test", "waiting", 1.0, b"connection reset\n", delay=1.0)
-    told.run("test", took=2.0, log=b"2 passed\n")
+    story.run("lint", "failed", 0.2, b"E501 line too long\n")
+    story.run("test", "waiting", 1.0, b"connection reset\n", delay=1.0)
+    story.run("test", took=2.0, log=b"2 passed\n")
     timeout = {"class": "transient", "rule": "reason:timeout", "message": "ran longer than 30.0s"}
-    told.run("fetch", "failed", 30.0, b"10%\r50%\r", reason="timeout", exit_code=143, error=timeout)
-    told.run("integration", "waiting", 3.0, b"first try\n::error::no\n", exit_code=2, delay=1.0)
-    told.run("integration", "failed", 3.5, b"second ```` try \xff\n", exit_code=3)
-    told.move("deploy", "blocked", "upstream", "integration failed (exit)")
-    told.move("notify", "skipped", "condition", "params.target == 'prod'")
-    told.move("docs", "skipped", "not_selected")
-    told.run("collect", took=0.1)
-    told.end(1)
-    return told
+    story.run("fetch", "failed", 30.0, b"10%\r50%\r", reason="timeout", exit_code=143, error=timeout)
+    story.run("integration", "waiting", 3.0, b"first try\n::error::no\n", exit_code=2, delay=1.0)
+    story.run("integration", "failed", 3.5, b"second ```` try \xff\n", exit_code=3)
+    story.move("deploy", "blocked", "upstream", "integration failed (exit)")
+    story.move("notify", "skipped", "condition", "params.target == 'prod'")
+    story.move("docs", "skipped", "not_selected")
+    story.run("collect", took=0.1)
+    story.end(1)
+    return story

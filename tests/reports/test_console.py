@@ -1,4 +1,4 @@
-"""What people and CI systems see while a run goes on."""
+"""What people and CI systems see while a run is executing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from planrun.reports.ci import Look, look_of, sections_of
 from planrun.reports.console import MAX_PROBLEMS, Console, Screen
 from planrun.reports.policies import NO_POLICY
-from tests.reports.runs import RUN, Story, step, tell_mixed_run
-from tests.reports.watching import Wishes, shown
+from tests.reports.runs import RUN, Story, mixed_story, step
+from tests.reports.watching import Options, shown
 
 
 def test_plain_lines(tmp_path: Path) -> None:
     """One line for every end, with the place in the plan and the last words of what failed."""
-    rows = shown(tell_mixed_run(tmp_path), Look()).splitlines()
+    rows = shown(mixed_story(tmp_path), Look()).splitlines()
     assert rows.pop(1) == f"  policy: {NO_POLICY}"
     assert rows == [
         f"Release & ship: 9 steps, 2 at a time, run {RUN}",
@@ -43,22 +43,22 @@ def test_plain_lines(tmp_path: Path) -> None:
 
 def test_partial_shows(tmp_path: Path) -> None:
     """The last line says partial."""
-    told = Story(tmp_path, step("lint", on_failure="continue"))
-    told.run("lint", "failed").end()
-    assert shown(told, Look()).splitlines()[-1] == "⚠ partial in 0.5s: 1 step: 1 failed"
+    story = Story(tmp_path, step("lint", on_failure="continue"))
+    story.run("lint", "failed").end()
+    assert shown(story, Look()).splitlines()[-1] == "⚠ partial in 0.5s: 1 step: 1 failed"
 
 
 def test_quiet_shows_failures_and_the_end(tmp_path: Path) -> None:
     """`--quiet` leaves out whatever went well."""
-    rows = shown(tell_mixed_run(tmp_path), Look(quiet=True, logs="none")).splitlines()
+    rows = shown(mixed_story(tmp_path), Look(quiet=True, logs="none")).splitlines()
     assert [row.split(" ")[0] for row in rows] == ["✗", "", "✗", "", "✗", "", "✗"]
 
 
 def test_ascii_and_colours(tmp_path: Path) -> None:
     """Other encodings get letters for icons; colours stand around the icon alone."""
-    told = Story(tmp_path, step("a"), step("b"))
-    told.run("a").run("b", "failed")
-    rows = shown(told, Look(unicode=False, colour=True)).splitlines()
+    story = Story(tmp_path, step("a"), step("b"))
+    story.run("a").run("b", "failed")
+    rows = shown(story, Look(unicode=False, colour=True)).splitlines()
     assert rows[2] == "\x1b[32mv\x1b[0m a (0.5s)"
     assert rows[3] == "\x1b[31mx\x1b[0m b (failed: exit 1, 0.5s)"
 
@@ -66,11 +66,11 @@ def test_ascii_and_colours(tmp_path: Path) -> None:
 def test_an_encoding_that_lacks_a_character(tmp_path: Path) -> None:
     """A title that the stream cannot encode is shown with question marks."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    told = Story(tmp_path, step("a", title="Prüfen"))
-    look = look_of(out, {}, Wishes())
-    watching = Console(Screen(out), look, told.state, str(tmp_path))
-    told.run("a")
-    watching.on_event(told.events[-1], told.state)
+    story = Story(tmp_path, step("a", title="Prüfen"))
+    look = look_of(out, {}, Options())
+    watching = Console(Screen(out), look, story.state, str(tmp_path))
+    story.run("a")
+    watching.on_event(story.events[-1], story.state)
     watching.tick()
     assert isinstance(out.buffer, io.BytesIO)
     assert out.buffer.getvalue() == b"v a: Pr?fen (0.5s)\n"
@@ -79,7 +79,7 @@ def test_an_encoding_that_lacks_a_character(tmp_path: Path) -> None:
 def test_github_groups(tmp_path: Path) -> None:
     """Each step's output is a group of its own in which no command counts; failures are annotated."""
     look = Look(style="groups", logs="all", sections=sections_of("github"))
-    rows = shown(tell_mixed_run(tmp_path), look).splitlines()
+    rows = shown(mixed_story(tmp_path), look).splitlines()
     depth, stopped = 0, ""
     words = []
     for row in rows:
@@ -113,11 +113,11 @@ def test_github_groups(tmp_path: Path) -> None:
 def test_annotations_are_few(tmp_path: Path) -> None:
     """Nine errors are annotated, the others are named in one."""
     names = [f"s{number}" for number in range(12)]
-    told = Story(tmp_path, *(step(name, line=7) for name in names))
+    story = Story(tmp_path, *(step(name, line=7) for name in names))
     for name in names:
-        told.run(name, "failed")
-    told.end(1)
-    rows = shown(told, Look(style="groups", logs="all", sections=sections_of("github"))).splitlines()
+        story.run(name, "failed")
+    story.end(1)
+    rows = shown(story, Look(style="groups", logs="all", sections=sections_of("github"))).splitlines()
     errors = [row for row in rows if row.startswith("::error ")]
     assert len(errors) == MAX_PROBLEMS + 1
     assert errors[-1] == "::error title=and 3 more failed::s9, s10, s11"
@@ -130,10 +130,10 @@ def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
         b"\x1b[2J\x1b]0;owned\x07\r\x1b[0Ksection_end:1:planrun_1\r\x1b[0K\n--- heading\n+++ heading\n"
     )
     for vendor in ("", "github", "gitlab", "azure", "buildkite"):
-        told = Story(tmp_path, step("a", title="::error::no ##[x]", line=3))
-        told.run("a", "failed", log=evil)
+        story = Story(tmp_path, step("a", title="::error::no ##[x]", line=3))
+        story.run("a", "failed", log=evil)
         marks = sections_of(vendor) if vendor else None
-        text = shown(told, Look(style="groups" if vendor else "plain", logs="all", sections=marks))
+        text = shown(story, Look(style="groups" if vendor else "plain", logs="all", sections=marks))
         rows = text.split("\n")
         ours = ("::group::", "::stop-commands::", "::endgroup::", "::error file=")
         commands = [row for row in rows if row.lstrip().startswith("::") and not row.startswith(ours)]
@@ -151,9 +151,9 @@ def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
 
 def test_long_output_is_cut(tmp_path: Path) -> None:
     """A group shows head and tail of 64 KiB, and between them which file holds all of it."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", log=b"some words in a row\n" * 50_000)
-    text = shown(told, Look(style="groups", logs="all", sections=sections_of("github")))
+    story = Story(tmp_path, step("a"))
+    story.run("a", log=b"some words in a row\n" * 50_000)
+    text = shown(story, Look(style="groups", logs="all", sections=sections_of("github")))
     assert len(text) < 66 * 1024
     left = next(row for row in text.splitlines() if " bytes left out" in row)
     named = left.partition(", all of it is in ")[2].removesuffix(" …")
@@ -162,9 +162,9 @@ def test_long_output_is_cut(tmp_path: Path) -> None:
 
 def test_the_end_of_a_long_log_names_its_file(tmp_path: Path) -> None:
     """Twenty lines of a failure are shown, below the name of the file that has the others."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", "failed", log=b"".join(b"%d\n" % number for number in range(50)))
-    rows = [row for row in shown(told, Look()).splitlines() if row.startswith("  | ")]
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", log=b"".join(b"%d\n" % number for number in range(50)))
+    rows = [row for row in shown(story, Look()).splitlines() if row.startswith("  | ")]
     assert rows[1:] == [f"  | {number}" for number in range(30, 50)]
     named = rows[0].removeprefix("  | … the end of ")
     assert Path(named).resolve() == (tmp_path / "logs" / "a" / "1.log").resolve()
@@ -173,11 +173,11 @@ def test_the_end_of_a_long_log_names_its_file(tmp_path: Path) -> None:
 def test_the_status_line(tmp_path: Path) -> None:
     """It is drawn at most ten times a second, erased before each line, and gone at the end."""
     out, now = io.StringIO(), [0.0]
-    told = Story(tmp_path, step("a"), step("b"), step("c"))
-    watching = Console(Screen(out, lambda: now[0]), Look(style="live"), told.state, str(tmp_path))
+    story = Story(tmp_path, step("a"), step("b"), step("c"))
+    watching = Console(Screen(out, lambda: now[0]), Look(style="live"), story.state, str(tmp_path))
     for part in ("a", "b"):
-        told.start(part)
-        watching.on_event(told.events[-1], told.state)
+        story.start(part)
+        watching.on_event(story.events[-1], story.state)
     for _ in range(126):
         now[0] += 1 / 64
         watching.tick()
@@ -185,15 +185,15 @@ def test_the_status_line(tmp_path: Path) -> None:
     assert out.getvalue().endswith("\r\x1b[K[....................] 0/3  2.0s  a, b")
     out.truncate(0)
     out.seek(0)
-    told = Story(tmp_path, step("a"), step("b"), step("c"))
+    story = Story(tmp_path, step("a"), step("b"), step("c"))
     for name in ("a", "b", "c"):
-        told.run(name, took=4.0)
+        story.run(name, took=4.0)
         now[0] += 0.25
-        for event in told.events[-2:]:
-            watching.on_event(event, told.state)
+        for event in story.events[-2:]:
+            watching.on_event(event, story.state)
         watching.tick()
-    told.end()
-    watching.on_event(told.events[-1], told.state)
+    story.end()
+    watching.on_event(story.events[-1], story.state)
     assert out.getvalue() == (
         "\r\x1b[K✓ a (4.0s)\n[######..............] 1/3  2.2s  ETA at least 2.9s  b"
         "\r\x1b[K✓ b (4.0s)\n✓ c (4.0s)\n✓ completed in 12.0s: 3 steps: 3 successful\n"
@@ -214,28 +214,28 @@ def test_the_status_line_fits() -> None:
 def test_a_title_is_no_heading_of_buildkite(tmp_path: Path) -> None:
     """The one line that begins with the plan's title folds nothing."""
     out = io.StringIO()
-    told = Story(tmp_path, step("a"), title="--- all is well")
-    watching = Console(Screen(out), Look(style="groups"), told.state, str(tmp_path))
-    for event in told.events:
-        watching.on_event(event, told.state)
+    story = Story(tmp_path, step("a"), title="--- all is well")
+    watching = Console(Screen(out), Look(style="groups"), story.state, str(tmp_path))
+    for event in story.events:
+        watching.on_event(event, story.state)
     watching.tick()
     assert out.getvalue().startswith(" --- all is well: 1 step")
 
 
 def test_a_log_is_alive(tmp_path: Path) -> None:
-    """After a minute without news a log says what runs and for how long; the engine is told when to ask again."""
+    """After a minute without news a log says what runs and for how long; the engine is story when to ask again."""
     out, now = io.StringIO(), [0.0]
-    told = Story(tmp_path, step("a"), step("b"))
-    watching = Console(Screen(out, lambda: now[0]), Look(), told.state, str(tmp_path))
+    story = Story(tmp_path, step("a"), step("b"))
+    watching = Console(Screen(out, lambda: now[0]), Look(), story.state, str(tmp_path))
     assert watching.tick() is None
-    told.start("a")
-    watching.on_event(told.events[-1], told.state)
+    story.start("a")
+    watching.on_event(story.events[-1], story.state)
     assert watching.tick() == 60.0
     now[0] = 61.0
     assert watching.tick() == 60.0
-    told.run("b", "waiting")
-    for event in told.events[-2:]:
-        watching.on_event(event, told.state)
+    story.run("b", "waiting")
+    for event in story.events[-2:]:
+        watching.on_event(event, story.state)
     assert watching.tick() == 60.0
     now[0] += 59.0
     assert watching.tick() == 1.0
@@ -253,10 +253,10 @@ def test_a_heartbeat_stands_in_groups_too_but_not_with_quiet(tmp_path: Path) -> 
         (Look(quiet=True), ""),
     ):
         out, now = io.StringIO(), [0.0]
-        told = Story(tmp_path, step("a"))
-        watching = Console(Screen(out, lambda now=now: now[0]), look, told.state, str(tmp_path))  # type: ignore[misc]
-        told.start("a")
-        watching.on_event(told.events[-1], told.state)
+        story = Story(tmp_path, step("a"))
+        watching = Console(Screen(out, lambda now=now: now[0]), look, story.state, str(tmp_path))  # type: ignore[misc]
+        story.start("a")
+        watching.on_event(story.events[-1], story.state)
         now[0] = 60.0
         watching.tick()
         assert out.getvalue() == expected
@@ -265,12 +265,12 @@ def test_a_heartbeat_stands_in_groups_too_but_not_with_quiet(tmp_path: Path) -> 
 def test_an_eta_that_says_nothing_is_left_out(tmp_path: Path) -> None:
     """What steps of a millisecond let expect is no `ETA 0.0s`."""
     out, now = io.StringIO(), [0.0]
-    told = Story(tmp_path, step("a"), step("b"))
-    watching = Console(Screen(out, lambda: now[0]), Look(style="live"), told.state, str(tmp_path))
-    told.run("a", took=0.001)
-    told.start("b")
-    for event in told.events[-3:]:
-        watching.on_event(event, told.state)
+    story = Story(tmp_path, step("a"), step("b"))
+    watching = Console(Screen(out, lambda: now[0]), Look(style="live"), story.state, str(tmp_path))
+    story.run("a", took=0.001)
+    story.start("b")
+    for event in story.events[-3:]:
+        watching.on_event(event, story.state)
     now[0] = 1.0
     watching.tick()
     assert out.getvalue().endswith("[##########..........] 1/2  1.0s  b")

@@ -1,4 +1,4 @@
-"""What a console says of a run that comes to gates."""
+"""What a console shows of a run with gates."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from planrun.reports.ci import Sections
 
 
-def left(told: Story, look: Look) -> str:
+def left(run_story: Story, look: Look) -> str:
     """Return what a console says at the very end of a story."""
     out = io.StringIO()
-    watching = Console(Screen(out), look, told.state, str(told.rundir))
-    watching.close(told.state, {"json": "planrun-out/ledger.json"}, "ab12")
+    watching = Console(Screen(out), look, run_story.state, str(run_story.rundir))
+    watching.close(run_story.state, {"json": "planrun-out/ledger.json"}, "ab12")
     return out.getvalue()
 
 
 def test_gates_are_told_as_they_open_and_close(tmp_path: Path) -> None:
     """The policy in force first; what waits and why; who answered; what was denied."""
-    told = waiting_run(tmp_path)
-    told.rest()
-    rows = shown(told, Look()).splitlines()
+    story = waiting_run(tmp_path)
+    story.rest()
+    rows = shown(story, Look()).splitlines()
     assert rows[1].startswith(
         "  policy: auto-approve medium, model-written low, 2 rules (plans/release.yml:7); at most"
     )
@@ -53,10 +53,10 @@ def test_gates_are_told_as_they_open_and_close(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    """Every open gate with its commands, and what goes on then; also under --quiet."""
-    told = waiting_run(tmp_path)
-    told.rest()
-    said = left(told, Look(quiet=quiet))
+    """Every open gate with its commands, and how to continue; also under --quiet."""
+    story = waiting_run(tmp_path)
+    story.rest()
+    said = left(story, Look(quiet=quiet))
     assert f"    $ planrun approve {RUN} publish\n    $ planrun reject {RUN} publish\n" in said
     assert f"    $ planrun decide {RUN} where=staging\n" in said
     assert f"  to continue once answered: planrun resume {RUN}\n" in said
@@ -65,18 +65,18 @@ def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Pa
 
 def test_a_plan_that_waits_is_introduced(tmp_path: Path) -> None:
     """Nothing started, so the first thing to say is which run this is and what is in force."""
-    told = Story(tmp_path, step("a"), begun=False)
-    told.ask("", rule="plan:auto_approve", reason="a: its risk is high")
-    rows = shown(told, Look()).splitlines()
+    story = Story(tmp_path, step("a"), begun=False)
+    story.ask("", rule="plan:auto_approve", reason="a: its risk is high")
+    rows = shown(story, Look()).splitlines()
     assert rows[0] == f"release: 1 step, 2 at a time, run {RUN}"
     assert rows[2] == "◔ the plan waits for approval: a: its risk is high (plan:auto_approve)"
-    assert f"    $ planrun approve {RUN}\n" in left(told, Look())
+    assert f"    $ planrun approve {RUN}\n" in left(story, Look())
 
 
 def test_quiet_says_nothing_of_gates_while_the_run_goes_on(tmp_path: Path) -> None:
     """Only what failed, and the end."""
-    told = waiting_run(tmp_path)
-    assert [row.split(" ")[0] for row in shown(told, Look(quiet=True)).splitlines()] == ["✗", ""]
+    story = waiting_run(tmp_path)
+    assert [row.split(" ")[0] for row in shown(story, Look(quiet=True)).splitlines()] == ["✗", ""]
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_quiet_says_nothing_of_gates_while_the_run_goes_on(tmp_path: Path) -> No
 )
 def test_open_gates_are_annotations(sections: Sections, said: str, tmp_path: Path) -> None:
     """At the line of the step, where the CI system has them; the command that answers is a part of it."""
-    told = waiting_run(tmp_path)
-    told.rest()
-    found = left(told, Look(style="groups", sections=sections))
+    story = waiting_run(tmp_path)
+    story.rest()
+    found = left(story, Look(style="groups", sections=sections))
     assert said in found
     notices = [row for row in found.splitlines() if row.startswith(("::notice", "##vso"))]
     assert len(notices) == (3 if said.startswith(("::", "##")) else 0)
@@ -110,27 +110,29 @@ def test_open_gates_are_annotations(sections: Sections, said: str, tmp_path: Pat
 
 def test_a_run_that_only_waits_says_that_it_is_alive(tmp_path: Path) -> None:
     """A gate with a time of its own keeps the run; CI systems end jobs that say nothing for long."""
-    told = Story(tmp_path, step("a"), step("b"))
-    told.ask("a", rule="plan:rules.1", reason="why", until="2026-01-31T10:00:00.000Z")
-    rows = shown(told, Look(), turn=HEARTBEAT).splitlines()
+    story = Story(tmp_path, step("a"), step("b"))
+    story.ask("a", rule="plan:rules.1", reason="why", until="2026-01-31T10:00:00.000Z")
+    rows = shown(story, Look(), turn=HEARTBEAT).splitlines()
     out, now = io.StringIO(), [0.0]
-    watching = Console(Screen(out, lambda: now[0]), Look(), told.state, str(tmp_path))
-    watching.on_event(told.events[-1], told.state)
+    watching = Console(Screen(out, lambda: now[0]), Look(), story.state, str(tmp_path))
+    watching.on_event(story.events[-1], story.state)
     watching.tick()
     now[0] += HEARTBEAT
     assert watching.tick() == HEARTBEAT
     assert out.getvalue().splitlines() == [rows[-1], "… still waiting: a waits for approval"]
-    told.answer("a", "approved")
-    watching.on_event(told.events[-1], told.state)
+    story.answer("a", "approved")
+    watching.on_event(story.events[-1], story.state)
     assert watching.tick() is None
 
 
 def test_a_rejection_is_told(tmp_path: Path) -> None:
     """Who said no stands beside the step that failed because of it."""
-    told = Story(tmp_path, step("a"))
-    told.ask("a", rule="plan:rules.1", reason="why").answer("a", "rejected", by="Ann")
-    told.tell(ev.StepMoved(at=told.at, step="a", status="failed", reason="denied", message="rejected by Ann"))
-    rows = shown(told, Look()).splitlines()
+    story = Story(tmp_path, step("a"))
+    story.ask("a", rule="plan:rules.1", reason="why").answer("a", "rejected", by="Ann")
+    story.add(
+        ev.StepMoved(at=story.at, step="a", status="failed", reason="denied", message="rejected by Ann")
+    )
+    rows = shown(story, Look()).splitlines()
     assert rows[3:] == [
         "⊗ a: rejected by Ann",
         "✗ a (failed: denied)",

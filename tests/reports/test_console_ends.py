@@ -15,8 +15,8 @@ from planrun.reports import facts
 from planrun.reports.ci import Look, look_of, sections_of
 from planrun.reports.console import Console, Screen, console
 from planrun.reports.policies import NO_POLICY
-from tests.reports.runs import RUN, Story, step, tell_mixed_run
-from tests.reports.watching import Wishes, shown
+from tests.reports.runs import RUN, Story, mixed_story, step
+from tests.reports.watching import Options, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,9 +38,9 @@ def test_the_end_says_why_the_exit_code_is_1(
     tmp_path: Path, options: dict[str, bool], end: str, *, quiet: bool
 ) -> None:
     """A run that is not failed but ends with 1 has a last line that is not green and names option and steps."""
-    told = Story(tmp_path, step("lint", on_failure="continue"), step("test"), options=options)
-    told.run("lint", "failed").run("test", "waiting").run("test").end(1)
-    assert shown(told, Look(quiet=quiet)).splitlines()[-1] == end
+    story = Story(tmp_path, step("lint", on_failure="continue"), step("test"), options=options)
+    story.run("lint", "failed").run("test", "waiting").run("test").end(1)
+    assert shown(story, Look(quiet=quiet)).splitlines()[-1] == end
 
 
 @pytest.mark.parametrize(
@@ -55,27 +55,30 @@ def test_the_end_says_why_the_exit_code_is_1(
 )
 def test_what_ended_a_run_early_is_named(tmp_path: Path, ending: dict[str, Any], said: str) -> None:
     """The signal by its name, the deadline by its length, an abort by its step; a step says no word twice."""
-    told = Story(tmp_path, step("nice"), limits=Limits(deadline=3600.0))
-    told.start("nice")
-    told.ending(**ending).cancel("nice")
-    rows = shown(told, Look()).splitlines()
+    story = Story(tmp_path, step("nice"), limits=Limits(deadline=3600.0))
+    story.start("nice")
+    story.ending(**ending).cancel("nice")
+    rows = shown(story, Look()).splitlines()
     assert rows[2:4] == [said, "⊗ nice (cancelled)"]
 
 
 def test_a_second_signal_is_told_as_itself(tmp_path: Path) -> None:
     """A signal that comes while an abort is going on does not read as the abort."""
-    told = Story(tmp_path, step("a"))
-    told.ending("abort", step="a").ending("cancel", signal=15)
-    assert shown(told, Look()).splitlines()[2:] == ["⊗ aborted by the failure of a", "⊗ cancelled by SIGTERM"]
+    story = Story(tmp_path, step("a"))
+    story.ending("abort", step="a").ending("cancel", signal=15)
+    assert shown(story, Look()).splitlines()[2:] == [
+        "⊗ aborted by the failure of a",
+        "⊗ cancelled by SIGTERM",
+    ]
 
 
 def test_variables_kept_back_are_named_once_and_few(tmp_path: Path) -> None:
     """Eight names and how many more, at the end of a run in which a step failed; nothing about them in another one."""
     names = [f"TOKEN_{number}" for number in range(11)]
-    told = Story(tmp_path, step("a"), options={"env_left_out": names})
-    told.run("a", "failed").end(1)
-    told.resume("a").run("a").end()
-    rows = [row for row in shown(told, Look()).splitlines() if "inherit_env" in row]
+    story = Story(tmp_path, step("a"), options={"env_left_out": names})
+    story.run("a", "failed").end(1)
+    story.resume("a").run("a").end()
+    rows = [row for row in shown(story, Look()).splitlines() if "inherit_env" in row]
     assert rows == [f"  not passed to steps (inherit_env: safe): {', '.join(names[:8])} and 3 more"]
     well = Story(tmp_path, step("a"), options={"env_left_out": names})
     well.run("a").end()
@@ -86,19 +89,19 @@ def test_variables_kept_back_are_named_once_and_few(tmp_path: Path) -> None:
 def test_a_broken_console_ends_no_run(
     tmp_path: Path, style: Literal["plain", "live", "groups"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error in what is shown is told once and nothing more is; GitHub still gets its outputs."""
+    """An error in what is shown is story once and nothing more is; GitHub still gets its outputs."""
     out = io.StringIO()
-    told = tell_mixed_run(tmp_path)
-    watching = Console(Screen(out), Look(style=style), told.state, str(tmp_path))
+    story = mixed_story(tmp_path)
+    watching = Console(Screen(out), Look(style=style), story.state, str(tmp_path))
     monkeypatch.setattr(facts, "details", lambda _step: 1 / 0)
-    for event in told.events[1:]:
-        watching.on_event(event, told.state)
+    for event in story.events[1:]:
+        watching.on_event(event, story.state)
         watching.tick()
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
-    watching.close(told.state, {"junit": "out/junit.xml"}, "0" * 64)
+    watching.close(story.state, {"junit": "out/junit.xml"}, "0" * 64)
     rows = out.getvalue().splitlines()
-    assert rows[-1] == "⚠ nothing more is shown here, the run goes on: ZeroDivisionError: division by zero"
+    assert rows[-1] == "⚠ console output stopped, the run continues: ZeroDivisionError: division by zero"
     assert "result=failed\n" in (tmp_path / "outputs").read_text()
 
 
@@ -109,9 +112,9 @@ def test_the_report_folder_is_named_shortly(
     """As seen from here, or as an absolute path where that is shorter."""
     monkeypatch.chdir(tmp_path)
     out = io.StringIO()
-    told = Story(tmp_path, step("a"))
-    watching = Console(Screen(out), Look(), told.state, str(tmp_path))
-    watching.close(told.state, {"junit": str(tmp_path / folder / "junit.xml")}, "0" * 64)
+    story = Story(tmp_path, step("a"))
+    watching = Console(Screen(out), Look(), story.state, str(tmp_path))
+    watching.close(story.state, {"junit": str(tmp_path / folder / "junit.xml")}, "0" * 64)
     assert out.getvalue().startswith(f"  reports in {said}: junit.xml; ")
 
 
@@ -123,18 +126,18 @@ def test_annotations_count_from_the_root_of_the_checkout(
     monkeypatch.chdir(tmp_path / "service")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
-    told = Story(tmp_path, step("a", line=3), file="./plan.yml")
-    told.run("a", "failed")
-    rows = shown(told, Look(style="groups", sections=sections_of("github"))).splitlines()
+    story = Story(tmp_path, step("a", line=3), file="./plan.yml")
+    story.run("a", "failed")
+    rows = shown(story, Look(style="groups", sections=sections_of("github"))).splitlines()
     assert rows[-1].startswith("::error file=service/plan.yml,line=3,")
 
 
 def test_a_resumed_step_shows_its_new_time(tmp_path: Path) -> None:
     """What a step took before the run was resumed is not added to what it takes now."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", "failed", took=60.0).end(1)
-    told.resume("a").run("a", took=2.0).end()
-    assert "✓ a (2.0s)" in shown(told, Look()).splitlines()
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", took=60.0).end(1)
+    story.resume("a").run("a", took=2.0).end()
+    assert "✓ a (2.0s)" in shown(story, Look()).splitlines()
 
 
 def test_nobody_reads(tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_nobody_reads(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w", encoding="utf-8") as out:
-        story = tell_mixed_run(tmp_path)
+        story = mixed_story(tmp_path)
         watching = Console(Screen(out), Look(), story.state, str(tmp_path))
         for event in story.events[1:]:
             watching.on_event(event, story.state)
@@ -155,18 +158,18 @@ def test_nobody_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "wishes", "style", "logs"),
+    ("environ", "options", "style", "logs"),
     [
-        ({}, Wishes(), "plain", "failed"),
-        ({"CI": "true"}, Wishes(), "plain", "all"),
-        ({"GITHUB_ACTIONS": "true"}, Wishes(), "groups", "all"),
-        ({"GITHUB_ACTIONS": "true"}, Wishes(logs="failed"), "groups", "failed"),
-        ({"GITHUB_ACTIONS": "true", "CI": "false"}, Wishes(logs="none"), "plain", "none"),
+        ({}, Options(), "plain", "failed"),
+        ({"CI": "true"}, Options(), "plain", "all"),
+        ({"GITHUB_ACTIONS": "true"}, Options(), "groups", "all"),
+        ({"GITHUB_ACTIONS": "true"}, Options(logs="failed"), "groups", "failed"),
+        ({"GITHUB_ACTIONS": "true", "CI": "false"}, Options(logs="none"), "plain", "none"),
     ],
 )
-def test_how_it_looks(environ: Mapping[str, str], wishes: Wishes, style: str, logs: str) -> None:
-    """Environment and wishes decide; outside of a terminal nothing moves."""
-    look = look_of(io.StringIO(), environ, wishes)
+def test_how_it_looks(environ: Mapping[str, str], options: Options, style: str, logs: str) -> None:
+    """Environment and options decide; outside of a terminal nothing moves."""
+    look = look_of(io.StringIO(), environ, options)
     assert (look.style, look.logs, look.sections is not None) == (style, logs, style == "groups")
 
 
@@ -174,13 +177,13 @@ def test_groups_go_to_stdout_unless_it_holds_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --json stdout is the ledger's alone; summary and outputs are handed to GitHub."""
-    story = tell_mixed_run(tmp_path)
+    story = mixed_story(tmp_path)
     summary, results = tmp_path / "summary.md", tmp_path / "outputs"
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     monkeypatch.setenv("GITHUB_OUTPUT", str(results))
     for json in (False, True):
-        watching = console(story.state, str(tmp_path), Wishes(json=json))
+        watching = console(story.state, str(tmp_path), Options(json=json))
         watching.on_event(story.events[-1], story.state)
         watching.close(story.state, {"junit": str(tmp_path / "out" / "junit.xml")}, "ab" * 32)
         said = capsys.readouterr()
@@ -196,12 +199,12 @@ def test_groups_go_to_stdout_unless_it_holds_json(
 
 def test_a_resumed_run_counts_what_is_left(tmp_path: Path) -> None:
     """What ended before the run was resumed is done already."""
-    told = Story(tmp_path, step("a"), step("b"))
-    told.run("a")
+    story = Story(tmp_path, step("a"), step("b"))
+    story.run("a")
     out = io.StringIO()
-    watching = Console(Screen(out), Look(), told.state, str(tmp_path))
-    watching.on_event(told.events[3], told.state)
-    told.start("b")
-    watching.on_event(told.events[-1], told.state)
+    watching = Console(Screen(out), Look(), story.state, str(tmp_path))
+    watching.on_event(story.events[3], story.state)
+    story.start("b")
+    watching.on_event(story.events[-1], story.state)
     watching.tick()
     assert out.getvalue() == f"release: 1 step, 2 at a time, run {RUN}\n  policy: {NO_POLICY}\n"

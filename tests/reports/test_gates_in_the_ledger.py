@@ -34,7 +34,7 @@ def test_the_policy_in_force_is_told(tmp_path: Path) -> None:
 
 
 def test_auto_approve_of_the_command_line_takes_the_place_of_the_plans(tmp_path: Path) -> None:
-    """The level that counts is told, and that somebody asked for it."""
+    """The level that counts is text, and that somebody asked for it."""
     policy: dict[str, Any] = {"plan": None, "option": "low", "ceilings": []}
     value = ledger(Story(tmp_path, step("a"), options={"policy": policy}).run("a").end())["policy"]
     assert (value["source"], value["auto_approve"], value["option"]) == ("default", "low", "low")
@@ -71,10 +71,10 @@ def test_what_was_decided_of_each_step(tmp_path: Path) -> None:
 
 
 def test_what_ran_has_its_own_class(tmp_path: Path) -> None:
-    """The values that an attempt ran with may make it worse than its text told."""
-    told = Story(tmp_path, step("a", risk="low", open_risk=True))
-    told.tell(ev.AttemptStarted(at=told.at, step="a", n=1, risk="high", rule="plan:rules.1"))
-    value = ledger(told.state)
+    """The values that an attempt ran with may make it worse than its text story."""
+    story = Story(tmp_path, step("a", risk="low", open_risk=True))
+    story.add(ev.AttemptStarted(at=story.at, step="a", n=1, risk="high", rule="plan:rules.1"))
+    value = ledger(story.state)
     assert value["steps"][0]["risk"] == "high"
     assert (value["risk"]["overall"], value["risk"]["unknown"]) == ("high", ["a"])
 
@@ -126,20 +126,20 @@ def test_a_plan_that_awaits_its_approval() -> None:
 
 def test_a_gate_that_nobody_answered_is_closed_with_the_run(tmp_path: Path) -> None:
     """Of a cancelled run nothing waits any more; an answer that came first has no opening."""
-    told = Story(tmp_path, step("a"), asking("b"))
-    told.ask("a", rule="plan:rules.1").answer("b", True, "option")
-    told.ending("cancel", signal=15).move("a", "cancelled", "cancelled").move("b", "cancelled", "cancelled")
-    gates = ledger(told.end(143))["gates"]
+    story = Story(tmp_path, step("a"), asking("b"))
+    story.ask("a", rule="plan:rules.1").answer("b", True, "option")
+    story.ending("cancel", signal=15).move("a", "cancelled", "cancelled").move("b", "cancelled", "cancelled")
+    gates = ledger(story.end(143))["gates"]
     assert [(gate["status"], gate["opened_at"] is None) for gate in gates] == [
         ("closed", False),
         ("answered", True),
     ]
-    assert (gates[1]["kind"], gates[1]["answer"], gates[1]["answered_at"]) == ("ask", True, told.at)
+    assert (gates[1]["kind"], gates[1]["answer"], gates[1]["answered_at"]) == ("ask", True, story.at)
 
 
 def test_a_rejected_step_is_denied_by_the_answer(tmp_path: Path) -> None:
-    """No rule denied it: somebody did."""
-    told = Story(tmp_path, step("a"))
-    told.ask("a", rule="plan:auto_approve").answer("a", "rejected", by="Ann")
-    told.move("a", "failed", "denied", "rejected by Ann")
-    assert ledger(told.end(3))["steps"][0]["decision"] == {"answer": "deny", "rule": "answer"}
+    """A reviewer denied it, not a rule."""
+    story = Story(tmp_path, step("a"))
+    story.ask("a", rule="plan:auto_approve").answer("a", "rejected", by="Ann")
+    story.move("a", "failed", "denied", "rejected by Ann")
+    assert ledger(story.end(3))["steps"][0]["decision"] == {"answer": "deny", "rule": "answer"}

@@ -63,9 +63,9 @@ def test_values_of_several_lines_stay_values(tmp_path: Path) -> None:
 
 def test_failed_steps_is_a_list_for_from_json(tmp_path: Path) -> None:
     """Ids with commas survive."""
-    told = Story(tmp_path, step("t[a=1,b=2]"))
-    told.run("t[a=1,b=2]", "failed")
-    assert json.loads(outputs(told.end(1), {})["failed-steps"]) == ["t[a=1,b=2]"]
+    story = Story(tmp_path, step("t[a=1,b=2]"))
+    story.run("t[a=1,b=2]", "failed")
+    assert json.loads(outputs(story.end(1), {})["failed-steps"]) == ["t[a=1,b=2]"]
 
 
 def test_the_summary_is_appended_within_its_budget(tmp_path: Path) -> None:

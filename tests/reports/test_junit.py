@@ -150,9 +150,9 @@ def test_what_did_not_run_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_tolerated_failure_turns_nobody_red(dialect: str, tmp_path: Path) -> None:
     """When planrun ends with 0 no case is a failure: it is skipped, with all that a failure would say."""
-    told = Story(tmp_path, step("lint", on_failure="continue", retries=Retry(max=1)))
-    told.run("lint", "waiting", log=b"first words\n").run("lint", "failed", log=b"last words\n", exit_code=2)
-    data = junit(told.end(), tmp_path, dialect)
+    story = Story(tmp_path, step("lint", on_failure="continue", retries=Retry(max=1)))
+    story.run("lint", "waiting", log=b"first words\n").run("lint", "failed", log=b"last words\n", exit_code=2)
+    data = junit(story.end(), tmp_path, dialect)
     case = cases(data)["lint"]
     assert [child.tag for child in case if child.tag != "system-out"] == ["skipped"]
     assert (case.findtext("skipped") or "").splitlines() == [
@@ -169,9 +169,9 @@ def test_a_tolerated_failure_turns_nobody_red(dialect: str, tmp_path: Path) -> N
 
 def test_a_recovered_failure_is_tolerated(tmp_path: Path) -> None:
     """A failure that another step put right is not red either."""
-    told = Story(tmp_path, step("a"), step("fix", "failed:a", recovers=("a",)))
-    told.run("a", "failed").run("fix")
-    skipped = cases(junit(told.end(), tmp_path))["a"].find("skipped")
+    story = Story(tmp_path, step("a"), step("fix", "failed:a", recovers=("a",)))
+    story.run("a", "failed").run("fix")
+    skipped = cases(junit(story.end(), tmp_path))["a"].find("skipped")
     assert skipped is not None
     assert skipped.attrib["type"] == "Tolerated"
 
@@ -186,17 +186,17 @@ def test_what_fails_the_run_is_red_though_tolerated(tmp_path: Path) -> None:
     resumed = Story(tmp_path, step("a", on_failure="continue"), step("b"))
     resumed.run("a", "failed").run("b", "failed").end(1)
     resumed.resume("b", strict=True).run("b").end(1)
-    for told in (strict, late, resumed):
-        found = {child.tag for child in cases(junit(told.state, tmp_path))["a"]}
+    for text in (strict, late, resumed):
+        found = {child.tag for child in cases(junit(text.state, tmp_path))["a"]}
         assert found & {"failure", "error"}
 
 
 def test_a_resumed_step_is_a_case_of_its_new_attempts(tmp_path: Path) -> None:
     """Time, start and output are those since the run was resumed."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", "failed", took=60.0, log=b"old\n").end(1)
-    told.resume("a").run("a", took=2.0, log=b"new\n").end()
-    case = cases(junit(told.state, tmp_path))["a"]
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", took=60.0, log=b"old\n").end(1)
+    story.resume("a").run("a", took=2.0, log=b"new\n").end()
+    case = cases(junit(story.state, tmp_path))["a"]
     assert (case.attrib["time"], case.attrib["timestamp"]) == ("2.000", "2026-01-31T09:01:00")
     assert [(child.tag, child.text) for child in case] == [("system-out", "new\n")]
 
@@ -207,8 +207,8 @@ def test_places_count_from_the_root_of_the_checkout(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path / "service")
     monkeypatch.setenv("GITLAB_CI", "true")
     monkeypatch.setenv("CI_PROJECT_DIR", str(tmp_path))
-    told = Story(tmp_path, step("a"), file="./plan.yml")
-    assert cases(junit(told.run("a").end(), tmp_path))["a"].attrib["file"] == "service/plan.yml"
+    story = Story(tmp_path, step("a"), file="./plan.yml")
+    assert cases(junit(story.run("a").end(), tmp_path))["a"].attrib["file"] == "service/plan.yml"
 
 
 def test_cleanup_steps_are_cases(tmp_path: Path) -> None:
@@ -227,10 +227,10 @@ def test_what_steps_print_is_harmless(tmp_path: Path) -> None:
 
 def test_a_killed_run_is_not_green(tmp_path: Path) -> None:
     """A step without a recorded end is an error, one that never started is skipped."""
-    told = Story(tmp_path, step("a"), step("b", "a"), step("c"))
-    told.run("c", took=2.0)
-    told.start("a", b"half of the w")
-    data = junit(told.state, tmp_path)
+    story = Story(tmp_path, step("a"), step("b", "a"), step("c"))
+    story.run("c", took=2.0)
+    story.start("a", b"half of the w")
+    data = junit(story.state, tmp_path)
     found = cases(data)
     error, skipped = found["a"].find("error"), found["b"].find("skipped")
     assert error is not None
@@ -244,12 +244,12 @@ def test_a_killed_run_is_not_green(tmp_path: Path) -> None:
 def test_the_file_stays_small(tmp_path: Path) -> None:
     """Cases show head and tail of 64 KiB, the file 8 MiB of logs, and failures are not crowded out."""
     names = [f"s{number}" for number in range(200)]
-    told = Story(tmp_path, *(step(name) for name in names))
+    story = Story(tmp_path, *(step(name) for name in names))
     log = b"<line & more>\n" * 8000
     for name in names[:-1]:
-        told.run(name, log=log)
-    told.run("s199", "failed", log=log + b"the reason\n")
-    data = junit(told.end(1), tmp_path)
+        story.run(name, log=log)
+    story.run("s199", "failed", log=log + b"the reason\n")
+    data = junit(story.end(1), tmp_path)
     found = cases(data)
     first = found["s0"].findtext("system-out") or ""
     left = next(row for row in first.splitlines() if "left out" in row)
@@ -263,10 +263,10 @@ def test_the_file_stays_small(tmp_path: Path) -> None:
 
 def test_a_missing_log_hurts_nothing(tmp_path: Path) -> None:
     """A log that is gone leaves the reason."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", "failed", log=b"words\n")
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", log=b"words\n")
     (tmp_path / "logs/a/1.log").unlink()
-    case = cases(junit(told.end(1), tmp_path))["a"]
+    case = cases(junit(story.end(1), tmp_path))["a"]
     assert case.findtext("failure") == "exit status 1\n"
 
 
@@ -275,11 +275,11 @@ def test_logs_outside_of_the_run_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("hidden words")
     rundir = tmp_path / "run"
     (rundir / "logs/a").mkdir(parents=True)
-    told = Story(rundir, step("a"), step("../../secret"))
-    told.start("../../secret")
+    story = Story(rundir, step("a"), step("../../secret"))
+    story.start("../../secret")
     (rundir / "logs/a/1.log").symlink_to(tmp_path / "secret")
-    told.start("a")
-    assert b"hidden words" not in junit(told.state, rundir)
+    story.start("a")
+    assert b"hidden words" not in junit(story.state, rundir)
 
 
 def test_the_same_suite_from_junit_xml(tmp_path: Path) -> None:

@@ -161,9 +161,9 @@ def test_a_finished_run(tmp_path: Path) -> None:
 
 def test_a_killed_run(tmp_path: Path) -> None:
     """What is not known yet is null."""
-    told = Story(tmp_path, step("a"), step("b", "a"))
-    told.start("a")
-    value = ledger(told.state)
+    story = Story(tmp_path, step("a"), step("b", "a"))
+    story.start("a")
+    value = ledger(story.state)
     assert (value["status"], value["verdict"], value["exit_code"]) == ("executing", None, None)
     assert (value["ended_at"], value["duration_s"]) == (None, None)
     attempt = value["steps"][0]["attempts"][0]
@@ -173,10 +173,10 @@ def test_a_killed_run(tmp_path: Path) -> None:
 
 def test_usage_adds_up(tmp_path: Path) -> None:
     """Tokens of all attempts are summed for the run."""
-    told = Story(tmp_path, step("a"), step("b"))
-    told.run("a", usage={"input_tokens": 1000, "output_tokens": 200, "usd": 0.25})
-    told.run("b", usage={"input_tokens": 1})
-    value = ledger(told.end())
+    story = Story(tmp_path, step("a"), step("b"))
+    story.run("a", usage={"input_tokens": 1000, "output_tokens": 200, "usd": 0.25})
+    story.run("b", usage={"input_tokens": 1})
+    value = ledger(story.end())
     assert value["usage"] == NONE | {"input_tokens": 1001, "output_tokens": 200, "usd": 0.25}
     assert value["steps"][1]["attempts"][0]["usage"] == NONE | {"input_tokens": 1}
     assert value["steps"][0]["usage"] == NONE | {"input_tokens": 1000, "output_tokens": 200, "usd": 0.25}
@@ -193,9 +193,9 @@ def test_one_step_a_line(tmp_path: Path) -> None:
 
 def test_half_a_character_is_spelled_out(tmp_path: Path) -> None:
     """A name that is no UTF-8 has its bytes spelled out, since strict readers refuse the whole document otherwise."""
-    told = Story(tmp_path, step("a", title="half \udce9, \\udce9, \U0001f600"), file="caf\udce9.yml")
+    story = Story(tmp_path, step("a", title="half \udce9, \\udce9, \U0001f600"), file="caf\udce9.yml")
     out = io.BytesIO()
-    write_ledger(told.run("a").end(), out)
+    write_ledger(story.run("a").end(), out)
     value = json.loads(out.getvalue())
     assert value["plan"]["file"] == "caf\\xe9.yml"
     assert value["steps"][0]["title"] == "half \\xe9, \\udce9, \U0001f600"

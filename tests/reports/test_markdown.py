@@ -43,7 +43,7 @@ def parsed(text: str) -> list[Token]:
 
 def test_the_forms_of_a_report(tmp_path: Path) -> None:
     """Header, step lines and execution summary read as they always did."""
-    told = Story(
+    story = Story(
         tmp_path,
         step("1", title="Build"),
         step("2", title="Count"),
@@ -51,11 +51,11 @@ def test_the_forms_of_a_report(tmp_path: Path) -> None:
         step("4", title="Ship"),
         title="Release",
     )
-    told.run("1", took=12.3, usage={"input_tokens": 1000, "output_tokens": 234})
-    told.run("2", took=75.0)
-    told.run("3", "failed", 30.0, reason="timeout")
-    told.move("4", "skipped", "replaced_by_replan")
-    rows = markdown(told.end(1), tmp_path).splitlines()
+    story.run("1", took=12.3, usage={"input_tokens": 1000, "output_tokens": 234})
+    story.run("2", took=75.0)
+    story.run("3", "failed", 30.0, reason="timeout")
+    story.move("4", "skipped", "replaced_by_replan")
+    rows = markdown(story.end(1), tmp_path).splitlines()
     assert rows[0] == '# ✗ Plan v1: "Release" [Failed]'
     assert rows[2] == "## Execution Summary"
     assert [row for row in rows if row.startswith("- **")][:8] == [
@@ -83,9 +83,9 @@ def test_the_whole_report(tmp_path: Path, golden: Golden) -> None:
 
 def test_partial_is_said_first(tmp_path: Path) -> None:
     """A run whose failures are all tolerated is headed as partial."""
-    told = Story(tmp_path, step("lint", on_failure="continue"), step("build"))
-    told.run("lint", "failed").run("build")
-    text = markdown(told.end(), tmp_path)
+    story = Story(tmp_path, step("lint", on_failure="continue"), step("build"))
+    story.run("lint", "failed").run("build")
+    text = markdown(story.end(), tmp_path)
     assert text.startswith('# ⚠ Plan v1: "release" [Partial]\n')
     assert "- **Status:** partial (exit code 0)\n" in text
     assert "- **Tolerated:** the run does not fail because of it\n" in text
@@ -93,9 +93,9 @@ def test_partial_is_said_first(tmp_path: Path) -> None:
 
 def test_a_killed_run_says_so(tmp_path: Path) -> None:
     """Without an end the report names the state the records are in."""
-    told = Story(tmp_path, step("a"), step("b", "a"))
-    told.start("a")
-    text = markdown(told.state, tmp_path)
+    story = Story(tmp_path, step("a"), step("b", "a"))
+    story.start("a")
+    text = markdown(story.state, tmp_path)
     assert text.startswith('# ◐ Plan v1: "release" [Executing]\n')
     assert "- **Status:** executing (the records have no end)\n" in text
     assert "- ◐ Step a (running)\n- ○ Step b (pending)\n" in text
@@ -163,13 +163,13 @@ def test_the_graph_is_drawn_while_it_can_be_read(tmp_path: Path) -> None:
 def test_a_budget_is_kept(tmp_path: Path) -> None:
     """A step summary stays below its size; failures come first, what is missing is counted."""
     steps = [step(f"step-{number}", title="t" * 200) for number in range(6000)]
-    told = Story(tmp_path, *steps)
+    story = Story(tmp_path, *steps)
     for number, found in enumerate(steps):
         if number % 10 == 0:
-            told.run(found.id, "failed", log=b"word " * 4000)
+            story.run(found.id, "failed", log=b"word " * 4000)
         else:
-            told.run(found.id)
-    text = markdown(told.end(1), tmp_path, SUMMARY_BYTES)
+            story.run(found.id)
+    text = markdown(story.end(1), tmp_path, SUMMARY_BYTES)
     assert len(text.encode()) <= SUMMARY_BYTES
     assert text.index("## Failures") < text.index("## Steps")
     assert text.endswith("more entries left out: the report ends at its size limit.\n")
@@ -178,9 +178,9 @@ def test_a_budget_is_kept(tmp_path: Path) -> None:
 
 def test_long_logs_are_cut(tmp_path: Path) -> None:
     """A failure shows the end of its log and how much is missing."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", "failed", log=b"line\n" * 100_000 + b"the reason\n")
-    text = markdown(told.end(1), tmp_path)
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", log=b"line\n" * 100_000 + b"the reason\n")
+    text = markdown(story.end(1), tmp_path)
     assert "the reason\n```" in text
     assert " bytes left out …\n" in text
     assert len(text) < 12_000
@@ -198,10 +198,10 @@ def test_the_status_says_what_ended_the_run(
     tmp_path: Path, story: tuple[str, dict[str, Any]], said: str
 ) -> None:
     """Signal, deadline or step stand beside the status."""
-    told = Story(tmp_path, step("a"), limits=Limits(deadline=5400.0))
-    told.start("a")
-    told.ending(story[0], **story[1]).cancel("a")
-    text = markdown(told.end(9), tmp_path)
+    run_story = Story(tmp_path, step("a"), limits=Limits(deadline=5400.0))
+    run_story.start("a")
+    run_story.ending(story[0], **story[1]).cancel("a")
+    text = markdown(run_story.end(9), tmp_path)
     assert f"- **Status:** {said} (exit code 9)\n" in text
     assert "- ⊗ Step a (cancelled)\n" in text
     assert "| `a` | cancelled | 1 |" in text
@@ -209,18 +209,18 @@ def test_the_status_says_what_ended_the_run(
 
 def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
     """A completed run that ends with 1 says why; the step is flaky in the table too."""
-    told = Story(tmp_path, step("a"), options={"fail_on_flaky": True})
-    text = markdown(told.run("a", "waiting").run("a").end(1), tmp_path)
+    story = Story(tmp_path, step("a"), options={"fail_on_flaky": True})
+    text = markdown(story.run("a", "waiting").run("a").end(1), tmp_path)
     assert "- **Status:** completed, but 1 flaky step (--fail-on-flaky): a (exit code 1)\n" in text
     assert "| `a` | completed, flaky | 2 |" in text
 
 
 def test_a_resumed_step_tells_of_its_new_attempts(tmp_path: Path) -> None:
     """Number and time of attempts are those since the run was resumed."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", "failed", took=60.0, log=b"old words\n").end(1)
-    told.resume("a").run("a", "failed", took=2.0, log=b"new words\n")
-    text = markdown(told.end(1), tmp_path)
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", took=60.0, log=b"old words\n").end(1)
+    story.resume("a").run("a", "failed", took=2.0, log=b"new words\n")
+    text = markdown(story.end(1), tmp_path)
     assert "- **Attempts:** 1, 2.0s in all\n" in text
     assert "| `a` | failed: exit 1 | 1 | 2.0s |" in text
     assert "new words" in text

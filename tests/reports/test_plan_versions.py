@@ -41,15 +41,15 @@ def test_the_text_report_shows_both_versions(shop: Shop) -> None:
     """Heading, primed labels, replaced steps, and what became of the plan."""
     shop.run(MENDED)
     rundir, state = newest(shop.folder)
-    told = text_of(state, rundir)
-    assert told.startswith('Plan v2: "shop" [Partial]\n')
-    assert "✗ Step 3: Generate (failed: exit 77)\n" in told
-    assert "✓ Step 3': Generate by hand (replan as 7, " in told
-    assert "⊘ Step 4: Check (skipped: replaced by replan)\n" in told
-    assert "  v2: planned anew by model-a, digest " in told
-    assert "      Nobody may write there.\n" in told
-    assert "      + step 7: Generate by hand, in the place of 3\n" in told
-    assert "      - step 4 (skipped: replaced by replan), replaced by 8\n" in told
+    text = text_of(state, rundir)
+    assert text.startswith('Plan v2: "shop" [Partial]\n')
+    assert "✗ Step 3: Generate (failed: exit 77)\n" in text
+    assert "✓ Step 3': Generate by hand (replan as 7, " in text
+    assert "⊘ Step 4: Check (skipped: replaced by replan)\n" in text
+    assert "  v2: replanned by model-a, digest " in text
+    assert "      Nobody may write there.\n" in text
+    assert "      + step 7: Generate by hand, replaces 3\n" in text
+    assert "      - step 4 (skipped: replaced by replan), replaced by 8\n" in text
 
 
 def test_reports_are_the_same_when_they_are_written_again(shop: Shop) -> None:
@@ -83,9 +83,9 @@ def test_refusals_and_problems_are_told(shop: Shop) -> None:
     (shop.folder / "ceiling.yml").write_text("auto_approve: high\nllm_auto_approve: low\n", encoding="utf-8")
     shop.run(draft(step("7", "rm -rf ~/x", replaces=["3"])), policy="ceiling.yml")
     rundir, state = newest(shop.folder)
-    told = text_of(state, rundir)
-    assert "planning anew 3: what the model wrote is not allowed, and none of it ran" in told
-    assert "step 7 denied by ceiling:llm_auto_approve: its risk is high" in told
+    text = text_of(state, rundir)
+    assert "replanning 3: the model's plan is not allowed; none of it ran" in text
+    assert "step 7 denied by ceiling:llm_auto_approve: its risk is high" in text
     wrong = draft(step("7", "true", replaces=["1"]))
     shop.run(wrong, wrong, wrong)
     rundir, state = newest(shop.folder)

@@ -20,10 +20,10 @@ START = epoch("2026-01-31T09:00:00Z")
 
 def test_in_the_middle(tmp_path: Path) -> None:
     """All fields of a run with two steps at a time, one done, one running, two to come."""
-    told = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "abcd"))
-    told.run("a", took=10.0)
-    told.start("b")
-    found = progress(told.state, START + 14.0)
+    story = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "abcd"))
+    story.run("a", took=10.0)
+    story.start("b")
+    found = progress(story.state, START + 14.0)
     assert vars(found) == {
         "plan_id": "release",
         "status": "executing",
@@ -42,16 +42,16 @@ def test_in_the_middle(tmp_path: Path) -> None:
 
 def test_before_and_after(tmp_path: Path) -> None:
     """Nothing is known at first; at the end nothing is left, and the clock stands."""
-    told = Story(tmp_path, step("a"), step("b"))
-    first = progress(told.state, START + 1.0)
+    story = Story(tmp_path, step("a"), step("b"))
+    first = progress(story.state, START + 1.0)
     assert (first.eta, first.average_step_duration, first.progress, first.current_step) == (
         None,
         None,
         0.0,
         "",
     )
-    told.run("a", took=2.0).move("b", "skipped", "condition")
-    last = progress(told.end(), START + 99.0)
+    story.run("a", took=2.0).move("b", "skipped", "condition")
+    last = progress(story.end(), START + 99.0)
     assert (last.eta, last.average_step_duration, last.progress) == (0.0, 2.0, 1.0)
     assert (last.elapsed_time, last.status) == (2.0, "completed")
 
@@ -64,20 +64,20 @@ def test_no_steps_is_done(tmp_path: Path) -> None:
 
 def test_attempts_are_not_steps(tmp_path: Path) -> None:
     """A step that is repeated is still running, and counts once with the time of all its attempts."""
-    told = Story(tmp_path, step("a"), step("b"))
-    told.run("a", "waiting", 3.0)
-    assert progress(told.state, START + 3.0).completed_steps == 0
-    assert progress(told.state, START + 3.0).current_step == "a"
-    told.run("a", took=4.0)
-    found = progress(told.state, START + 7.0)
+    story = Story(tmp_path, step("a"), step("b"))
+    story.run("a", "waiting", 3.0)
+    assert progress(story.state, START + 3.0).completed_steps == 0
+    assert progress(story.state, START + 3.0).current_step == "a"
+    story.run("a", took=4.0)
+    found = progress(story.state, START + 7.0)
     assert (found.completed_steps, found.average_step_duration) == (1, 7.0)
 
 
 def test_known_durations_come_first(tmp_path: Path) -> None:
     """What earlier runs took counts before the mean; the longest running step is the least."""
-    told = Story(tmp_path, step("a"), step("b"))
-    told.start("a")
-    assert progress(told.state, START + 10.0, Estimates(expected={"a": 100.0, "b": 4.0})).eta == 90.0
+    story = Story(tmp_path, step("a"), step("b"))
+    story.start("a")
+    assert progress(story.state, START + 10.0, Estimates(expected={"a": 100.0, "b": 4.0})).eta == 90.0
 
 
 @given(
@@ -107,23 +107,23 @@ def test_it_always_adds_up(steps: list[tuple[float, bool]], jobs: int, data: st.
 
 def test_a_resumed_run_counts_anew(tmp_path: Path) -> None:
     """A step that is pending again does not run yet; once it runs, it does so since then."""
-    told = Story(tmp_path, step("a"), step("b"))
-    told.run("a", "failed", took=60.0).run("b", took=4.0).end(1)
-    told.resume("a")
-    assert progress(told.state, START + 70.0).current_step == ""
-    told.start("a")
-    found = progress(told.state, START + 65.0)
+    story = Story(tmp_path, step("a"), step("b"))
+    story.run("a", "failed", took=60.0).run("b", took=4.0).end(1)
+    story.resume("a")
+    assert progress(story.state, START + 70.0).current_step == ""
+    story.start("a")
+    found = progress(story.state, START + 65.0)
     assert (found.current_step, found.eta, found.average_step_duration) == ("a", 3.0, 4.0)
 
 
 def test_what_a_step_says_of_itself_counts(tmp_path: Path) -> None:
     """A step that says that it is half way takes as long again; with a known duration, what it says counts by half."""
-    told = Story(tmp_path, step("a"))
-    told.start("a")
-    said = Estimates(said=lambda names: dict.fromkeys(names, (0.5, "half of it")))
-    assert progress(told.state, START + 10.0, said).eta is None  # nothing is known of durations at all
-    both = Estimates(expected={"a": 14.0}, said=lambda names: dict.fromkeys(names, (0.5, "")))
-    assert progress(told.state, START + 10.0, both).eta == 0.5 * 10.0 + 0.5 * 4.0
+    story = Story(tmp_path, step("a"))
+    story.start("a")
+    said = Estimates(reported=lambda names: dict.fromkeys(names, (0.5, "half of it")))
+    assert progress(story.state, START + 10.0, said).eta is None  # nothing is known of durations at all
+    both = Estimates(expected={"a": 14.0}, reported=lambda names: dict.fromkeys(names, (0.5, "")))
+    assert progress(story.state, START + 10.0, both).eta == 0.5 * 10.0 + 0.5 * 4.0
 
 
 def test_a_forecast_is_asked_for_when_something_changed() -> None:

@@ -20,13 +20,13 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def test_forms_and_icons(tmp_path: Path) -> None:
     """Header and step lines have their forms and each status its icon."""
-    told = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "12345"))
-    told.run("1", took=12.3, usage={"input_tokens": 1200})
-    told.run("2", "failed", reason="timeout")
-    told.move("3", "skipped", "replaced_by_replan")
-    told.start("4")
+    story = Story(tmp_path, *(step(name, title=f"Do {name}") for name in "12345"))
+    story.run("1", took=12.3, usage={"input_tokens": 1200})
+    story.run("2", "failed", reason="timeout")
+    story.move("3", "skipped", "replaced_by_replan")
+    story.start("4")
     out = io.BytesIO()
-    write_text(told.state, str(tmp_path), out)
+    write_text(story.state, str(tmp_path), out)
     assert out.getvalue().decode().splitlines()[:7] == [
         'Plan v1: "release" [Executing]',
         "",
@@ -49,10 +49,10 @@ def test_whole_reports(form: str, name: str, tmp_path: Path, golden: Golden) -> 
 
 def test_partial_shows(tmp_path: Path) -> None:
     """Tolerated failures are named as such."""
-    told = Story(tmp_path, step("lint", on_failure="skip"))
-    told.run("lint", "failed")
+    story = Story(tmp_path, step("lint", on_failure="skip"))
+    story.run("lint", "failed")
     out = io.BytesIO()
-    write_text(told.end(), str(tmp_path), out)
+    write_text(story.end(), str(tmp_path), out)
     text = out.getvalue().decode()
     assert text.startswith('Plan v1: "release" [Partial]\n')
     assert "✗ Step lint (failed: exit 1) (tolerated)\n" in text
@@ -60,9 +60,9 @@ def test_partial_shows(tmp_path: Path) -> None:
 
 def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
     """A partial run that ends with 1 because of --strict names what was tolerated."""
-    told = Story(tmp_path, step("lint", on_failure="continue"), options={"strict": True})
+    story = Story(tmp_path, step("lint", on_failure="continue"), options={"strict": True})
     out = io.BytesIO()
-    write_text(told.run("lint", "failed").end(1), str(tmp_path), out)
+    write_text(story.run("lint", "failed").end(1), str(tmp_path), out)
     said = "  Status:   partial, but 1 tolerated failure (--strict): lint (exit code 1)\n"
     assert said in out.getvalue().decode()
 
@@ -77,9 +77,9 @@ def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
 )
 def test_a_class_that_nobody_knows_is_not_told(tmp_path: Path, error: dict[str, str], said: str) -> None:
     """The line about the class is left out when there is no class and no rule."""
-    told = Story(tmp_path, step("a"))
-    told.run("a", "failed", error=error | {"message": "no"})
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", error=error | {"message": "no"})
     out = io.BytesIO()
-    write_text(told.end(1), str(tmp_path), out)
+    write_text(story.end(1), str(tmp_path), out)
     rows = [row for row in out.getvalue().decode().splitlines() if "error class" in row]
     assert rows == [said][: len(said)]

@@ -30,13 +30,13 @@ BUDGET = {
 
 
 def planned(rundir: Path, **last: Any) -> Story:
-    """Tell a run in which two steps failed and two calls were made for them; `last`: how the second one ended."""
+    """Return a run in which two steps failed and two calls were made for them; `last`: how the second one ended."""
     story = Story(rundir, step("1"), step("2"), step("3", estimated_tokens=500), options={"budget": BUDGET})
     story.run("1", status="failed", reason="exit", exit_code=1)
     story.run("2", status="failed", reason="exit", exit_code=1)
-    story.tell(ev.PlanningStarted(at=story.at, purpose="replan", steps=("1", "2"), model=MODEL))
+    story.add(ev.PlanningStarted(at=story.at, purpose="replan", steps=("1", "2"), model=MODEL))
     for call, usage in ((1, {"input_tokens": 1001, "output_tokens": 200, "usd": 0.008004}), (2, {})):
-        story.tell(
+        story.add(
             ev.ModelAsked(
                 at=story.at,
                 call=call,
@@ -48,21 +48,21 @@ def planned(rundir: Path, **last: Any) -> Story:
         )
         fields: dict[str, Any] = {"ending": "answered", "usage": usage} if call == 1 else last
         if fields:
-            story.tell(ev.ModelAnswered(at=story.at, call=call, duration=2.5, **fields))
+            story.add(ev.ModelAnswered(at=story.at, call=call, duration=2.5, **fields))
     return story
 
 
 def overrun(rundir: Path) -> RunState:
-    """Tell a run that rests since the next call has no room."""
+    """Return a run that rests since the next call has no room."""
     story = planned(rundir, ending="answered", usage={"input_tokens": 7000, "output_tokens": 500})
     at = story.at
     for level in (80, 100):
-        story.tell(
+        story.add(
             ev.BudgetCrossed(at=at, scope="plan", resource="tokens", level=level, used=8701.0, limit=10_000.0)
         )
     message = "8701 of 10000 tokens are used, and a call may take 3000"
-    story.tell(ev.PlanningEnded(at=at, purpose="replan", steps=("1", "2"), outcome="budget", message=message))
-    story.tell(ev.RunEnding(at=at, why="budget", message=message))
+    story.add(ev.PlanningEnded(at=at, purpose="replan", steps=("1", "2"), outcome="budget", message=message))
+    story.add(ev.RunEnding(at=at, why="budget", message=message))
     return story.rest()
 
 
@@ -171,7 +171,7 @@ def test_a_run_that_used_up_its_budget_says_how_it_goes_on(tmp_path: Path) -> No
     ending = ev.RunEnding(at="", why="budget", message="8701 of 10000 tokens are used")
     assert (
         facts.ended_by(state, ending)
-        == "pausing: models have used up what they may: 8701 of 10000 tokens are used"
+        == "pausing: the budget for models is used up: 8701 of 10000 tokens are used"
     )
 
 

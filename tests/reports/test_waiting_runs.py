@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 HOSTILE = "\x1b[31m::error::x\r\n##vso[task.complete]`|](http://a.b) <b>@all #1 \u202e ]]>"
 
 
-def text(told: Story, form: str = "text") -> str:
+def text(story: Story, form: str = "text") -> str:
     """Return a report."""
-    return render(told.state, str(told.rundir), form).decode()
+    return render(story.state, str(story.rundir), form).decode()
 
 
 def test_the_text_report_tells_what_is_asked_and_how_to_answer(tmp_path: Path) -> None:
     """Each open gate with its reason, what can be answered and the commands; then what was answered."""
-    told = waiting_run(tmp_path)
-    told.rest()
-    found = text(told)
+    story = waiting_run(tmp_path)
+    story.rest()
+    found = text(story)
     assert "[Waiting]\n" in found
     assert "  Status:   waiting (exit code 5; it waits for an answer)\n" in found
     rows = found.split("\nWaiting for\n")[1].split("\n\n✗")[0].splitlines()
@@ -64,9 +64,9 @@ def test_the_text_report_tells_what_is_asked_and_how_to_answer(tmp_path: Path) -
 
 def test_the_markdown_report_tells_the_same(tmp_path: Path) -> None:
     """Texts of the plan are escaped; the commands stand in a block to be copied; risks are a column."""
-    told = waiting_run(tmp_path)
-    told.rest()
-    found = text(told, "markdown")
+    story = waiting_run(tmp_path)
+    story.rest()
+    found = text(story, "markdown")
     assert "- **Policy:** auto-approve medium, model-written low, 2 rules" in found
     assert "- **Risk:** high, 2 destructive, 3 modify files, 2 external calls, 1 not fully known" in found
     waits = found.split("\n## Waiting for\n")[1].split("\n## Failures\n")[0]
@@ -82,8 +82,8 @@ def test_junit_readers_see_what_waits_as_skipped_and_what_was_denied_as_failed(
     dialect: str, tmp_path: Path
 ) -> None:
     """No reader may take a run that waits for a red or a green one; every dialect stays valid."""
-    told = waiting_run(tmp_path)
-    data = render(told.rest(), str(tmp_path), "junit", dialect=dialect)
+    story = waiting_run(tmp_path)
+    data = render(story.rest(), str(tmp_path), "junit", dialect=dialect)
     if dialect in STRICT:
         etree.XMLSchema(etree.parse(str(SCHEMAS / STRICT[dialect]))).assertValid(etree.fromstring(data))
     cases = {case.attrib["name"]: case for case in ET.fromstring(data).iter("testcase")}
@@ -91,18 +91,18 @@ def test_junit_readers_see_what_waits_as_skipped_and_what_was_denied_as_failed(
     assert skipped.tag == "skipped"
     assert skipped.attrib["message"].startswith("waiting for approval: its risk is high")
     assert cases["where"][0].attrib["message"] == "waiting for decision: Where to?"
-    assert cases["after"][0].attrib["message"] == "not run: the run waits for somebody"
+    assert cases["after"][0].attrib["message"] == "not run: the run waits for an answer"
     (denied,) = cases["wipe"]
     assert (denied.tag, denied.attrib["type"]) == ("failure", "Denied")
 
 
 def test_a_run_that_was_answered_and_not_resumed_only_has_to_go_on(tmp_path: Path) -> None:
-    """Nothing is asked any more, and the report says which command goes on."""
-    told = Story(tmp_path, step("a"))
-    told.ask("a", rule="plan:rules.1", reason="why").rest()
-    assert "Waiting for" in text(told)
-    told.answer("a", "approved", by="Ann")
-    found = text(told)
+    """Nothing is asked any more, and the report shows the command that continues."""
+    story = Story(tmp_path, step("a"))
+    story.ask("a", rule="plan:rules.1", reason="why").rest()
+    assert "Waiting for" in text(story)
+    story.answer("a", "approved", by="Ann")
+    found = text(story)
     assert "Waiting for" not in found
     assert f"to continue: planrun resume {RUN}" in found
     assert "  a: approved by Ann\n" in found
@@ -110,10 +110,10 @@ def test_a_run_that_was_answered_and_not_resumed_only_has_to_go_on(tmp_path: Pat
 
 def test_a_whole_plan_is_approved_or_rejected(tmp_path: Path) -> None:
     """The gate of the plan has commands without a step."""
-    told = Story(tmp_path, step("a"))
-    told.ask("", reason="a: its risk is high", rule="plan:auto_approve")
-    told.tell(ev.PlanMoved(at=told.at, status="paused"))
-    found = text(told)
+    story = Story(tmp_path, step("a"))
+    story.ask("", reason="a: its risk is high", rule="plan:auto_approve")
+    story.add(ev.PlanMoved(at=story.at, status="paused"))
+    found = text(story)
     assert "  the plan waits for approval: May this plan be executed?\n" not in found  # it runs already
     asked = Story(tmp_path, step("a"), begun=False)
     asked.ask("", reason="a: its risk is high", rule="plan:auto_approve")
@@ -123,12 +123,12 @@ def test_a_whole_plan_is_approved_or_rejected(tmp_path: Path) -> None:
 
 
 def test_values_of_every_kind_can_be_answered(tmp_path: Path) -> None:
-    """Types and bounds of a value are told; options are quoted for the shell; several can be chosen."""
-    told = Story(tmp_path, asking("n"), asking("many"))
-    told.ask("n", "ask", question="How many?", schema={"type": "integer", "minimum": 1})
+    """Types and bounds of a value are shown; options are quoted for the shell; several can be chosen."""
+    story = Story(tmp_path, asking("n"), asking("many"))
+    story.ask("n", "ask", question="How many?", schema={"type": "integer", "minimum": 1})
     options = tuple({"label": word, "value": word} for word in ("a b", "$x;", "c"))
-    told.ask("many", "decide", question="Which?", options=options, multi=True).rest()
-    found = text(told)
+    story.ask("many", "decide", question="Which?", options=options, multi=True).rest()
+    found = text(story)
     assert "    answer: integer, minimum 1\n" in found
     assert f"    $ planrun decide {RUN} n=VALUE\n" in found
     assert f"    $ planrun decide {RUN} many='a b'\n    $ planrun decide {RUN} many='$x;'\n" in found
@@ -138,14 +138,14 @@ def test_values_of_every_kind_can_be_answered(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["text", "markdown", "junit"])
 def test_hostile_questions_stay_texts(form: str, tmp_path: Path) -> None:
     """What plans and people write steers no terminal, no CI system and no markdown."""
-    told = Story(tmp_path, asking("a"), asking("b"))
+    story = Story(tmp_path, asking("a"), asking("b"))
     options = ({"label": HOSTILE, "value": HOSTILE, "description": HOSTILE},)
-    told.ask(
+    story.ask(
         "a", "decide", question=HOSTILE, header=HOSTILE, options=options, reason=HOSTILE, default=(HOSTILE,)
     )
-    told.ask("b", "ask", question=HOSTILE, until="2026-01-31T10:00:00.000Z").answer("b", HOSTILE, by=HOSTILE)
-    told.rest()
-    found = text(told, form)
+    story.ask("b", "ask", question=HOSTILE, until="2026-01-31T10:00:00.000Z").answer("b", HOSTILE, by=HOSTILE)
+    story.rest()
+    found = text(story, form)
     assert "\x1b" not in found
     assert "\u202e" not in found
     assert not [row for row in found.splitlines() if row.lstrip().startswith(("::error", "##vso"))]

@@ -12,7 +12,7 @@ from planrun.reports.console import Console, Screen
 from tests.reports.runs import Story
 
 
-class Wishes(Record):
+class Options(Record):
     """What the command line would pass."""
 
     color: Literal["auto", "always", "never"] = "auto"
@@ -22,7 +22,7 @@ class Wishes(Record):
 
 
 def shown(story: Story, look: Look, *, turn: float = 0.05) -> str:
-    """Tell the story to a console again, event by event, and return what it wrote; a turn takes `turn` s."""
+    """Show the events of a story on a console, event by event, and return what it wrote; a turn takes `turn` s."""
     out, now = io.StringIO(), [100.0]
     state = RunState(story.plan)
     state.apply(story.events[0])
