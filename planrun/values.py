@@ -107,7 +107,7 @@ def pattern_problem(pattern: str) -> str | None:
     try:
         _compiled(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        return f"the pattern is no regular expression: {error}"
+        return f"the pattern is not a regular expression: {error}"
     return None
 
 
@@ -296,14 +296,14 @@ def _number(text: str) -> int | float:
 def _boolean(text: str) -> bool:
     if text in ("true", "false"):
         return text == "true"
-    raise ValueError(f"is {show(text)}, not true or false")
+    raise ValueError(f"is {show(text)}, not a boolean")
 
 
 def _json(text: str) -> Any:
     import json  # 8 ms; only values that are JSON pay for it
 
     def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON number")
+        raise ValueError(f"{word} is not a JSON number")
 
     try:
         value = json.loads(text, parse_constant=refuse, parse_float=_number, parse_int=_integer)
@@ -348,7 +348,7 @@ _AN = {
     "string": "text",
     "integer": "an integer",
     "number": "a number",
-    "boolean": "true or false",
+    "boolean": "a boolean",
     "array": "a list",
     "object": "a mapping",
 }

@@ -230,21 +230,21 @@ BOUNDS: tuple[Bound, ...] = (
     _file(
         "letters of an id",
         "",
-        "is not an id",
+        "is not a valid id",
         lambda n: b"version: 1\nsteps: [{run: x, id: %s}]\n" % (b"a" * n),
         100,
     ),
     _file(
         "letters of a parameter's name",
         "",
-        "cannot be a name",
+        "is not a valid name",
         lambda n: HEAD + b"params: {%s: string}\n" % (b"a" * n),
         100,
     ),
     _file(
         "digits of a whole number",
         "",
-        "must be a whole number",
+        "must be an integer",
         lambda n: HEAD + b"limits: {max_parallel: 1%s}\n" % (b"0" * (n - 1)),
         18,
     ),
@@ -329,9 +329,7 @@ BOUNDS: tuple[Bound, ...] = (
         lambda n: parse.parse(" + ".join(["(1 if true else 2)"] * n)),
         32,
     ),
-    _value(
-        "a whole number", "tree:MAX_INTEGER", "at most 64 bits", lambda n: parse.parse(str(n)), (1 << 63) - 1
-    ),
+    _value("an integer", "tree:MAX_INTEGER", "at most 64 bits", lambda n: parse.parse(str(n)), (1 << 63) - 1),
     _value(
         "a computed number",
         "",

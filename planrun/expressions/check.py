@@ -87,7 +87,7 @@ def infer(value: str | Tree | Template, types: Callable[[Path], Type]) -> Type:
         return found[0]
     for tree, kind in zip(_trees(value), found, strict=True):
         if kind == "null":
-            raise _error("null has no text", tree)
+            raise _error("null cannot be converted to a string", tree)
     return "string"
 
 
@@ -103,8 +103,8 @@ def check_list(value: str | Tree | Template, types: Callable[[Path], Type]) -> N
     found = infer(value, types)
     if found in ("array", "any"):
         return
-    hint = ": fromjson(…) reads one from text" if found == "string" else ""
-    raise ExpressionError(f"what has instances is a list; this is {called(found)}{hint}", 0, 1)
+    hint = "; use fromjson(…) to read one from a string" if found == "string" else ""
+    raise ExpressionError(f"instances require a list, got {called(found)}{hint}", 0, 1)
 
 
 def _error(message: str, tree: Tree) -> ExpressionError:
@@ -122,7 +122,7 @@ def _fit(found: Type, tree: Tree, allowed: tuple[str, ...], where: str) -> Type:
     if found in allowed or found == "any" or (found == "number" and "integer" in allowed):
         return found
     wanted = " or ".join([called(name) for name in allowed])
-    raise _error(f"{where} wants {wanted}; this is {called(found)}", tree)
+    raise _error(f"{where} requires {wanted}, got {called(found)}", tree)
 
 
 # A node's type is asked for once: asking twice at every level would double the work with each of them.
@@ -153,7 +153,7 @@ class _Checker:
     def item(self, tree: Tree) -> Type:
         base = self.infer(tree[3])
         if base not in ("array", "object", "any"):
-            raise _error(f"{called(base)} has no parts", tree[3])
+            raise _error(f"{called(base)} has no fields", tree[3])
         allowed = {"array": ("integer",), "object": ("string",)}.get(base, ("integer", "string"))
         self.want(tree[4], allowed, "an index")
         return "any"
@@ -183,14 +183,14 @@ class _Checker:
         first, second = self.infer(left), self.infer(right)
         if operator in ("==", "!="):
             if not _comparable(first, second):
-                message = f"{called(first)} is never equal to {called(second)}; nothing is converted"
+                message = f"cannot compare {called(first)} with {called(second)}: values are not converted"
                 raise _error(message, tree)
             return "boolean"
         ordered = (*NUMBERS, "string")
         _fit(first, left, ordered, f"`{operator}`")
         _fit(second, right, ordered, f"`{operator}`")
         if not _comparable(first, second):
-            raise _error(f"`{operator}` wants two numbers or two strings, not {first} and {second}", tree)
+            raise _error(f"`{operator}` requires two numbers or two strings, got {first} and {second}", tree)
         return "boolean"
 
     def membership(self, operator: str, part: Tree, whole: Tree) -> None:
@@ -202,7 +202,9 @@ class _Checker:
             return
         kinds: list[Type] = [self.infer(item) for item in whole[3]]
         if kinds and not any(_comparable(found, kind) for kind in kinds):
-            raise _error(f"{called(found)} is never in a list of other types; nothing is converted", part)
+            raise _error(
+                f"{called(found)} cannot be in a list of other types: values are not converted", part
+            )
 
     def math(self, tree: Tree) -> Type:
         operator, *operands = tree[3:]
@@ -244,7 +246,7 @@ class _Checker:
 
     def word(self, tree: Tree) -> Type:
         if self.infer(tree[3]) == "null":
-            raise _error("null has no text", tree[3])
+            raise _error("null cannot be converted to a string", tree[3])
         return "string"
 
 

@@ -68,16 +68,20 @@ def _part(value: Any, part: Any) -> Any:
     elif isinstance(value, (list, tuple)):
         wanted = int
     elif value is None:
-        raise AbsentError("null has no parts")
+        raise AbsentError("null has no fields")
     else:
-        raise EvaluationError(f"{called(type_of(value))} has no parts")
+        raise EvaluationError(f"{called(type_of(value))} has no fields")
     if type(part) is not wanted:
-        asked = "a key of an object is a string" if wanted is str else "an index of an array is an integer"
-        raise EvaluationError(f"{asked}, not {called(type_of(part))}")
+        asked = (
+            "a key of an object must be a string"
+            if wanted is str
+            else "an index of an array must be an integer"
+        )
+        raise EvaluationError(f"{asked}, got {called(type_of(part))}")
     try:
         return value[part]
     except (KeyError, IndexError):
-        raise AbsentError(f"there is no [{part!r}]") from None
+        raise AbsentError(f"no such key or index: [{part!r}]") from None
 
 
 def _list(tree: Tree, scope: Scope) -> Any:
@@ -118,10 +122,12 @@ def _compare(tree: Tree, scope: Scope) -> bool:
     numbers = first in NUMBERS and second in NUMBERS
     if operator in ("==", "!="):
         if first != second and not numbers and "null" not in (first, second):
-            raise EvaluationError(f"{called(first)} is never equal to {called(second)}; nothing is converted")
+            raise EvaluationError(
+                f"cannot compare {called(first)} with {called(second)}: values are not converted"
+            )
         return same(left, right) is (operator == "==")
     if not numbers and not first == second == "string":
-        raise EvaluationError(f"`{operator}` wants two numbers or two strings, not {first} and {second}")
+        raise EvaluationError(f"`{operator}` requires two numbers or two strings, got {first} and {second}")
     return _ORDER[operator](left, right)
 
 
@@ -142,15 +148,15 @@ def _math(tree: Tree, scope: Scope) -> Any:
     left, right = evaluate(tree[4], scope), evaluate(tree[5], scope)
     first, second = type_of(left), type_of(right)
     if first not in NUMBERS or second not in NUMBERS:
-        hint = "; texts are joined by `~`" if "string" in (first, second) else ""
-        raise EvaluationError(f"`{tree[3]}` wants two numbers, not {first} and {second}{hint}")
+        hint = "; join strings by `~`" if "string" in (first, second) else ""
+        raise EvaluationError(f"`{tree[3]}` requires two numbers, got {first} and {second}{hint}")
     return _within(lambda: _MATH[tree[3]](left, right))
 
 
 def _negative(tree: Tree, scope: Scope) -> Any:
     value = evaluate(tree[3], scope)
     if type_of(value) not in NUMBERS:
-        raise EvaluationError(f"`-` wants a number, not {called(type_of(value))}")
+        raise EvaluationError(f"`-` requires a number, got {called(type_of(value))}")
     return _within(lambda: -value)
 
 
@@ -173,7 +179,7 @@ def _concat(tree: Tree, scope: Scope) -> str:
         texts.append(text_of(evaluate(operand, scope)))
         size += len(texts[-1])
         if size > MAX_SIZE:
-            raise EvaluationError(f"a text has more than {MAX_SIZE} characters")
+            raise EvaluationError(f"the string has more than {MAX_SIZE} characters")
     return "".join(texts)
 
 
@@ -222,7 +228,7 @@ def name_of(item: Any, key: Tree | None) -> str:
     """Return the name of an item, by an expression over `item` or of itself; raises EvaluationError: it has none."""
     value = item if key is None else evaluate(key, {"item": item})
     if value is None or isinstance(value, list | tuple | dict):
-        raise EvaluationError("has no name" if key else "has no name; say by `key:` what it is called")
+        raise EvaluationError("has no name" if key else "has no name; name it by `key:`")
     name = spelled_value(value)
     wrong = "has an empty name" if not name else unnameable(name)
     if wrong:

@@ -64,7 +64,7 @@ def _blocks(base: str, name: str) -> Iterator[bytes]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise EvaluationError(f"hash_files: {name} is no regular file")
+            raise EvaluationError(f"hash_files: {name} is not a regular file")
         while block := os.read(descriptor, _BLOCK):
             yield block
     finally:
@@ -119,21 +119,21 @@ class _Search:
             for entry in entries:
                 self.entries += 1
                 if self.entries > _MAX_ENTRIES:
-                    raise EvaluationError(f"hash_files: more than {_MAX_ENTRIES} names to look at")
+                    raise EvaluationError(f"hash_files: more than {_MAX_ENTRIES} files to search")
                 yield entry
 
 
 def _parts(pattern: Any) -> list[str]:
     """Return the parts of a glob; raises EvaluationError for one that leads out, or that is no glob of ours."""
     if type(pattern) is not str:
-        raise EvaluationError(f"hash_files wants strings, not {called(type_of(pattern))}")
+        raise EvaluationError(f"hash_files requires strings, got {called(type_of(pattern))}")
     if pattern.startswith("/") or ".." in pattern.split("/"):
         raise EvaluationError(f"hash_files: {pattern} is outside of the workspace")
     if "[" in pattern or "{" in pattern:
-        raise EvaluationError(f"hash_files: {pattern}: globs know `*`, `?` and `**` only")
+        raise EvaluationError(f"hash_files: {pattern}: only `*`, `?` and `**` are supported")
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if not parts or len(parts) > _MAX_PARTS:
-        raise EvaluationError(f"hash_files: {pattern!r} is no glob of 1 to {_MAX_PARTS} parts")
+        raise EvaluationError(f"hash_files: {pattern!r} is not a glob of 1 to {_MAX_PARTS} parts")
     if parts[-1] == "**":
         parts.append("*")
     return parts

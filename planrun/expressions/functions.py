@@ -22,7 +22,7 @@ def length(value: Any) -> int:
     """Return the number of characters, items or keys."""
     found = type_of(value)
     if found not in ("string", "array", "object"):
-        raise EvaluationError(f"len wants a string, an array or an object, not {called(found)}")
+        raise EvaluationError(f"len requires a string, an array or an object, got {called(found)}")
     return len(value)
 
 
@@ -32,10 +32,10 @@ def contains(whole: Any, part: Any) -> bool:
     if found == "array":
         return any(same(item, part) for item in whole)
     if found not in ("string", "object"):
-        raise EvaluationError(f"only a string, an array or an object contains something, not {called(found)}")
+        raise EvaluationError(f"contains requires a string, an array or an object, got {called(found)}")
     if type(part) is not str:
         wanted = "a part of a string" if found == "string" else "a key"
-        raise EvaluationError(f"{wanted} is a string, not {called(type_of(part))}")
+        raise EvaluationError(f"{wanted} must be a string, got {called(type_of(part))}")
     return part in whole
 
 
@@ -53,7 +53,7 @@ def join(items: Any, separator: Any = "") -> str:
     """Return the texts of an array's items in one, with `separator` between."""
     found = type_of(items)
     if found != "array":
-        raise EvaluationError(f"join wants an array, not {called(found)}")
+        raise EvaluationError(f"join requires an array, got {called(found)}")
     between = _string("join", separator)
     texts: list[str] = []
     size = 0
@@ -76,7 +76,7 @@ def fromjson(text: Any) -> Any:
     try:
         value = json.loads(source, parse_int=_integer, parse_float=_number, parse_constant=_refuse)
     except RecursionError:
-        raise EvaluationError("fromjson: the text is nested too deep") from None
+        raise EvaluationError("fromjson: the JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise EvaluationError(f"fromjson: {error}") from None
     _refuse_strange(value)
@@ -97,7 +97,7 @@ def _number(digits: str) -> float:
 
 
 def _refuse(word: str) -> None:
-    raise EvaluationError(f"fromjson: {word} is no JSON")
+    raise EvaluationError(f"fromjson: {word} is not valid JSON")
 
 
 def _refuse_strange(value: Any) -> None:
@@ -107,7 +107,7 @@ def _refuse_strange(value: Any) -> None:
         value, depth = waiting.pop()
         if isinstance(value, str):
             if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-                raise EvaluationError("fromjson: a text has half of a character (a lone surrogate)")
+                raise EvaluationError("fromjson: a string contains a lone surrogate")
         elif isinstance(value, (list, dict)):
             if depth > _MAX_JSON_DEPTH:
                 raise EvaluationError(f"fromjson: the value is nested deeper than {_MAX_JSON_DEPTH}")
@@ -118,7 +118,7 @@ def _refuse_strange(value: Any) -> None:
 
 def _string(function: str, value: Any) -> str:
     if type(value) is not str:
-        raise EvaluationError(f"{function} wants a string, not {called(type_of(value))}")
+        raise EvaluationError(f"{function} requires a string, got {called(type_of(value))}")
     return value
 
 

@@ -48,13 +48,15 @@ def _escaped(source: str, at: int, offset: int) -> tuple[str, int]:
         return _ESCAPES[kind], 2
     width = _CODES.get(kind)
     if width is None:
-        raise ExpressionError(f"`\\{kind}` is no escape; a backslash itself is `\\\\`", offset + at, 2)
+        raise ExpressionError(
+            f"unknown escape sequence `\\{kind}`; write `\\\\` for a backslash", offset + at, 2
+        )
     digits = source[at + 2 : at + 2 + width]
     code = -1
     if len(digits) == width and all(digit in "0123456789abcdefABCDEF" for digit in digits):
         code = int(digits, 16)
     if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
-        raise ExpressionError("this escape is no character", offset + at, 2 + len(digits))
+        raise ExpressionError("invalid Unicode escape", offset + at, 2 + len(digits))
     return chr(code), 2 + width
 
 
@@ -67,7 +69,7 @@ def integer(source: str, offset: int) -> int:
         base = _BASES.get(digits[:2].lower(), 10)
         value = int(digits[2:] if base != 10 else digits, base)
     if value > MAX_INTEGER:
-        raise ExpressionError("a number has at most 64 bits", offset, len(source))
+        raise ExpressionError("the number has more than 64 bits", offset, len(source))
     return value
 
 
@@ -75,7 +77,7 @@ def number(source: str, offset: int) -> float:
     """Return a number with a fraction or exponent; raises ExpressionError for one that is too large."""
     value = float(source.replace("_", ""))
     if value == _INFINITY:
-        raise ExpressionError("this number is too large", offset, len(source))
+        raise ExpressionError("the number is too large", offset, len(source))
     return value
 
 
@@ -83,18 +85,18 @@ _MAX_SHOWN = 80  # characters
 _SEED = "step_"
 _SUFFIXES = {"_failed": "failed", "_succeeded": "completed"}
 _FOREIGN_NAMES = {
-    "secrets": "a secret is never put into a text: list it under the step's `secrets` and read the environment "
+    "secrets": "secrets are not available in expressions: list it under `secrets` of the step and read the environment "
     'variable, as "$NAME"',
-    "null": "`null` is written `none`",
-    "nil": "`nil` is written `none`",
-    "undefined": "there is no `undefined`; use default(value, otherwise)",
-    "github": "there is no `github`; the run's own names are run.id, run.ci, run.ref, run.sha and run.event",
-    "inputs": "there is no `inputs`; the plan's parameters are `params`",
-    "vars": "there is no `vars`; the plan's parameters are `params`",
-    "needs": "there is no `needs`; earlier steps are `steps`",
-    "outputs": "there is no `outputs`; a step's outputs are steps.<id>.outputs",
+    "null": "unknown name `null`; use `none`",
+    "nil": "unknown name `nil`; use `none`",
+    "undefined": "unknown name `undefined`; use default(value, otherwise)",
+    "github": "unknown name `github`; use run.id, run.ci, run.ref, run.sha or run.event",
+    "inputs": "unknown name `inputs`; use `params`",
+    "vars": "unknown name `vars`; use `params`",
+    "needs": "unknown name `needs`; use `steps`",
+    "outputs": "unknown name `outputs`; use steps.<id>.outputs",
 }
-_ALWAYS = "; whether a step runs after a failure is said by `depends_on: {id: done}` or `finally:`"
+_ALWAYS = "; to run a step after a failure, write `depends_on: {id: done}` or `finally:`"
 _FOREIGN_FUNCTIONS = {
     "always": _ALWAYS,
     "cancelled": _ALWAYS,
@@ -109,11 +111,11 @@ _FOREIGN_FUNCTIONS = {
     "to_json": "; use tojson",
     "startsWith": "; use startswith",
     "endsWith": "; use endswith",
-    "format": "; join texts by `~`",
+    "format": "; join strings by `~`",
     "d": "; use default",
     "quote": "; in a script use `| sh`",
-    "sh": ": `| sh` comes last inside `${{ }}` in `run:`, behind ( ) around more than one value; "
-    "`env:` and `exec:` take any value as it is",
+    "sh": ": `| sh` must be last inside `${{ }}` in `run:`; put ( ) around more than one value; "
+    "values in `env:` and `exec:` need no quoting",
 }
 
 
@@ -133,17 +135,19 @@ def unknown(name: str, *, alone: bool = False) -> str:
         return f"`{name}` is a function: {name}(…)"
     if name.startswith(_SEED):
         forms = f"{_SEED}<id>_failed or {_SEED}<id>_succeeded"
-        dashed = "and one with a dash or a dot in its id by steps['<id>'].status"
-        return f"unknown name `{shown(name)}`; a step is asked for by {forms}, {dashed}"
-    quoted = f"; quote text: '{shown(name)}'" if alone else ""
-    return f"unknown name `{shown(name)}`{quoted}" + _nearest(name, ROOTS, f"; names are {', '.join(ROOTS)}")
+        dashed = "or for an id with a dash or a dot steps['<id>'].status"
+        return f"unknown name `{shown(name)}`; the status of a step is {forms}, {dashed}"
+    quoted = f"; quote strings: '{shown(name)}'" if alone else ""
+    return f"unknown name `{shown(name)}`{quoted}" + _nearest(
+        name, ROOTS, f"; known names: {', '.join(ROOTS)}"
+    )
 
 
 def unknown_function(name: str) -> str:
     """Return what is wrong with a function or filter that is none."""
     if name in _FOREIGN_FUNCTIONS:
-        return f"there is no function `{name}` here{_FOREIGN_FUNCTIONS[name]}"
-    others = f"; functions are {', '.join(FUNCTIONS)}"
+        return f"unknown function `{name}`{_FOREIGN_FUNCTIONS[name]}"
+    others = f"; known functions: {', '.join(FUNCTIONS)}"
     return f"unknown function `{shown(name)}`" + _nearest(name, tuple(FUNCTIONS), others)
 
 
@@ -151,7 +155,7 @@ def arity(name: str) -> str:
     """Return how many arguments a function takes."""
     fewest, most = FUNCTIONS[name]
     amount = str(fewest) if fewest == most else f"{fewest} to {most}"
-    return f"`{name}` takes {amount} argument{'' if most == 1 else 's'}, the one before `|` included"
+    return f"`{name}` takes {amount} argument{'' if most == 1 else 's'}, including the one before `|`"
 
 
 def shown(name: str) -> str:
@@ -179,14 +183,14 @@ _COMPARISONS = {
 }  # fmt: skip
 _MATH = {"Add": "+", "Sub": "-", "Mul": "*"}
 _REFUSED = {
-    "Div": "there is no division",
-    "FloorDiv": "there is no division",
-    "Mod": "there is no `%`; join texts by `~`",
-    "Pow": "there is no `**`",
-    "Pos": "a number has no `+` before it",
-    "Tuple": "a list is written in [ ]",
-    "Slice": "a part of a list cannot be taken; use one index",
-    "Test": "there is no `is`; use ==, != or default(value, otherwise)",
+    "Div": "division is not supported",
+    "FloorDiv": "division is not supported",
+    "Mod": "`%` is not supported; join strings by `~`",
+    "Pow": "`**` is not supported",
+    "Pos": "unary `+` is not supported",
+    "Tuple": "tuples are not supported; write a list in [ ]",
+    "Slice": "slices are not supported; use one index",
+    "Test": "`is` is not supported; use ==, != or default(value, otherwise)",
 }
 
 
@@ -211,17 +215,17 @@ class Grammar:
             return self.read(node, 1)
         self.positional(node)
         if node.args:
-            raise self.error("`sh` has no arguments", node)
+            raise self.error("`sh` takes no arguments", node)
         return ("sh", *self.span(node), self.read(node.node, 2))
 
     def read(self, node: Any, depth: int) -> Tree:
-        """Return the tree of any node; raises ExpressionError for what is not part of the language."""
+        """Return the tree of any node; raises ExpressionError for what is not supported."""
         if depth > MAX_DEPTH:
-            raise self.error(f"an expression is at most {MAX_DEPTH} levels deep", node)
+            raise self.error(f"the expression is nested more than {MAX_DEPTH} levels deep", node)
         kind = type(node).__name__
         reader = _READERS.get(kind)
         if reader is None:
-            raise self.error(_REFUSED.get(kind, f"{kind} is not part of the language"), node)
+            raise self.error(_REFUSED.get(kind, f"{kind} is not supported"), node)
         return reader(self, node, depth)
 
     # Places.
@@ -279,7 +283,7 @@ class Grammar:
             links.append(base)
             base = base.node
         if len(links) > MAX_DEPTH:
-            raise self.error(f"a path has at most {MAX_DEPTH} parts", node)
+            raise self.error(f"the path has more than {MAX_DEPTH} parts", node)
         if type(base).__name__ == "Name" and base.name not in ROOTS:
             return self._name(base, links)
         tree = ("path", *self.span(base), (base.name,)) if type(base).__name__ == "Name" else None
@@ -295,7 +299,7 @@ class Grammar:
         if status_of is None:
             raise ExpressionError(unknown(node.name, alone=not links), *place)
         if links:
-            raise self.error(f"{shown(node.name)} is a boolean and has no parts", links[0])
+            raise self.error(f"{shown(node.name)} is a boolean and has no fields", links[0])
         step, status = status_of
         path = ("path", *place, ("steps", step, "status"))
         return ("compare", *place, "==", path, ("const", *place, status))
@@ -310,13 +314,13 @@ class Grammar:
         )
         fixed = part[0] == "const"
         if fixed and type(part[3]) not in (str, int):
-            raise self.error("a part of a value is named by a text or a whole number", link)
+            raise self.error("an index must be a string or an integer", link)
         if tree[0] != "path":
             return ("item", *place, tree, part)
         path = tree[3]
         if path == ("steps",):
             if not fixed:
-                raise self.error("which step is meant has to be written out: steps['id']", link)
+                raise self.error("the step id must be a literal: steps['id']", link)
             part = ("const", *place, str(part[3]))  # an id that is a number is a text like the others
         return ("path", *place, (*path, part[3])) if fixed else ("item", *place, tree, part)
 
@@ -368,7 +372,7 @@ class Grammar:
             right = right.node
         if kind == "Sub" and left[0] == "path" and type(right).__name__ == "Name" and right.name not in ROOTS:
             whole = f"{left[3][-1]}-{right.name}"
-            raise self.error(f"a name with a dash is written in brackets: ['{shown(whole)}']", node)
+            raise self.error(f"write a name with a dash in brackets: ['{shown(whole)}']", node)
         return ("math", *self.span(node), _MATH[kind], left, self.read(node.right, depth + 1))
 
     def concatenation(self, node: Any, depth: int) -> Tree:
@@ -385,7 +389,7 @@ class Grammar:
     def call(self, node: Any, depth: int) -> Tree:
         """Read a call by name; nothing else can be called."""
         if type(node.node).__name__ != "Name":
-            raise self.error("only functions can be called, by their name: contains(text, part)", node)
+            raise self.error("only functions can be called, e.g. contains(text, part)", node)
         return self._function(node, node.node.name, node.args, depth)
 
     def filter(self, node: Any, depth: int) -> Tree:
@@ -404,7 +408,7 @@ class Grammar:
     def positional(self, node: Any) -> None:
         """Raise ExpressionError when a call or filter has arguments by name, or `*` before one."""
         if node.kwargs or node.dyn_args is not None or node.dyn_kwargs is not None:
-            raise self.error("arguments are given by position", node)
+            raise self.error("keyword arguments are not supported; pass arguments by position", node)
 
 
 _READERS = {

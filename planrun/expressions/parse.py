@@ -91,7 +91,7 @@ def _empty(text: str, start: int, end: int) -> ExpressionError:
     """Return the error for nothing; it points to the braces around it, where there are any."""
     if text[:start].endswith(scan.OPEN):
         start, end = start - len(scan.OPEN), end + len(scan.CLOSE)
-    return ExpressionError("the expression is empty", start, max(end - start, 1))
+    return ExpressionError("empty expression", start, max(end - start, 1))
 
 
 def _tokens(environment: Any, source: str, start: int) -> Iterator[tuple[Token, int]]:
@@ -113,7 +113,7 @@ def _tokens(environment: Any, source: str, start: int) -> Iterator[tuple[Token, 
         elif kind == "float":
             value = grammar.number(raw, at)
         elif kind == "name" and not raw.isidentifier():
-            raise ExpressionError(f"`{grammar.shown(raw)}` is no name", at, len(raw))
+            raise ExpressionError(f"invalid name `{grammar.shown(raw)}`", at, len(raw))
         if kind != "whitespace":
             yield Token(at, kind, value), at + len(raw)
         at += len(raw)
@@ -133,7 +133,9 @@ def _bound_prefixes(tokens: list[Token]) -> None:
         if otherwise > MAX_DEPTH:
             raise ExpressionError(f"more than {MAX_DEPTH} `else` in one expression", token.lineno, 4)
         if token.type == previous == "string":
-            raise ExpressionError("two texts in a row; join them by `~` or put a comma between", token.lineno)
+            raise ExpressionError(
+                "two strings in a row; join them by `~` or separate them by a comma", token.lineno
+            )
         previous = token.type
 
 
@@ -141,8 +143,8 @@ def _unexpected(text: str, offset: int, ends: dict[int, int]) -> ExpressionError
     """Return the error for a token that the grammar does not want."""
     found = text[offset : ends.get(offset, offset)]
     if not found:
-        return ExpressionError("the expression ends too early", offset)
+        return ExpressionError("unexpected end of the expression", offset)
     hint = ""
     if found.lower() in _WORDS and found.lower() != found:
         hint = f"; write `{found.lower()}`"
-    return ExpressionError(f"`{grammar.shown(found)}` is not expected here{hint}", offset, len(found))
+    return ExpressionError(f"unexpected `{grammar.shown(found)}`{hint}", offset, len(found))

@@ -63,7 +63,7 @@ def _letters(tree: Tree, scope: Scope) -> str:
 def quoted(text: str) -> str:
     """Return one word of a POSIX shell that stands for `text`; raises EvaluationError for a NUL."""
     if "\0" in text:
-        raise EvaluationError("a NUL character cannot be given to a shell")
+        raise EvaluationError("a word of a shell cannot contain NUL")
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
@@ -74,7 +74,7 @@ def _joined(parts: tuple[Any, ...], scope: Scope, write: Callable[[Tree, Scope],
         texts.append(part if isinstance(part, str) else _value(part, scope, write))
         size += len(texts[-1])
         if size > MAX_RENDERED:
-            raise EvaluationError(f"the text with its values has more than {MAX_RENDERED} characters")
+            raise EvaluationError(f"the rendered string has more than {MAX_RENDERED} characters")
     return "".join(texts)
 
 

@@ -17,23 +17,23 @@ _OPERATORS = "+-*/%~.,|:<>"
 _COMPARISONS = ("==", "!=", "<=", ">=")
 # What people write who come from other languages, the longest first.
 _FOREIGN = {
-    OPEN: "write `${{` and `}}` around the whole expression, or leave them out",
-    "===": "`===` is written `==`",
-    "!==": "`!==` is written `!=`",
-    "&&": "`&&` is written `and`",
-    "||": "`||` is written `or`",
-    "??": "`??` is written `default(value, otherwise)`",
-    "{%": "`{%` is template code; a plan has expressions only",
-    "{#": "an expression has no comments",
-    "=~": "there are no regular expressions; use contains, startswith or endswith",
-    "=": "`=` is written `==`",
-    "!": "`!` is written `not`",
-    "&": "`&` is written `and`",
-    "?": "`test ? a : b` is written `a if test else b`",
-    "{": "an object cannot be written in an expression",
-    "}": "an object cannot be written in an expression",
-    "$": "a name is written without `$`",
-    "`": "a text is written in '…' or \"…\"",
+    OPEN: "write `${{` and `}}` around the whole expression, or remove both",
+    "===": "unknown operator `===`; use `==`",
+    "!==": "unknown operator `!==`; use `!=`",
+    "&&": "unknown operator `&&`; use `and`",
+    "||": "unknown operator `||`; use `or`",
+    "??": "unknown operator `??`; use `default(value, otherwise)`",
+    "{%": "template statements (`{%`) are not supported; use an expression",
+    "{#": "comments are not supported in expressions",
+    "=~": "regular expressions are not supported; use contains, startswith or endswith",
+    "=": "unknown operator `=`; use `==`",
+    "!": "unknown operator `!`; use `not`",
+    "&": "unknown operator `&`; use `and`",
+    "?": "unknown operator `?`; use `a if test else b`",
+    "{": "object literals are not supported in expressions",
+    "}": "object literals are not supported in expressions",
+    "$": "unexpected `$`; write the name without it",
+    "`": "unexpected backtick; write a string in '…' or \"…\"",
 }
 
 
@@ -53,7 +53,7 @@ def pieces(text: str) -> list[str | tuple[int, int]]:
             continue
         places += 1
         if places > MAX_PLACES:
-            raise ExpressionError(f"a text has at most {MAX_PLACES} interpolations", start, len(OPEN))
+            raise ExpressionError(f"more than {MAX_PLACES} interpolations in one string", start, len(OPEN))
         if before := "".join((*plain, text[at:start])):
             found.append(before)
         plain.clear()
@@ -102,8 +102,8 @@ def closing(text: str, start: int) -> int:
             return at
         at += 1
     if at < len(text):
-        raise ExpressionError(f"an expression has at most {MAX_TEXT} characters", start, len(OPEN))
-    raise ExpressionError("`${{` is not closed by `}}`; write `$${{` for the text itself", start, len(OPEN))
+        raise ExpressionError(f"the expression has more than {MAX_TEXT} characters", start, len(OPEN))
+    raise ExpressionError("unclosed `${{`: expected `}}`; write `$${{` for a literal `${{`", start, len(OPEN))
 
 
 def string_end(text: str, start: int, limit: int) -> int:
@@ -115,7 +115,7 @@ def string_end(text: str, start: int, limit: int) -> int:
         if char == quote:
             return at + 1
         at += 2 if char == "\\" else 1
-    raise ExpressionError(f"this text is not closed by {quote}", start)
+    raise ExpressionError(f"unclosed string: expected {quote}", start)
 
 
 def brackets(text: str, start: int, end: int) -> dict[int, int]:
@@ -124,7 +124,7 @@ def brackets(text: str, start: int, end: int) -> dict[int, int]:
     Raises ExpressionError for what no expression contains, and for brackets that do not match or are too deep.
     """
     if end - start > MAX_TEXT:
-        raise ExpressionError(f"an expression has at most {MAX_TEXT} characters", start)
+        raise ExpressionError(f"the expression has more than {MAX_TEXT} characters", start)
     _refuse_controls(text, start, end)
     closed: dict[int, int] = {}
     opened: list[int] = []
@@ -137,14 +137,14 @@ def brackets(text: str, start: int, end: int) -> dict[int, int]:
         if char in "([":
             opened.append(at)
             if len(opened) > MAX_DEPTH:
-                raise ExpressionError(f"brackets are nested deeper than {MAX_DEPTH}", at)
+                raise ExpressionError(f"brackets are nested more than {MAX_DEPTH} levels deep", at)
         elif char in ")]":
             if not opened or _BRACKETS[text[opened[-1]]] != char:
-                raise ExpressionError(f"`{char}` closes nothing that was opened", at)
+                raise ExpressionError(f"unmatched `{char}`", at)
             closed[opened.pop()] = at
         at += _width(text, at, end)
     if opened:
-        raise ExpressionError(f"`{text[opened[-1]]}` is not closed", opened[-1])
+        raise ExpressionError(f"unclosed `{text[opened[-1]]}`", opened[-1])
     return closed
 
 
@@ -170,4 +170,4 @@ def _width(text: str, at: int, end: int) -> int:
     if char in _OPERATORS:
         return 1
     name = char if char.isprintable() else f"U+{ord(char):04X}"
-    raise ExpressionError(f"an expression cannot contain `{name}` outside a text", at)
+    raise ExpressionError(f"an expression cannot contain `{name}` outside a string", at)

@@ -32,7 +32,7 @@ def type_of(value: Any) -> Type:
     if found is None:
         if isinstance(value, dict):  # the engine's lazily filled ones
             return "object"
-        raise EvaluationError(f"a {type(value).__name__} is no value of an expression")
+        raise EvaluationError(f"unsupported type of value: {type(value).__name__}")
     return found
 
 
@@ -46,7 +46,7 @@ def same(left: Any, right: Any) -> bool:
     try:
         return _same(left, right)
     except RecursionError:
-        raise EvaluationError("the value is nested too deep") from None
+        raise EvaluationError("the value is nested too deeply") from None
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -68,9 +68,9 @@ def text_of(value: Any) -> str:
     if found == "string":
         return bounded(value)
     if found in ("array", "object"):
-        raise EvaluationError(f"{called(found)} has no text; use tojson or join")
+        raise EvaluationError(f"{called(found)} cannot be converted to a string; use tojson or join")
     if found == "null":
-        raise EvaluationError("null has no text; use default(value, '')")
+        raise EvaluationError("null cannot be converted to a string; use default(value, '')")
     return json_text(value)
 
 
@@ -82,13 +82,13 @@ def json_text(value: Any) -> str:
     except (TypeError, ValueError) as error:
         raise EvaluationError(str(error)) from None
     except RecursionError:
-        raise EvaluationError("the value is nested too deep") from None
+        raise EvaluationError("the value is nested too deeply") from None
 
 
 def bounded(text: str) -> str:
     """Return `text` when it is within the limit for one value; raises EvaluationError."""
     if len(text) > MAX_SIZE:
-        raise EvaluationError(f"a text has more than {MAX_SIZE} characters")
+        raise EvaluationError(f"the string has more than {MAX_SIZE} characters")
     return text
 
 

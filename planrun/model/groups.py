@@ -232,7 +232,7 @@ def unnameable(name: str) -> str:
     if len(name) > MAX_NAME:
         return f"has more than {MAX_NAME} characters"
     bad = next((letter for letter in name if letter in _HARMFUL or "\ud800" <= letter <= "\udfff"), "")
-    return f"holds the control character U+{ord(bad):04X}" if bad else ""
+    return f"contains the control character U+{ord(bad):04X}" if bad else ""
 
 
 def size(axes: Mapping[str, Sequence[Any]]) -> int:

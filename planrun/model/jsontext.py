@@ -91,7 +91,7 @@ def number(value: float) -> str:
     """Return the shortest text that reads back as the same float; raises ValueError when it is not finite."""
     text = repr(value)
     if text in _INFINITE:
-        raise ValueError(f"{text} is no JSON number")
+        raise ValueError(f"{text} is not a JSON number")
     return text
 
 

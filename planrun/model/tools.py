@@ -368,9 +368,9 @@ if TYPE_CHECKING:
     Path = tuple[str | int, ...]
 
 _WORDS = {
-    "string": "text",
-    "integer": "a whole number",
-    "boolean": "true or false",
+    "string": "a string",
+    "integer": "an integer",
+    "boolean": "a boolean",
     "array": "a list",
     "object": "a mapping",
 }
@@ -423,7 +423,7 @@ def place(path: Path) -> str:
 
 
 def _both(names: list[str]) -> str:
-    return f"{' and '.join(f'`{name}`' for name in names)}, which exclude each other"
+    return f"{' and '.join(f'`{name}`' for name in names)}, which are mutually exclusive"
 
 
 def _members(params: dict[str, Fragment], given: dict[str, Any], path: Path) -> Iterator[Fault]:
@@ -434,7 +434,7 @@ def _members(params: dict[str, Fragment], given: dict[str, Any], path: Path) -> 
         if name in params:
             yield from _value(params[name], value, (*path, name))
         else:
-            yield Fault(path=(*path, name), kind="unknown", message="is unknown")
+            yield Fault(path=(*path, name), kind="unknown", message="is an unknown argument")
 
 
 def _value(schema: Fragment, value: Any, path: Path) -> Iterator[Fault]:
@@ -480,6 +480,4 @@ def _toolargs_text(schema: Fragment, value: str, path: Path) -> Iterator[Fault]:
 def _kind(value: object) -> str:
     if value is None:
         return "nothing"
-    return next(
-        (_WORDS[name] for name, kind in _KINDS.items() if type(value) is kind), "a number with a point"
-    )
+    return next((_WORDS[name] for name, kind in _KINDS.items() if type(value) is kind), "a decimal number")

@@ -37,7 +37,7 @@ CODES: dict[str, str] = {
     "E105": "not one of the allowed words",
     "E106": "wrong form",
     "E107": "more than one action",
-    "E108": "not built in this version of planrun",
+    "E108": "not implemented in this version of planrun",
     "E109": "not a boolean",
     "E110": "not a number",
     "E111": "not a duration",

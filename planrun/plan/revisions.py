@@ -129,7 +129,7 @@ def in_commit(name: str) -> tuple[str, str, bytes | None]:
     mode, kind, blob = found
     if kind != "blob" or mode not in ("100644", "100755"):
         what = {"tree": "a directory", "commit": "a submodule"}.get(kind, "a symbolic link")
-        raise InvalidInput(f"{name}: plans and policies are regular files, and this is {what}")
+        raise InvalidInput(f"{name}: must be a regular file, got {what}")
     return commit, path, _blob(name, blob)
 
 

@@ -183,7 +183,7 @@ def test_a_wrong_answer_runs_nothing(folder: Folder) -> None:
         (["--decide", "shure=yes"], 'did you mean "sure"?'),
         (["--decide", "build=yes"], "asks nothing"),
         (["--decide", "sure=yes", "--decide", "sure=no"], "in two ways"),
-        (["--decisions", "none.yml"], "there is no such file"),
+        (["--decisions", "none.yml"], "no such file"),
     ):
         found = folder.execute(ASKING, *words)
         assert (found.returncode, said in found.stderr) == (2, True), found.stderr

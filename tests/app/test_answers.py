@@ -163,7 +163,7 @@ def test_option_and_file_must_agree(tmp_path: Path) -> None:
     assert answers_of(PLAN, ["sure=no"], str(file)).given["sure"].via == "option"
     with pytest.raises(InvalidInput, match=r"true by --decide, false in .*decisions\.yml"):
         answers_of(PLAN, ["sure=yes"], str(file))
-    with pytest.raises(InvalidInput, match="there is no such file"):
+    with pytest.raises(InvalidInput, match="no such file"):
         answers_of(PLAN, [], str(tmp_path / "none.yml"))
 
 

@@ -53,7 +53,7 @@ def test_plain_text_is_untouched() -> None:
 
 def test_null_has_no_text() -> None:
     """Null is never written into a text, unless a default says what to write."""
-    with pytest.raises(EvaluationError, match=r"^\$\{\{ params.v \}\}: null has no text"):
+    with pytest.raises(EvaluationError, match=r"^\$\{\{ params.v \}\}: null cannot be converted to a string"):
         render_text(parse_template("${{ params.v }}"), scope(v=None))
     assert render_text(parse_template("${{ params.v | default('-') }}"), scope(v=None)) == "-"
 

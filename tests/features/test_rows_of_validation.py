@@ -25,7 +25,7 @@ STEPS = "version: 1\nsteps:\n"
         ),
         pytest.param(
             STEPS + "  - {id: a, args: {path: x}}\n",
-            'plan.yml:3:13: error[E102]: "args" in step "a" needs "tool" beside it',
+            'plan.yml:3:13: error[E102]: "args" in step "a" requires "tool"',
             marks=pytest.mark.shows("N-21"),
         ),
         pytest.param(

@@ -100,7 +100,7 @@ def test_a_table_of_ones_own_takes_its_place(tmp_path: Path) -> None:
         ("output: 2", "output: -2", '5:35: E106 "output" is a number of US dollars for a million tokens'),
         ("output: 2", "outputs: 2", '5:16: E102 "house-model" needs "output"'),
         ("1.25}", "1.25, above: {prompt: 0}}", '5:81: E102 "house-model.above" needs "input"'),
-        ("{input", "[input", "5:16: E010 a list that is not closed"),
+        ("{input", "[input", "5:16: E010 unclosed list: expected `,` or `]`"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_told_with_its_place(old: str, new: str, told: str) -> None:

@@ -239,7 +239,7 @@ def test_comments_of_a_replaced_step_are_kept() -> None:
 def test_an_edit_that_would_break_the_text_is_refused() -> None:
     """A step whose anchor is used elsewhere cannot be replaced; the error says what stands in the way."""
     data = b"version: 1\nsteps:\n- id: a\n  env: &e {A: b}\n  run: x\n- id: b\n  env: *e\n  run: y\n"
-    with pytest.raises(EditError, match=r"plan\.yml: .* an alias to an anchor that does not stand above it"):
+    with pytest.raises(EditError, match=r"plan\.yml: .* unknown alias: no anchor of this name above"):
         replace_step(data, "plan.yml", "a", ["- id: a\n  run: z\n"])
 
 

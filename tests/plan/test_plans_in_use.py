@@ -107,12 +107,12 @@ def test_copies_are_all_there_is() -> None:
         ("/etc/hostname", "no path inside"),
         ("~/plan.yml", "no path inside"),
         ("git@example.org:x/y.yml", "nothing is fetched"),
-        ("dangling.yml", "there is no such file"),
+        ("dangling.yml", "no such file"),
         ("loop.yml", ""),
         ("pipe.yml", "this is a pipe"),
         ("sub", "this is a directory"),
         ("sub/", "no path of a file"),
-        ("a\\tb.yml", "there is no such file"),
+        ("a\\tb.yml", "no such file"),
     ],
 )
 def test_nothing_outside_of_the_root_is_opened(path: str, said: str) -> None:

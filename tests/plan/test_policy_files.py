@@ -38,12 +38,12 @@ def test_both_forms_are_read(tmp_path: Path, head: str) -> None:
 
 
 WRONG = {
-    "nothing": ("", "E006", 1, 1, "there is no policy in this file"),
-    "only a comment": ("# none\n", "E006", 1, 1, "there is no policy in this file"),
+    "nothing": ("", "E006", 1, 1, "no policy in this file"),
+    "only a comment": ("# none\n", "E006", 1, 1, "no policy in this file"),
     "an empty mapping": ("{}\n", "E113", 1, 1, "the policy is empty"),
     "an empty policy": ("policy: {}\n", "E113", 1, 9, "the policy is empty"),
     "a policy without value": ("policy:\n", "E103", 1, 8, "the policy has no value"),
-    "a list": ("- deny: {step: a}\n", "E101", 1, 1, "expected a mapping of keys such as `auto_approve:`"),
+    "a list": ("- deny: {step: a}\n", "E101", 1, 1, "expected a mapping with keys such as `auto_approve:`"),
     "an unknown key": ("auto_aprove: low\n", "E104", 1, 1, 'did you mean "auto_approve"'),
     "a key beside policy": (
         "policy: {auto_approve: low}\nversion: 1\n",

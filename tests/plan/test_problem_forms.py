@@ -41,7 +41,7 @@ def test_related_places_are_shown() -> None:
     data = b"version: 1\nname: a\nname: b\nsteps:\n  - run: make\n"
     _, problems = shape.read(data, "plan.yml")
     assert render_text(problems, {"plan.yml": data}).splitlines()[3:] == [
-        "plan.yml:2:1: note: the first one is here",
+        "plan.yml:2:1: note: first defined here",
         "  2 | name: a",
         "    | ^",
     ]

@@ -88,7 +88,7 @@ def test_a_misshapen_place_is_told_once() -> None:
 def test_a_duplicate_names_both_places() -> None:
     """The finding stands at the second step and points at the first."""
     problem = check_bytes(steps("- {id: a, run: x}", "- {id: a, run: y}").encode(), "plan.yml").problems[0]
-    assert (problem.line, problem.related) == (4, ((3, 10, "the first one is here"),))
+    assert (problem.line, problem.related) == (4, ((3, 10, "first defined here"),))
 
 
 def test_a_cycle_names_every_edge() -> None:

@@ -99,7 +99,7 @@ steps:
     work = repository(tmp_path / "work")
     (step,) = execute(work, plan)["steps"]
     assert (step["status"], step["reason"]) == ("failed", "refused")
-    message = "file.remove: `args.recursive` must be true or false, got text"
+    message = "file.remove: `args.recursive` must be a boolean, got a string"
     assert step["attempts"][0]["error"]["message"] == message
     assert step["attempts"][0]["tools"] == []
     assert (work / "a.txt").exists()

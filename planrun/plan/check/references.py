@@ -96,12 +96,12 @@ def _of_axis(each: Instances, path: Path) -> Type:
     types |= {type_of(entry[name]) for entry in each.include if name in entry}
     kind = united(types)
     if len(path) > 2 and kind != "any":
-        raise ExpressionError(f"{spelled(path[:2])} is of type {kind} and has no parts")
+        raise ExpressionError(f"{spelled(path[:2])} is of type {kind} and has no fields")
     return kind
 
 
 def _value(made: Mapping[str, Any], path: Path) -> Any:
-    """Return the value of a path in one instance; raises KeyError: it has none, ExpressionError: it has no parts."""
+    """Return the value of a path in one instance; raises KeyError: it has none, ExpressionError: it has no fields."""
     value = made["matrix"] if path[0] == "matrix" else made["item"]
     for at, part in enumerate(path[1:], 1):
         if isinstance(value, dict) and isinstance(part, str):
@@ -111,7 +111,7 @@ def _value(made: Mapping[str, Any], path: Path) -> Any:
                 raise KeyError(part)
             value = value[part]
         else:
-            told = f"of type {type_of(value)} and has no parts"
+            told = f"of type {type_of(value)} and has no fields"
             if isinstance(value, dict | list):
                 told = f"of type {type_of(value)} and has no [{part!r}]"
             raise ExpressionError(f'{spelled(path[:at])} of "{made["instance"]}" is {told}')
@@ -533,7 +533,7 @@ def _inside(kind: Type, path: Path, used: int) -> Type:
         return "any"
     from planrun.expressions.tree import spelled
 
-    raise ExpressionError(f"{spelled(path[:used])} is of type {kind} and has no parts")
+    raise ExpressionError(f"{spelled(path[:used])} is of type {kind} and has no fields")
 
 
 def _comes_last(formula: Formula) -> bool:

@@ -133,7 +133,7 @@ def _check_ids(outline: Outline) -> None:
         else:
             hint = "logs and records are kept by id"
         place = _value_place(draft)
-        related = ((_value_place(first).line, _value_place(first).col, "the first one is here"),)
+        related = ((_value_place(first).line, _value_place(first).col, "first defined here"),)
         outline.report("E201", message, place, hint, related=related)
 
 
@@ -197,7 +197,7 @@ def _check_words(outline: Outline, node: Node) -> None:
             continue
         words = value.value if value.kind not in (SCALAR, MAPPING) else [value]
         if not all(word.kind != SCALAR or word.value.strip() for word in words):
-            outline.report("E113", f"`{key}` is empty", value, "leave it out for the default")
+            outline.report("E113", f"`{key}` is empty", value, "remove it to use the default")
     shell = scalar(node.get("shell"))
     if shell is not None:
         try:
@@ -207,7 +207,7 @@ def _check_words(outline: Outline, node: Node) -> None:
 
 
 def shell_words(text: str) -> tuple[str, ...]:
-    """Return a command as words; raises ValueError for a quote that is never closed."""
+    """Return a command as words; raises ValueError for an unclosed quote."""
     if not any(char in text for char in "'\"\\#"):
         return tuple(text.split())
     from shlex import split  # costs `re`; hardly a shell needs quotes

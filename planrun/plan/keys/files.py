@@ -178,7 +178,7 @@ def _check_makers(outline: Outline, makers: list[_Named]) -> None:
             names = f'"{one.draft.id}" and "{other.draft.id}"'
             message = f'steps {names} may run together, and both make "{other.node.value}"'
             hint = "have one of them depend on the other, or name two files"
-            related = ((one.node.line, one.node.col, "the first one is here"),)
+            related = ((one.node.line, one.node.col, "first defined here"),)
             outline.report("E266", message, other.node, hint, related=related)
 
 

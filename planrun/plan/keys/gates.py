@@ -140,7 +140,7 @@ def _check_ask(outline: Outline, gate: Gate) -> None:
     node = gate.node
     for key in _NEED_A_TYPE:
         if key in node.value and not gate.is_typed:
-            message = f'"{key}" in "ask" of step "{gate.id}" needs "type" beside it'
+            message = f'"{key}" in "ask" of step "{gate.id}" requires "type"'
             outline.report("E102", message, node.key(key), "without `type` and `enum` it asks for yes or no")
     fragment = dict(gate.fragment)
     default = node.get("default")
@@ -165,7 +165,7 @@ def _check_decide(outline: Outline, gate: Gate) -> None:
         ):
             first = seen.setdefault(key, node)
             if first is not node:
-                related = ((first.line, first.col, "the first one is here"),)
+                related = ((first.line, first.col, "first defined here"),)
                 same = first.value == node.value
                 how = "have" if same else "differ in blanks only:"
                 message = f'two options of step "{gate.id}" {how} {text}'

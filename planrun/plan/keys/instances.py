@@ -123,7 +123,7 @@ def _check_same(outline: Outline, groups: dict[str, Instances]) -> None:
 def _check_step(outline: Outline, draft: RawStep, forms: list[str]) -> None:
     key = draft.node.key(forms[0])
     if len(forms) > 1:
-        message = f'"matrix" and "foreach" cannot stand together in step "{draft.id}"'
+        message = f'"matrix" and "foreach" are mutually exclusive in step "{draft.id}"'
         outline.report("E118", message, draft.node.key(forms[1]), "a list can be an axis of the matrix")
     if draft.is_gate:
         hint = "ask in a step of its own, and depend on that"
@@ -226,7 +226,7 @@ def _check_whole(outline: Outline, node: Node, what: str) -> None:
     if OPEN not in node.value:
         outline.report(
             "E101",
-            f"{what}: expected a list, got text",
+            f"{what}: expected a list, got a string",
             node,
             "write [a, b], or ${{ … }} that gives a list",
         )

@@ -120,7 +120,7 @@ def _check_list(outline: Outline, owner: Node) -> None:
             outline.report("E230", f"the environment variable {name} is set by planrun itself", node)
         elif first.setdefault(name, node) is not node:
             place = first[name]
-            related = ((place.line, place.col, "the first one is here"),)
+            related = ((place.line, place.col, "first defined here"),)
             message = f'the secret "{name}" is listed twice, first on {outline.line_of(place)}'
             outline.report("E234", message, node, related=related)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 TRUE = frozenset(("true", "True", "TRUE"))
 FALSE = frozenset(("false", "False", "FALSE"))
-NO_VALUE = ("E103", "has no value", 'write "" if it is meant to be empty text')
+NO_VALUE = ("E103", "has no value", 'write "" for an empty string')
 
 LONGEST = 366 * 86400.0  # seconds; a longer wait is a slip of the pen, and overflows timers
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -71,14 +71,14 @@ def as_bool(node: Node) -> bool:
             return True
         if node.value in FALSE:
             return False
-    raise ValueError("neither true nor false")
+    raise ValueError("not a boolean")
 
 
 def as_int(node: Node) -> int:
     """Return a decimal integer of at most 18 digits; raises ValueError."""
     if node.kind == SCALAR and node.plain and _INTEGER.match(node.value):
         return int(node.value)
-    raise ValueError("not a whole number")
+    raise ValueError("not an integer")
 
 
 def as_number(node: Node) -> int | float:
@@ -130,7 +130,7 @@ def ambiguous(node: Node, wanted: str = "") -> Finding | None:
             return None
     elif not re.match(_TWOFOLD, text):
         return None
-    hint = f'as text, write "{text[:40]}" in quotes'
+    hint = f'quote it to make it a string: "{text[:40]}"'
     if wanted == "boolean" and (word := _WORDS.get(text.lower())):
         hint = f"write `{word}`"
     return "E117", f"is ambiguous in YAML: {text[:40]}", hint
@@ -164,7 +164,7 @@ def _line(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
             if found.group() in "\n\r"
             else f"the control character U+{ord(found.group()):04X}"
         )
-        return "E114", f"holds {what}", "it stands in reports and on screens: write one plain line"
+        return "E114", f"contains {what}", "write one line without control characters"
     return None
 
 
@@ -173,15 +173,15 @@ def _id(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and text in NULLS:
         return NO_VALUE
     if not _ID.match(text):
-        hint = "write the id out: templates are not filled in here" if "${{" in text else _ID_HINT
-        return "E112", f"is not an id: {shown(text)}", hint
+        hint = "write the id as text: interpolations are not evaluated here" if "${{" in text else _ID_HINT
+        return "E112", f"is not a valid id: {shown(text)}", hint
     if node.plain and (text in TRUE or text in FALSE or _fraction(text)):
-        return "E112", f"is not an id: {text}", f'quote it: "{text}"'
+        return "E112", f"is not a valid id: {text}", f'quote it: "{text}"'
     return None
 
 
 def _fraction(text: str) -> bool:
-    """Say whether an id would be a number with a point or an exponent to other readers."""
+    """Say whether an id is a number with a point or an exponent to other readers."""
     if text.isdigit() or text[0] not in "0123456789" or text.startswith(("0x", "0o")):
         return False
     return re.match(_NUMERIC, text) is not None
@@ -191,7 +191,11 @@ def _env(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and node.value in NULLS:
         return NO_VALUE
     if not re.match(_ENV, node.value) or (node.plain and (node.value in TRUE or node.value in FALSE)):
-        return "E106", f"is not the name of a variable: {shown(node.value)}", "such as PYPI_TOKEN"
+        return (
+            "E106",
+            f"is not a valid variable name: {shown(node.value)}",
+            "use letters, digits and `_`, e.g. PYPI_TOKEN",
+        )
     return None
 
 
@@ -217,8 +221,8 @@ def _integer(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and _INTEGER.match(text):
         return _bounds(int(text), spec)
     if node.plain and text in NULLS:
-        return "E103", "has no value", "write a whole number"
-    return "E110", f"must be a whole number, got {shown(text)}", _number_hint(text)
+        return "E103", "has no value", "write an integer"
+    return "E110", f"must be an integer, got {shown(text)}", _number_hint(text)
 
 
 def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
@@ -232,7 +236,7 @@ def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
 
 def _number_hint(text: str) -> str:
     if re.match(_NUMBER, text):
-        return "write it without quotes" if _INTEGER.match(text) else "write a whole number"
+        return "write it without quotes" if _INTEGER.match(text) else "write an integer"
     if text.startswith(("0", "+0", "-0")) and text.lstrip("+-").isdigit():
         return f"write it without the leading zero: {text.lstrip('+-0') or '0'}"
     return "write a decimal number" if re.match(_NUMERIC, text) or re.match(_TWOFOLD, text) else ""
@@ -241,9 +245,9 @@ def _number_hint(text: str) -> str:
 def _bounds(value: float, spec: tuple[Any, ...]) -> Finding | None:
     _form, least, most = spec
     if least is not None and value < least:
-        return "E115", f"is less than {least}: {value}", ""
+        return "E115", f"must be at least {least}, got {value}", ""
     if most is not None and value > most:
-        return "E115", f"is more than {most}: {value}", ""
+        return "E115", f"must be at most {most}, got {value}", ""
     return None
 
 
@@ -251,7 +255,7 @@ def _word(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     _form, words, not_yet = spec
     text = node.value
     if text in words:
-        later = f'cannot be "{text}": this is not built in this version of planrun'
+        later = f'cannot be "{text}": this is not implemented in this version of planrun'
         return ("E108", later, "") if text in not_yet else None
     if node.plain and text in NULLS:
         return "E103", "has no value", f"write one of {', '.join(words)}"
@@ -291,12 +295,12 @@ def _delay(node: Node, spec: tuple[Any, ...]) -> Finding | None:
         seconds = as_duration(text)
         if seconds <= LONGEST:
             nothing = len(spec) > 1 and seconds < spec[1]
-            return ("E115", f"must be longer than nothing: {shown(text)}", "") if nothing else None
+            return ("E115", f"must be longer than zero: {shown(text)}", "") if nothing else None
     except ValueError:
         if node.plain and text in NULLS:
             return "E103", "has no value", "write a duration such as 30s, 5m or 1h30m"
         return "E111", f"must be a duration, got {shown(text)}", _duration_hint(text)
-    return "E115", f"is longer than a year: {shown(text)}", ""
+    return "E115", f"must be at most one year: {shown(text)}", ""
 
 
 def _duration_hint(text: str) -> str:
@@ -311,7 +315,7 @@ def _condition(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and re.match(_NUMERIC, node.value):
         return (
             "E101",
-            f"is a number, not a condition: {shown(node.value)}",
+            f"must be boolean, got a number: {shown(node.value)}",
             "write true, false or an expression",
         )
     return _full(node, _spec)
@@ -351,30 +355,30 @@ FORMS: dict[str, Callable[[Node, tuple[Any, ...]], Finding | None]] = {
 NOUNS = {
     "id": "an id",
     "bool": "a boolean (true or false)",
-    "integer": "a whole number",
+    "integer": "an integer",
     "number": "a number",
     "word": "a word",
     "duration": "a duration",
     "delay": "a duration",
     "any": "a value",
-    "value": "a text, a number, true or false",
+    "value": "a string, a number or a boolean",
 }
 
 
 def key_finding(form: str, text: str) -> Finding | None:
     """Find what is wrong with a key that the person names: of `params`, `env`, `outputs`, `depends_on` ..."""
     if form == "id":
-        return None if _ID.match(text) else ("E112", "is not an id", _ID_HINT)
+        return None if _ID.match(text) else ("E112", "is not a valid id", _ID_HINT)
     if form == "name":
         hint = "begin with a letter, and use letters, digits and `_`"
-        return None if re.match(_NAME, text) else ("E106", "cannot be a name", hint)
+        return None if re.match(_NAME, text) else ("E106", "is not a valid name", hint)
     if form == "axis":
         hint = "begin with a letter, and use letters, digits, `_` and `-`"
-        return None if re.match(_AXIS, text) else ("E106", "cannot be the name of an axis", hint)
+        return None if re.match(_AXIS, text) else ("E106", "is not a valid axis name", hint)
     if form == "env":
         return (
             None
             if re.match(_ENV, text)
-            else ("E106", "cannot be the name of a variable", "such as PYTHONPATH")
+            else ("E106", "is not a valid variable name", "use letters, digits and `_`, e.g. PYTHONPATH")
         )
     return None

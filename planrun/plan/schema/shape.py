@@ -157,7 +157,7 @@ class _Walk:
                 hint = "begin the file with `version: 1`" if key == "version" else ""
                 self.report(node, ("E102", f'"{key}" is missing{self.where()}', hint))
         if name in FILLED and not node.keys:
-            self.about(node, ("E113", "is empty", f"keys are {', '.join(OBJECTS[name])}"))
+            self.about(node, ("E113", "is empty", f"valid keys: {', '.join(OBJECTS[name])}"))
         if name in ONE_KEY and len(node.keys) != 1:
             if not node.keys:
                 self.about(node, ("E113", "is empty", f"write one of {', '.join(OBJECTS[name])}"))
@@ -166,16 +166,16 @@ class _Walk:
                 names = ", ".join(f'"{key}"' for key in list(node.keys)[:5])
                 self.report(
                     second,
-                    ("E118", f"only one of {names} can stand here{self.where()}", "begin each with `- `"),
+                    ("E118", f"only one of {names} is allowed{self.where()}", "begin each with `- `"),
                 )
 
     def one_action(self, node: Node) -> None:
         """Check that a step does one thing, and that keys which belong to another one do not stand alone."""
         for second in _others(node):
             first = next(node.keys[key] for key in node.keys if key in _ACTIONS)
-            message = f'"{second.value}" and "{first.value}" cannot stand together{self.where()}'
-            self.report(second, ("E107", message, "a step does one thing; make two steps of it"))
-            related = ((first.line, first.col, "the first action is here"),)
+            message = f'"{second.value}" and "{first.value}" are mutually exclusive{self.where()}'
+            self.report(second, ("E107", message, "split it into two steps"))
+            related = ((first.line, first.col, "first action here"),)
             self.problems[-1] = self.problems[-1].but(related=related)
         for key, needed in COMPANIONS.items():
             if key in node.keys and needed not in node.keys:
@@ -233,14 +233,14 @@ class _Walk:
             return
         hint = _key_hint(key, name)
         if hint in node.keys:
-            hint = f'"{hint}" is already there'
+            hint = f'"{hint}" is already set'
         elif hint in OBJECTS[name]:
             hint = f'did you mean "{hint}"?'
         self.report(node.keys[key], ("E104", f"unknown key {shown(key)}{self.where(top=True)}", hint))
 
     def later(self, node: Node, key: str) -> None:
         """Report a key of a capability that is still to be built."""
-        message = f'"{key}"{self.where()} is not built in this version of planrun'
+        message = f'"{key}"{self.where()} is not implemented in this version of planrun'
         self.report(node.keys[key], ("E108", message, ""))
 
     def wrong_type(self, node: Node, rule: tuple[Any, Any, Any]) -> None:
@@ -249,12 +249,12 @@ class _Walk:
             self.about(node, (*NO_VALUE[:2], "" if self.path else "write `- id: ...` with its keys below"))
             return
         nouns = (
-            (NOUNS.get(rule[0][0], "text") if rule[0] else ""),
+            (NOUNS.get(rule[0][0], "a string") if rule[0] else ""),
             rule[1] and "a list",
             rule[2] and "a mapping",
         )
         wanted = " or ".join(noun for noun in nouns if noun) + _example(rule)
-        found = ("text", "a list", "a mapping")[node.kind]
+        found = ("a string", "a list", "a mapping")[node.kind]
         key = self.path[-1] if self.path else ""
         hint = TYPE_HINTS.get((str(key), node.kind), "")
         self.about(node, ("E101", f": expected {wanted}, got {found}", hint))
@@ -320,7 +320,7 @@ def _key_hint(key: str, name: str) -> str:
     meant = FOREIGN.get(name, {}).get(written, "")
     if meant in known or " " in meant:
         return meant
-    return nearest(key, known) or f"keys here: {', '.join(known)}"
+    return nearest(key, known) or f"valid keys: {', '.join(known)}"
 
 
 def _example(rule: tuple[Any, Any, Any]) -> str:
@@ -348,7 +348,7 @@ def _with_list(finding: Finding, node: Node, rule: tuple[Any, Any, Any]) -> Find
         return finding
     near = nearest(text, words)
     expected = f"{', '.join(word[1])} or a list, e.g. [{near or words[0]}]"
-    hint = f"write `[{near}]`" if near else f"words of the list are {', '.join(words)}"
+    hint = f"write `[{near}]`" if near else f"valid words of the list: {', '.join(words)}"
     return "E105", f"must be {expected}, got {shown(text)}", hint
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 BEGINNINGS = {
     "file": "it is empty",
-    "plan": "it begins with `version: 1`",
-    "policy": "write `auto_approve: medium`, say",
+    "plan": "begin it with `version: 1`",
+    "policy": "e.g. `auto_approve: medium`",
     "recording": "remove it, and record anew",
 }
 """The hint where there is nothing in a file."""
@@ -274,19 +274,19 @@ class _Reading:
     def _limits(self, count: int, open_values: list[Any], event: Any) -> None:
         """Stop at a file with more values than any plan has; looked at now and then, and at the end."""
         if not self.budget.allows(count, self.root):
-            raise self._stop("E021", f"a plan has at most {WORDS[0]}", event, WORDS[1])
+            raise self._stop("E021", f"too many values: a plan has at most {WORDS[0]}", event, WORDS[1])
         if any(values and len(values) > MAX_ENTRIES for values in open_values):
             raise self._too_long(event)
 
     def _start(self, node: Node) -> None:
         """Take the outermost value; anything but a mapping is refused before the rest of it is read."""
         if node.kind == SCALAR and not node.value:
-            raise self._stop("E006", f"there is no {self.noun} in this file", None, BEGINNINGS[self.noun])
+            raise self._stop("E006", f"no {self.noun} in this file", None, BEGINNINGS[self.noun])
         if node.kind != MAPPING:
-            found = "a list" if node.kind == SEQUENCE else "only text"
+            found = "a list" if node.kind == SEQUENCE else "a string"
             problem = Problem(
                 code="E101",
-                message=f"expected a mapping of keys such as {KEYS[self.noun]}, got {found}",
+                message=f"expected a mapping with keys such as {KEYS[self.noun]}, got {found}",
                 file=self.file,
                 line=node.line,
                 col=node.col,
@@ -299,7 +299,7 @@ class _Reading:
         import yaml
 
         if isinstance(event, yaml.StreamEndEvent):
-            raise self._stop("E006", f"there is no {self.noun} in this file", None, BEGINNINGS[self.noun])
+            raise self._stop("E006", f"no {self.noun} in this file", None, BEGINNINGS[self.noun])
         if not isinstance(event, yaml.DocumentEndEvent):
             return False
         # The next event is never asked for: it could be the start of half a million directives.
@@ -310,11 +310,11 @@ class _Reading:
     def _escapes(self, node: Node) -> None:
         """Refuse what escapes can write and no process can be given."""
         if "\0" in node.value:
-            self._report("E114", "text cannot hold the character NUL", node)
+            self._report("E114", "a string cannot contain NUL", node)
         elif any(
             "\ud800" <= character <= "\udfff" for character in node.value
         ):  # libyaml does not let it through
-            self._report("E010", "an escape that is no character", node, "write the character itself")
+            self._report("E010", "invalid Unicode escape", node, "write the character itself")
 
     def _refuse(self, problem: Problem | None) -> None:
         if problem is not None:
@@ -323,14 +323,14 @@ class _Reading:
     def _properties(self, event: Any, node: Node) -> _Anchored | None:
         """Refuse a tag; remember an anchor. A scalar's anchor is complete at once."""
         if event.tag is not None:
-            self._report("E014", "tags such as !x are not accepted", node, "remove the tag")
+            self._report("E014", "YAML tags such as !x are not accepted", node, "remove the tag")
         if event.anchor is None:
             return None
         earlier = self.anchors.get(event.anchor)
         if earlier is not None:
             self._duplicate(earlier.node, node, "anchor")
         elif len(self.anchors) >= MAX_ANCHORS:
-            raise self._stop("E021", f"a plan has at most {MAX_ANCHORS:,} anchors", event)
+            raise self._stop("E021", f"the plan has more than {MAX_ANCHORS:,} anchors", event)
         anchored = self.anchors[event.anchor] = _Anchored(node)
         anchored.size = 1 if node.kind == SCALAR else 0
         return anchored
@@ -341,15 +341,15 @@ class _Reading:
         if anchored is None:
             raise self._stop(
                 "E015",
-                "an alias to an anchor that does not stand above it",
+                "unknown alias: no anchor of this name above",
                 event,
                 did_you_mean(event.anchor, self.anchors) or "quote text that begins with *",
             )
         if not anchored.size:
-            raise self._stop("E016", "an alias inside the value that it names", event)
+            raise self._stop("E016", "recursive alias: the value contains itself", event)
         self.expanded += anchored.size
         if self.expanded > MAX_EXPANDED:
-            raise self._stop("E017", f"aliases add more than {MAX_EXPANDED:,} values to this file", event)
+            raise self._stop("E017", f"aliases expand to more than {MAX_EXPANDED:,} values", event)
         return anchored.node, anchored.size, anchored.levels
 
     def _merge(self, node: Node) -> None:
@@ -363,7 +363,10 @@ class _Reading:
         sources = source.value if source.kind == SEQUENCE else [source]
         if not all(each.kind == MAPPING for each in sources):
             self._report(
-                "E022", "`<<` takes a mapping or a list of mappings", place_of_key, "write `<<: *name`"
+                "E022",
+                "invalid merge: `<<` must be a mapping or a list of mappings",
+                place_of_key,
+                "write `<<: *name`",
             )
             return
         for each in sources:
@@ -375,7 +378,7 @@ class _Reading:
     def _duplicate(self, first: Node, second: Node, what: str = "key") -> None:
         name = f' "{second.value}"' if what == "key" and len(second.value) <= 100 else ""
         self._report("E018", f"duplicate {what}{name}, first on line {first.line}", second)
-        self.problems[-1] = self.problems[-1].but(related=((first.line, first.col, "the first one is here"),))
+        self.problems[-1] = self.problems[-1].but(related=((first.line, first.col, "first defined here"),))
 
     def _refuse_key(self, node: Node, event: Any) -> None:
         mark = event.start_mark  # of an alias; the node is where its anchor stands
@@ -385,7 +388,7 @@ class _Reading:
         elif node.kind != SCALAR:
             message, hint = "a list or mapping cannot be a key", "quote text that begins with [ or {"
         else:
-            message, hint = "a key without a name", "write it before the `:`"
+            message, hint = "empty key", "write the key before the `:`"
         self._report("E019", message, node, hint)
 
     def _report(self, code: str, message: str, node: Node, hint: str = "") -> None:
@@ -417,7 +420,7 @@ class _Reading:
         return _StopError(Problem(code=code, message=message, file=self.file, line=line, col=col, hint=hint))
 
     def _too_long(self, event: Any) -> _StopError:
-        message = f"a list or mapping has at most {MAX_ENTRIES:,} entries, and this has more"
+        message = f"a list or mapping has more than {MAX_ENTRIES:,} entries"
         return self._stop("E021", message, event)
 
     def _too_deep(self, event: Any) -> _StopError:

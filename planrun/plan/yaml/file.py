@@ -24,14 +24,14 @@ _KINDS = (
 )
 
 _REASONS = {
-    errno.ENOENT: "there is no such file",
-    errno.ENOTDIR: "a part of its path is not a directory",
-    errno.EACCES: "no permission to read it",
-    errno.EPERM: "no permission to read it",
-    errno.ELOOP: "its symbolic links go round in a circle",
-    errno.ENAMETOOLONG: "its name is too long",
-    errno.ENXIO: "it is a socket or a device without a driver",
-    errno.EAGAIN: "it gives nothing to read now, as no plain file does",
+    errno.ENOENT: "no such file",
+    errno.ENOTDIR: "part of the path is not a directory",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ELOOP: "too many levels of symbolic links",
+    errno.ENAMETOOLONG: "file name too long",
+    errno.ENXIO: "a socket or a device cannot be read",
+    errno.EAGAIN: "not a regular file: reading would block",
 }
 
 
@@ -52,13 +52,13 @@ def read_source(path: str, noun: str = "plan") -> bytes:
         reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown error").lower()
         raise refusal("E001", f"cannot read the {noun}: {reason}", path) from None
     except ValueError:  # a NUL byte or a lone surrogate in the name
-        raise refusal("E001", f"cannot read the {noun}: this is no file name", path) from None
+        raise refusal("E001", f"cannot read the {noun}: invalid file name", path) from None
 
 
 def _refuse_special(status: os.stat_result, path: str, noun: str) -> None:
     for is_kind, what in _KINDS:
         if is_kind(status.st_mode):
-            raise refusal("E002", f"a {noun} is a regular file, and this is {what}", path)
+            raise refusal("E002", f"the {noun} must be a regular file, got {what}", path)
     if status.st_size > MAX_BYTES:
         raise too_large(path, noun)
 
@@ -77,7 +77,7 @@ def _read_all(fd: int, path: str, noun: str) -> bytes:
 
 def too_large(path: str, noun: str = "plan") -> InvalidPlan:
     """Return the error for a file of more than 8 MiB."""
-    return refusal("E003", f"a {noun} has at most {MAX_BYTES >> 20} MiB, and this file has more", path)
+    return refusal("E003", f"the {noun} is larger than {MAX_BYTES >> 20} MiB", path)
 
 
 def refusal(code: str, message: str, path: str) -> InvalidPlan:

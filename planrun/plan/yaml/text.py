@@ -24,14 +24,14 @@ def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
     if len(data) > MAX_BYTES:
         return None, list(too_large(file).problems)
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
-        return None, [_not_utf8(file, "this is UTF-16 or UTF-32", 1, 1)]
+        return None, [_not_utf8(file, "the file is UTF-16 or UTF-32", 1, 1)]
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line, col = place(data[: error.start].decode("utf-8"), error.start)
-        return None, [_not_utf8(file, f"byte 0x{data[error.start]:02X} does not belong here", line, col)]
+        return None, [_not_utf8(file, f"invalid byte 0x{data[error.start]:02X}", line, col)]
     if data.translate(None, _HARMLESS) or not data.isascii():
         found = _control_character(text, file)
         return (None, [found]) if found else (text, [])
@@ -41,7 +41,7 @@ def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
 def _not_utf8(file: str, what: str, line: int, col: int) -> Problem:
     return Problem(
         code="E004",
-        message=f"a plan is UTF-8 text: {what}",
+        message=f"not UTF-8 text: {what}",
         file=file,
         line=line,
         col=col,
@@ -57,8 +57,12 @@ def _control_character(text: str, file: str) -> Problem | None:
         return None
     line, col = place(text, found.start())
     number = ord(found.group())
-    hint = f'in double quotes it can be written "\\u{number:04x}"' if number else "is this a plan, and UTF-8?"
-    message = f"a character that cannot be seen: U+{number:04X}"
+    hint = (
+        f'remove it, or write it in double quotes as "\\u{number:04x}"'
+        if number
+        else "check that the file is a plan in UTF-8"
+    )
+    message = f"invisible character: U+{number:04X}"
     return Problem(code="E005", message=message, file=file, line=line, col=col, end_col=col + 1, hint=hint)
 
 
@@ -81,7 +85,7 @@ def directive(text: str, file: str) -> Problem | None:
     if index is None or not text.startswith("%", index):
         return None  # what else may be wrong with the first one, the library finds at once
     line, col = place(text, index)
-    message, hint = "a directive that planrun does not know", "one `%YAML 1.2` is known, and not needed"
+    message, hint = "unknown YAML directive", "only one `%YAML 1.2` is accepted, and it is optional"
     return Problem(code="E020", message=message, file=file, line=line, col=col, hint=hint)
 
 
@@ -92,8 +96,10 @@ def after_end(text: str, index: int, file: str) -> Problem | None:
         return None
     line, col = place(text, found)
     second = text.startswith("---", found)
-    message = "a second document begins here" if second else "text after the end of the document"
-    return Problem(code="E013", message=message, file=file, line=line, col=col, hint="a plan is one document")
+    message = "more than one YAML document" if second else "text after the end of the document"
+    return Problem(
+        code="E013", message=message, file=file, line=line, col=col, hint="write one plan per file"
+    )
 
 
 def _next_word(text: str, index: int) -> int | None:
@@ -116,87 +122,97 @@ def _next_word(text: str, index: int) -> int | None:
 
 # Part of the library's message (libyaml's or PyYAML's own wording), code, our message, hint; the first match wins.
 _KNOWN: tuple[tuple[str, str, str, str], ...] = (
-    ("found undefined tag handle", "E014", "tags such as !x are not accepted", "remove the tag"),
+    ("found undefined tag handle", "E014", "YAML tags such as !x are not accepted", "remove the tag"),
     (
         "found unexpected end of stream",
         "E010",
-        "a quote that is never closed",
+        "unclosed quote",
         "close it, or escape it inside",
     ),
-    ("document indicator", "E010", "a quote that is never closed", "close it before --- or ..."),
+    ("document indicator", "E010", "unclosed quote", "close it before --- or ..."),
     (
         "found unknown escape character",
         "E010",
-        "an escape that YAML does not know",
+        "unknown escape sequence",
         r"write \\ for a backslash, or use single quotes",
     ),
-    ("hexdecimal", "E010", r"an escape without enough hexadecimal digits", r"write \\ for a backslash"),
-    ("hexadecimal", "E010", r"an escape without enough hexadecimal digits", r"write \\ for a backslash"),
-    ("Unicode character escape", "E010", "an escape that is no character", "write the character itself"),
+    (
+        "hexdecimal",
+        "E010",
+        r"incomplete escape sequence: too few hexadecimal digits",
+        r"write \\ for a backslash",
+    ),
+    (
+        "hexadecimal",
+        "E010",
+        r"incomplete escape sequence: too few hexadecimal digits",
+        r"write \\ for a backslash",
+    ),
+    ("Unicode character escape", "E010", "invalid Unicode escape", "write the character itself"),
     (
         "mapping values are not allowed",
         "E010",
-        "a `: ` where no key can stand",
-        "quote text that holds `: `, or check the indentation",
+        "mapping values are not allowed here (unexpected `: `)",
+        "quote text that contains `: `, or check the indentation",
     ),
     (
         "sequence entries are not allowed",
         "E010",
-        "a `- ` where no list can begin",
-        "put the list on lines of its own, below its key",
+        "sequence entries are not allowed here (unexpected `- `)",
+        "put the list on its own lines below its key",
     ),
     (
         "mapping keys are not allowed",
         "E010",
-        "a `? ` where no key can stand",
+        "mapping keys are not allowed here (unexpected `? `)",
         "quote text that begins with `? `",
     ),
     (
         "could not find expected ':'",
         "E010",
-        "a key without `: ` after it",
+        "expected `: ` after the key",
         "write `key: value`; quote long text",
     ),
     (
         "expected ',' or ']'",
         "E010",
-        "a list that is not closed",
-        "put `,` between its entries and `]` at its end",
+        "unclosed list: expected `,` or `]`",
+        "separate entries by `,` and close the list with `]`",
     ),
     (
         "expected ',' or '}'",
         "E010",
-        "a mapping that is not closed",
-        "put `,` between its entries and `}` at its end; quote text with `${{ }}` in it",
+        "unclosed mapping: expected `,` or `}`",
+        "separate entries by `,` and close the mapping with `}`; quote text that contains `${{ }}`",
     ),
     (
         "expected key",
         "E010",
-        "this line does not fit what is above it",
-        "check its indentation; text after a closing quote is not allowed either",
+        "wrong indentation, or unexpected text after a value",
+        "check the indentation; text after a closing quote is not allowed",
     ),
     (
         "expected <block end>",
         "E010",
-        "this line does not fit what is above it",
-        "check its indentation; text after a closing quote is not allowed either",
+        "wrong indentation, or unexpected text after a value",
+        "check the indentation; text after a closing quote is not allowed",
     ),
     (
         "expected '-' indicator",
         "E010",
-        "this line does not fit the list above it",
+        "wrong indentation: expected an entry of the list above",
         "begin it with `- `, or indent it",
     ),
-    ("expected <document start>", "E010", "text that belongs to no key", "check the indentation"),
+    ("expected <document start>", "E010", "unexpected text outside any key", "check the indentation"),
     (
         "alphabetic or numeric character",
         "E010",
-        "an alias or anchor without a name",
+        "alias or anchor without a name",
         "quote text that begins with * or &",
     ),
-    ("tab character", "E011", "a tab where spaces indent", "indent with spaces"),
-    ("indentation indicator", "E010", "a wrong number after | or >", "leave the number away"),
-    ("comment or line break", "E010", "text after | or >", "begin the text on the next line"),
+    ("tab character", "E011", "tab used for indentation", "indent with spaces"),
+    ("indentation indicator", "E010", "invalid indentation indicator after | or >", "remove the number"),
+    ("comment or line break", "E010", "unexpected text after | or >", "begin the text on the next line"),
     (
         "expected node content",
         "E010",
@@ -209,7 +225,7 @@ _KNOWN: tuple[tuple[str, str, str, str], ...] = (
         "a value is missing here",
         "close the list or mapping, or quote the text",
     ),
-    ("maximum", "E012", "nested too deeply", "a plan needs no more than 64 levels"),
+    ("maximum", "E012", "nested too deeply", "at most 64 levels are allowed"),
 )
 # A plain value may not begin with these.
 _RESERVED = {
@@ -236,7 +252,7 @@ def explain(error: Any, text: str, file: str) -> Problem:
     conflict = f"\n{text}".find("\n<<<<<<< ")
     if conflict >= 0:
         line, col = place(text, conflict)
-        return Problem(code="E010", message="an unresolved merge conflict", file=file, line=line, col=col)
+        return Problem(code="E010", message="unresolved merge conflict", file=file, line=line, col=col)
     line, col = last = place(text, len(text))
     if (
         mark is not None and (mark.line + 1, mark.column + 1) < last
@@ -249,8 +265,8 @@ def explain(error: Any, text: str, file: str) -> Problem:
 def _words(said: str, character: str) -> tuple[str, str, str]:
     if "cannot start any token" in said:
         if character == "\t":
-            return "E011", "a tab where spaces indent", "indent with spaces"
-        return "E010", "no value can begin like this", _RESERVED.get(character, "quote it")
+            return "E011", "tab used for indentation", "indent with spaces"
+        return "E010", "a value cannot begin with this character", _RESERVED.get(character, "quote it")
     for part, code, message, hint in _KNOWN:
         if part in said:
             return code, message, hint
