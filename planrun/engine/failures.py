@@ -1,10 +1,8 @@
-"""What kind of failure an attempt ended in: by typed facts first, else by the final lines of what it wrote to stderr.
+"""Classify failures, by typed facts first, else by the last lines of stderr; decide retries.
 
-A class that is wrong costs more than none: a false `transient` repeats in vain, a false `fatal` is acted on. So a line
-counts only near the end, only when a rule knows the phrase as a program prints it, and never when it is the line of a
-test, a warning or a trace of the shell.
-
-From a failure to what is done about it: whether and when the attempt is repeated.
+A wrong class costs more than none: a false `transient` retries in vain, a false `fatal` prevents a retry. So a line
+counts only near the end, only when a rule matches the phrase as a program prints it, and never when it is the line of
+a test, a warning or a trace of the shell.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ _REASONS: dict[str, ErrorClass] = {
     "spawn": "fatal",
     "denied": "fatal",
 }
-# sysexits(3), the shells' own codes, and 128 + n after signal n: what somebody else ended may go better the next
-# time, a program that crashes has a fault of its own.
+# sysexits(3), codes of shells, and 128 + n after signal n: a program that was killed may succeed the next time, one
+# that crashed has a bug.
 _EXITS: dict[int, tuple[ErrorClass, str]] = {
     64: ("logic", "EX_USAGE"),
     65: ("logic", "EX_DATAERR"),
@@ -378,7 +376,7 @@ _NAMES_ITSELF = (
 
 
 def classify(outcome: Outcome) -> Failure:
-    """Say what kind of failure an outcome is, and which rule said so (`reason:`, `exit:` or `text:`)."""
+    """Return the class of a failure and the rule that decided it (`reason:`, `exit:` or `text:`)."""
     message = outcome.message
     if outcome.passing:
         return Failure(error_class="transient", rule=RESOURCES, message=message)
@@ -387,19 +385,19 @@ def classify(outcome: Outcome) -> Failure:
     if outcome.exit_code in _EXITS:
         error_class, name = _EXITS[outcome.exit_code]
         return Failure(error_class=error_class, rule=f"exit:{name}", message=message)
-    found = classify_text(outcome.errors, mixed=bool(outcome.stderr) and outcome.stderr[0] < 0)
-    if found:
-        return Failure(error_class=found[0], rule=f"text:{found[1]}", message=message)
+    matched = classify_text(outcome.errors, mixed=bool(outcome.stderr) and outcome.stderr[0] < 0)
+    if matched:
+        return Failure(error_class=matched[0], rule=f"text:{matched[1]}", message=message)
     return Failure(error_class="unknown", rule="none", message=message)
 
 
 def is_typed(error: dict[str, str] | None) -> bool:
-    """Whether a fact told the class of an error, and no text."""
+    """Whether the class of an error comes from typed facts, not from text."""
     return error is not None and error["rule"].startswith(("reason:", "exit:"))
 
 
 def is_program_missing(outcome: Outcome) -> bool:
-    """Whether there was no such program, or none that can be run: that is so at the next attempt as well."""
+    """Whether the program is missing or not executable: the next attempt would fail the same way."""
     if outcome.reason == "spawn":
         return not outcome.passing
     return outcome.reason == "exit" and outcome.signal is None and outcome.exit_code in _NOT_FOUND

@@ -1,15 +1,11 @@
-"""Where the output of an attempt goes, as far as the loop and the attempt are concerned; for type checkers alone.
+"""The log files of attempts; an attempt without output gets no file.
 
-The files that attempts write their output into, without any file for an attempt that says nothing.
+Creating a file costs a quarter of a short attempt. So a child writes to a slot, `.slot-N`, which is renamed to the
+log's path when the attempt wrote something or has been running for a while; silent attempts share one slot. `.slots`
+records the attempt of each slot before the attempt starts, so that `recover` can rename the slots of a killed planrun.
 
-Creating a file for each attempt costs a quarter of a short one. So a child gets a nameless slot, `.slot-N`,
-and the slot takes its place in the tree when the attempt wrote something or has been running for a while; as
-long as attempts stay silent the same slot serves all. Which attempt has a slot stands in `.slots`, one record
-each, written before the attempt starts: `recover` gives the slots of a killed planrun their names.
-
-A slot is used again only when the kernel says that nobody has it open for writing (a read lease, fcntl(2)),
-so no straggler can write into the log of a later attempt. Without leases (macOS, NFS) each attempt has its
-file.
+A slot is reused only when no process has it open for writing, which a read lease shows (fcntl(2)): so a leftover
+process cannot write into the log of a later attempt. Without leases (macOS, NFS) each attempt has its own file.
 """
 
 from __future__ import annotations
@@ -23,12 +19,8 @@ from planrun.errors import RecordsLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.executors.spawn import FileAction
-
-if TYPE_CHECKING:
     from typing import Protocol
 
-    from planrun.errors import RecordsLost
     from planrun.executors.spawn import FileAction
 
     class Output(Protocol):
@@ -36,7 +28,7 @@ if TYPE_CHECKING:
 
         @property
         def opening(self) -> list[FileAction]:
-            """What the child does to its descriptors 1 and 2."""
+            """The actions for the child's descriptors 1 and 2."""
 
         @property
         def source(self) -> int:
@@ -50,10 +42,10 @@ if TYPE_CHECKING:
             """Why a child could not take it for its output, when that is so."""
 
         def begin(self) -> None:
-            """Take note that the child has started."""
+            """Record that the child has started."""
 
         def main_ended(self, *, failed: bool) -> None:
-            """Take note that the main process was reaped."""
+            """Record that the main process was reaped."""
 
         def last_errors(self) -> tuple[int, int] | None:
             """Where in the log the last of stderr begins and ends, in bytes; None: there is none.
@@ -92,10 +84,7 @@ if TYPE_CHECKING:
             """
 
         def close(self) -> None:
-            """Leave nothing behind that is of no use."""
-
-
-# `_signal` and not `signal`: see signals.py.
+            """Remove unused files."""
 
 
 _INDEX = ".slots"
@@ -106,9 +95,9 @@ _CHILD_OPENS = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
 # descriptors at least.
 _MANY = 400
 _LONGEST_LINE = 2048  # bytes of the last line that a process wrote to stderr
-# Of a named pipe that a step put in the log's place this waits for nobody, other than O_WRONLY.
+# A step may have put a named pipe in the log's place: unlike O_WRONLY, O_RDWR does not block on it.
 _SHARED = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
-# Not the disk's fault but this machine's state of the moment.
+# Not an error of the disk, but a temporary shortage.
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -130,7 +119,7 @@ class Log:
         self._where = where
         self._slot = slot  # its number; None: it is in its place
         self._released = False  # no writer is left, and without a writer none can come
-        # A slot that is there already holds somebody's output.
+        # An existing slot holds the output of another attempt.
         self._fd = create(where, os.O_RDONLY | (os.O_TRUNC if slot is None else os.O_EXCL))
         self.opening: list[FileAction] = []  # what the child does to its descriptors 1 and 2
         self._ends: tuple[int, ...] = ()  # stdout and stderr, shared with the child
@@ -166,7 +155,7 @@ class Log:
         """Do nothing: the child writes into the file itself."""
 
     def main_ended(self, *, failed: bool) -> None:
-        """Note how far each output of one that failed had come, and leave the file to whoever still writes into it."""
+        """Record the positions of both outputs of a failed attempt, and close planrun's descriptors."""
         if failed and len(self._ends) == 2:
             out, err = self._ends
             self._positions = (os.lseek(out, 0, os.SEEK_CUR), os.lseek(err, 0, os.SEEK_CUR))
@@ -244,7 +233,7 @@ class Log:
         return size
 
     def _vanish(self, size: int) -> None:
-        """Some step removed the file; that is no matter unless there was something in it."""
+        """Handle a log that a step removed; it is an error only if it had content."""
         self.remove()
         if size:
             os.close(self._fd)
@@ -318,16 +307,16 @@ class Logs:
         return log
 
     def keep(self, log: Log) -> None:
-        """Have an empty slot used again."""
+        """Make an empty slot available again."""
         self._free.append(log)
 
     def give_back(self, slot: int) -> None:
-        """Have a number used again."""
+        """Make a number available again."""
         self._slots.discard(slot)
         self._unused.append(slot)
 
     def close(self) -> None:
-        """Remove the slots that are free, and the index unless it still says whose a slot is."""
+        """Remove the free slots, and the index unless slots are still in use."""
         while self._free:
             log = self._free.pop()
             log.remove()
@@ -371,13 +360,13 @@ class Logs:
 
 
 def recover(folder: str) -> tuple[str, ...]:
-    """Put what a killed planrun left in slots into its place; return the paths of these logs."""
+    """Rename the slots of a killed planrun to their logs; return the paths of these logs."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
         return ()
     slots = [name for name in names if name.startswith(_SLOT)]
-    found: list[str] = []
+    recovered: list[str] = []
     try:
         if slots or _INDEX in names:
             owners = _owners(folder)
@@ -385,17 +374,17 @@ def recover(folder: str) -> tuple[str, ...]:
                 path = owners.get(slot, "")
                 if not os.path.getsize(f"{folder}/{slot}") or (path and os.path.exists(path)):
                     _remove(f"{folder}/{slot}")
-                elif path:  # else nobody knows whose output it is, and it stays
+                elif path:  # else its attempt is unknown, and it stays
                     _move(f"{folder}/{slot}", path)
-                    found.append(path)
+                    recovered.append(path)
             _remove(f"{folder}/{_INDEX}")
     except OSError as error:
         raise lost(folder, error) from None
-    return tuple(found)
+    return tuple(recovered)
 
 
 def _owners(folder: str) -> dict[str, str]:
-    """Return where the slots belong, as far as the index says it."""
+    """Return the paths of the slots that the index names."""
     try:
         with open(f"{folder}/{_INDEX}", "rb", buffering=0) as file:
             records = file.read()
@@ -454,7 +443,7 @@ def removed(path: str, size: int) -> RecordsLost:
 
 
 def _lease(fd: int) -> bool:
-    """Take and return a read lease: the kernel grants it when nobody has the file open for writing."""
+    """Take and return a read lease: the kernel grants it when no process has the file open for writing."""
     try:
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -1,7 +1,7 @@
-"""Output that passes through planrun on its way to the log, so that secrets are masked before anything is written.
+"""Logs that planrun writes itself from a pipe, so that secrets are masked before they are written.
 
-Both of an attempt's outputs share one pipe, so their order is kept. The log is made with its first byte: an attempt
-that says nothing costs a pipe and no file.
+stdout and stderr share one pipe, so their order is kept. The file is created with its first byte: an attempt without
+output costs a pipe and no file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planrun.executors.spawn import FileAction
     from planrun.ports import MaskedStream, Masks
 
-_PIECE = 1 << 16  # bytes; what a pipe holds unless it is told otherwise (pipe(7))
+_PIECE = 1 << 16  # bytes; the default capacity of a pipe (pipe(7))
 _LARGE = 1 << 20  # bytes; what every user may have a pipe hold, as long as few pipes do (/proc/sys/fs/pipe-*)
 # O_NONBLOCK: a step may have put a named pipe in the log's place.
 _APPENDS = os.O_WRONLY | os.O_APPEND | os.O_TRUNC | os.O_NONBLOCK
@@ -56,10 +56,10 @@ class PipedLog:
         self._capacity = _PIECE
         self._widened = False
         self._received = 0  # bytes out of the pipe
-        self._ended = False  # all of it was received, and nobody can write any more
+        self._ended = False  # all output was received and no writer is left
         self._file = -1
         self._size = 0  # bytes in the log
-        self._broken = False  # the log cannot be written, which was said
+        self._broken = False  # the log cannot be written, which was reported
 
     def refusal(self) -> None:
         """None: the child opens nothing."""
@@ -70,7 +70,7 @@ class PipedLog:
         self._write_end = -1
 
     def main_ended(self, *, failed: bool) -> None:
-        """Do nothing: nobody sees which of the two outputs a byte came from."""
+        """Do nothing: the origin of a byte, stdout or stderr, is unknown."""
 
     def last_errors(self) -> tuple[int, int] | None:
         """Return that both outputs are mixed; None when there is none."""
@@ -94,25 +94,25 @@ class PipedLog:
         return not poll.poll(0)  # POLLHUP, which comes unasked: no writer is left
 
     def held_as(self) -> tuple[int, int] | None:
-        """Device and inode of the pipe; None when nobody writes into it."""
+        """Device and inode of the pipe; None when it has no writer."""
         if not self.held():
             return None
         stat = os.fstat(self.source)
         return stat.st_dev, stat.st_ino
 
     def unfinished(self) -> bool:
-        """Whether anybody can still write."""
+        """Whether the pipe still has a writer."""
         return self.held()
 
     def show(self) -> None:
         """Do nothing: the log is in its place from its first byte on."""
 
     def settle(self) -> int:
-        """Empty the pipe, write what the masks held back, and close everything; return the log's size in bytes."""
+        """Empty the pipe, write what the masks held back, close everything; return the log's size in bytes."""
         if self._write_end >= 0:  # the child could not be started
             self.begin()
         try:
-            # Once around: who still writes now is one that nobody can end, and may do so for ever.
+            # At most one capacity: a process that still writes could not be ended and may write for ever.
             limit = self._received + self._capacity
             while self._received < limit and self._take():
                 pass
@@ -141,7 +141,7 @@ class PipedLog:
         return len(data)
 
     def _widen(self) -> None:
-        """Have the pipe hold more, for one that says much: fewer and larger pieces are masked faster."""
+        """Enlarge the pipe of an attempt with much output: fewer and larger pieces are masked faster."""
         self._widened = True
         try:
             self._capacity = fcntl.fcntl(self.source, fcntl.F_SETPIPE_SZ, _LARGE)

@@ -60,7 +60,7 @@ class Ledger:
         self._beside = beside
         self._dirty = False
         self._dead = False  # nothing more can be written
-        self._founded = False  # its name, and `beside`, survive a power cut
+        self._is_durable_path = False  # its name, and `beside`, survive a power cut
         # For benchmarks only: the difference is the cost of durability.
         self._durable = "PLANRUN_NO_SYNC" not in os.environ
         try:
@@ -90,8 +90,8 @@ class Ledger:
             return
         self._dirty = False
         try:
-            if not self._founded:
-                self._found()
+            if not self._is_durable_path:
+                self._sync_parents()
             if self._durable:
                 _sync(self._fd)
             self._verify_file()
@@ -154,9 +154,9 @@ class Ledger:
 
         return free(self._reserve)
 
-    def _found(self) -> None:
+    def _sync_parents(self) -> None:
         """Sync everything that a resume needs."""
-        self._founded = True
+        self._is_durable_path = True
         if self._durable:
             for path in self._beside:
                 sync_path(path)

@@ -85,11 +85,11 @@ def prune(store: Store, most: int) -> Pruned:
 
 def clear(store: Store) -> Pruned:
     """Remove everything."""
-    found = prune(store, -1)
+    pruned = prune(store, -1)
     for kind in (ENTRIES, BLOBS, LAST):
         for path, _ in list(_files(store, kind)):
             _remove(path)
-    return found
+    return pruned
 
 
 def verify(store: Store) -> tuple[int, list[str]]:
