@@ -86,7 +86,7 @@ class RuleCheck(Record):
 class StepPreview(Record):
     """The decision about a step before the run.
 
-    `step` has its risk with the known parameters; `decisions` are those of each policy, ceilings first; `risk` holds its
+    `step` has its risk with the known parameters; `decisions` are those of each policy, ceilings first; `risk` has its
     commands, None where they were not read.
     """
 
@@ -100,8 +100,8 @@ class StepPreview(Record):
 class PolicyPreview:
     """Previews the decision about each step of a plan, under the caller's `settings`: policy, level, parameters.
 
-    Raises InvalidInput, InvalidPlan for an invalid parameter or policy file. A required parameter without a value counts
-    as an unknown value.
+    Raises InvalidInput, InvalidPlan for an invalid parameter or policy file. A required parameter without a value is
+    an unknown value.
     """
 
     def __init__(self, plan: Plan, settings: Settings) -> None:

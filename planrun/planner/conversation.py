@@ -1,11 +1,7 @@
-"""What to look at when a model gave no answer, for the line in which people read that it did not.
+"""A conversation with a model: one question, its answer checked, and at most two repairs.
 
-One question to a model until there is an answer that may be used: asked, checked, at most twice repaired.
-
-The same for `generate`, `expand` and `replan`, and for whoever waits: a conversation yields events as they happen and
-None while an answer is awaited, so that a command may sleep and a run go on.
-
-A conversation with a model that a command waits for: told as it goes on, ended when somebody ends the command.
+`generate`, `expand` and `replan` share it. It yields events as they happen, and None while an answer is
+awaited, so that a command may sleep and a run continue.
 """
 
 from __future__ import annotations
@@ -38,10 +34,10 @@ _LATE = ("late", "limited", "overloaded")
 
 
 def advised(answer: Answer) -> str:
-    """Return the message of an answer that is none, and what somebody can do about it where that is known."""
-    told = answer.message or answer.ending
+    """Return the message of a failed call, with advice where there is some."""
+    message = answer.message or answer.ending
     advice = _advice(answer)
-    return f"{told}; {advice}" if advice else told
+    return f"{message}; {advice}" if advice else message
 
 
 def _advice(answer: Answer) -> str:
@@ -73,19 +69,19 @@ _REPAIR = "Your answer cannot be used. Mend exactly what these findings say, and
 
 
 class Accepted(Record):
-    """A draft that may be used, as what it was made into."""
+    """A draft that passed the check; `value` is the result made from it."""
 
     value: Any
 
 
 class Refused(Record):
-    """A draft that a ceiling forbids; it is not asked for again."""
+    """A draft that a ceiling forbids; no repair is asked for."""
 
     refusals: tuple[dict[str, str], ...]  # step, rule, reason
 
 
 class Question(Record):
-    """What is asked: the stable beginning, the question itself, and what makes something of an answer."""
+    """A question: the stable system prompt, the prompt, and the check of an answer."""
 
     purpose: Purpose
     system: tuple[str, ...]
@@ -94,7 +90,7 @@ class Question(Record):
 
 
 class Result(Record):
-    """How a conversation ended; the words are those of PlanningEnded, and `accepted` is for what may be used."""
+    """How a conversation ended, in the words of PlanningEnded, or `accepted` with a value."""
 
     outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
     value: Any = None
@@ -105,7 +101,7 @@ class Result(Record):
 
 
 class Conversation:
-    """Whoever asks `model` under the limits of `llm`; `call` is the number of the last call of the run."""
+    """Calls `model` under the limits of `llm`; `call` is the number of the last call of the run."""
 
     def __init__(self, model: Model, llm: Llm, budget: Budget, clock: Clock, call: int = 0) -> None:
         self._model = model
@@ -117,12 +113,12 @@ class Conversation:
         self._stopped = False
 
     def stop(self) -> None:
-        """Have the conversation end with what is known."""
+        """End the conversation with its current state."""
         self._stopped = True
         self._model.stop()
 
     def ask(self, question: Question) -> Exchange:
-        """Yield what happens until the result is there, and return that."""
+        """Yield the events until the result is known, and return the result."""
         self._began = self._clock.monotonic()
         yield from self._budget.account.due(self._clock.stamp())
         purse = self._budget.part("planning", {"turns": MAX_TURNS, "time": self._llm.planning_timeout})
@@ -133,25 +129,25 @@ class Conversation:
             if isinstance(answer, Result):
                 return answer.but(rounds=rounds)
             if answer.ending == "truncated" and answer.stop_reason == "max_tokens" and not grown:
-                longest, grown = longest * 2, True  # what was cut off is never read
+                longest, grown = longest * 2, True  # a truncated answer is never read
                 continue
             if answer.ending != "answered":
                 outcome: Any = "stopped" if answer.ending == "stopped" else "failed"
                 message = answer.message if outcome == "stopped" else advised(answer)
                 return Result(outcome=outcome, message=message or answer.ending, rounds=rounds)
-            found = self._judge(question, answer)
-            if isinstance(found, Result):
-                return found.but(rounds=rounds)
+            faults = self._judge(question, answer)
+            if isinstance(faults, Result):
+                return faults.but(rounds=rounds)
             if rounds == MAX_REPAIRS:
-                message = f"the model wrote nothing usable in {rounds + 1} tries: {found[0].text}"
-                return Result(outcome="invalid", message=message, rounds=rounds, faults=tuple(found))
+                message = f"the model wrote nothing usable in {rounds + 1} tries: {faults[0].text}"
+                return Result(outcome="invalid", message=message, rounds=rounds, faults=tuple(faults))
             rounds += 1
             messages = [
                 messages[0],
                 {"role": "assistant", "content": answer.text[: drafts.MAX_ANSWER]},
                 {
                     "role": "user",
-                    "content": _REPAIR + json.dumps(as_data(found), ensure_ascii=False, indent=1),
+                    "content": _REPAIR + json.dumps(as_data(faults), ensure_ascii=False, indent=1),
                 },
             ]
 
@@ -214,7 +210,7 @@ class Conversation:
         return answer
 
     def _reserve(self, request: Request, purse: Budget) -> Generator[ev.Event | None, None, Held | Result]:
-        """Wait for room for a call as long as others may make some; returns why there is none."""
+        """Wait for room in the budget while other calls may release some; returns why there is none."""
         while True:
             yield from self._elapsed(purse)
             if self._left() <= 0:
@@ -233,7 +229,7 @@ class Conversation:
         return purse.account.measure("time", seconds, self._clock.stamp())
 
     def _left(self) -> float:
-        """Seconds until the planning, or the whole run, is to be over."""
+        """Seconds until the end of the planning, or of the whole run."""
         ends = [self._began + self._llm.planning_timeout]
         if self._budget.until is not None:
             ends.append(self._budget.until)
@@ -262,11 +258,11 @@ class Conversation:
         )
 
 
-_PAUSE = 0.02  # seconds between two looks for an answer that takes seconds
+_PAUSE = 0.02  # seconds between two polls for an answer that takes seconds
 
 
 def hold(talk: Conversation, asking: Exchange, on_event: Callable[[Event], None]) -> Result:
-    """Return how a conversation ended, of which `asking` is what is asked; `on_event` gets every event.
+    """Run the exchange `asking` of a conversation to its end; `on_event` gets each event.
 
     A KeyboardInterrupt ends it and is raised again.
     """

@@ -1,9 +1,8 @@
-"""Abstract steps become concrete ones: one question for each, asked in the order of the file.
+"""Make abstract steps concrete: one question for each, in the order of the file.
 
-Each question shows the plan as it is by then, with the steps that were expanded before it. What comes of an answer goes
-through the door of any plan and is held against what was reviewed; only when all of them are done is there a new text.
-
-A plan file whose abstract steps are made concrete, for review: the finished text, and what is different in it.
+Each question shows the plan with the steps that were expanded before it. The loader reads each answer like any plan,
+and it is compared with what was reviewed. The new text exists only when all steps are done. `planrun expand` writes it for
+review, with the difference.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class ExpansionContext(Record):
 
 
 class _Found(Record):
-    """What one answer comes to."""
+    """The plan that results from one answer."""
 
     draft: Draft
     plan: Plan
@@ -69,7 +68,7 @@ class _Found(Record):
 
 
 class Expansion:
-    """One plan, on its way from abstract steps to concrete ones.
+    """One plan whose abstract steps become concrete, one after the other.
 
     `plan` is what it is by now; `pieces` are the ids of what each expanded step became, in their order, and `analyses`
     what the model said of each.
@@ -82,7 +81,7 @@ class Expansion:
         self._ground = ground
 
     def talk(self, conversation: Conversation, steps: Sequence[str]) -> Exchange:
-        """Ask for each step in turn; the result's value is this expansion, or the first end that is no answer."""
+        """Ask for each step in turn; the result's value is this expansion, or the first failure."""
         rounds = 0
         for step in steps:
             whole = whole_of(self.plan, step)
@@ -94,7 +93,7 @@ class Expansion:
         return Result(outcome="accepted", value=self, rounds=rounds)
 
     def take(self, draft: Draft, step: str) -> Refused | list[Fault] | None:
-        """Put a draft in the place of a step; returns why it cannot be, None when it is done."""
+        """Replace a step by a draft; returns why that is impossible, None when it is done."""
         whole = whole_of(self.plan, step)
         found = self.check(draft, whole)
         if not isinstance(found, Accepted):
@@ -114,7 +113,7 @@ class Expansion:
         )
 
     def check(self, draft: Draft, whole: Whole) -> Accepted | Refused | list[Fault]:
-        """Say what a draft comes to: a plan in which nothing but this step has changed, refusals, or faults."""
+        """Return the plan with a draft, in which only this step has changed, or the refusals, or the faults."""
         pieces = pieces_of(draft, whole)
         if isinstance(pieces, list):
             return pieces
@@ -136,7 +135,7 @@ class Expansion:
         )
 
     def _with(self, whole: Whole, pieces: Pieces) -> Plan:
-        """Return the plan with pieces in the place of a step; raises InvalidPlan, EditError."""
+        """Return the plan with a step replaced by pieces; raises InvalidPlan, EditError."""
         before = self.plan
         data = replace_step(before.source, before.file, whole.id, pieces.texts)
         origins = {step.id: step.origin for step in before.steps} | dict.fromkeys(pieces.ids, "expanded")
@@ -151,7 +150,7 @@ class Expansion:
         return faults_of(error.problems, data, {at + number: number for number in numbers}, known)
 
     def _take(self, whole: Whole, found: _Found) -> None:
-        """Go on with what an answer came to, comments for reviewers included."""
+        """Continue with the plan of an answer, with comments for reviewers."""
         steps = {step.id: step for step in found.plan.steps}
         notes = {
             name: list(notes_of(steps[name].but(origin="file"), self._ground.layers, self._ground.context))
@@ -165,7 +164,7 @@ class Expansion:
 
 
 def abstract_steps(plan: Plan, wanted: Sequence[str] = ()) -> list[str]:
-    """Return the abstract steps of a plan, those that are `wanted` if any; raises InvalidInput for one that is none."""
+    """Return the abstract steps of a plan, only the `wanted` ones if any; raises InvalidInput for other steps."""
     found = [step.id for step in plan.steps if step.kind == "abstract"]
     for step in plan.steps:
         if step.kind == "abstract" and step.file:
@@ -184,7 +183,7 @@ def abstract_steps(plan: Plan, wanted: Sequence[str] = ()) -> list[str]:
 
 
 class Order(Record):
-    """Which file is to be finished, and which of its abstract steps; none named: all."""
+    """A request to expand a file, or some of its abstract steps; none named: all."""
 
     file: str
     settings: Settings
@@ -194,12 +193,12 @@ class Order(Record):
 
     @property
     def own(self) -> tuple[str, ...]:
-        """What is no part of the question: the plan, which is told apart, what is written, and recordings."""
+        """The files that are not described to the model: the plan, which is sent apart, the target, and recordings."""
         return (self.file, self.target, self.settings.llm_record, self.settings.llm_replay)
 
 
 class Finished(Record):
-    """What came of an order; `after` is there for `accepted`, `faults` and `refusals` say why not.
+    """The result of an order; `after` is set for `accepted`, `faults` and `refusals` say why not.
 
     `pieces`: what each step became; `usage` and `usd` of all calls, usd None where it is not known.
     """
@@ -227,7 +226,7 @@ class Finished(Record):
 
 
 def finish(order: Order, tell: Callable[[str], None]) -> Finished:
-    """Return what comes of an order; nothing is written.
+    """Carry out an order and return its result; writes nothing.
 
     Raises InvalidPlan for a file that is none, InvalidInput for a step that is none, when no model can be asked, and
     for a text that cannot be edited.
@@ -243,7 +242,7 @@ def finish(order: Order, tell: Callable[[str], None]) -> Finished:
 
 
 def request_texts(order: Order) -> list[tuple[str, ...]]:
-    """Return everything that would be sent for each step, as long as none of them is made concrete."""
+    """Return everything that would be sent for each step, while none of them is concrete."""
     before, steps, expansion = _prepared(order)
     found = [expansion.question(whole_of(before, step)) for step in steps]
     return [(*question.system, question.prompt) for question in found]
@@ -266,7 +265,7 @@ def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
 def _by_pattern(
     order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
 ) -> Finished:
-    """Make concrete what planrun can without a model; the other steps stay as they are, and are told."""
+    """Make concrete what planrun can without a model; the other steps stay, and are reported."""
     repository = read_repository(without=[path for path in order.own if path])
     known = {step.id: step for step in before.steps}
     for name in steps:

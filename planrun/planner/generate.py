@@ -1,6 +1,6 @@
-"""From a draft to the text of a new plan that people can review: valid, with what to look at above each step.
+"""Generate the text of a plan from a goal, for review: by a model within limits, or by planrun's own patterns.
 
-From a goal to the text of a plan for review: by a model within limits, or by planrun's own patterns.
+The plan is valid, and comments above each step show what to review.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 POLICY = Policy(auto_approve="medium", llm_auto_approve="low")
-"""What a new plan says itself: the same as that of `planrun init`, and nothing but what is harmless for models."""
+"""The policy of a new plan: as from `planrun init`, and only low risk for steps of models."""
 _REASON = 200  # characters of a reason in a comment
 
 
 class Frame(Record):
-    """What is not the draft's: the name of the file, the goal, and under which policies steps will be."""
+    """The context of a draft: the name of the file, the goal, and the settings with the policies."""
 
     file: str
     goal: str
@@ -59,14 +59,14 @@ class Frame(Record):
 
 
 class Composed(Record):
-    """A plan that can be written: its text, and what planrun reads in it."""
+    """A plan to write: its text, and the loaded plan."""
 
     text: str
     plan: Plan
 
 
 def check(draft: Draft, frame: Frame) -> Accepted | Refused | list[Fault]:
-    """Return whether a draft becomes a valid plan, within the ceilings: the value is the draft with its estimates."""
+    """Check that a draft becomes a valid plan within the ceilings; the value is the draft with its estimates."""
     faults = list(_unasked(draft))
     if faults:
         return faults
@@ -82,7 +82,7 @@ def check(draft: Draft, frame: Frame) -> Accepted | Refused | list[Fault]:
 
 
 def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
-    """Return the plan of a draft that was checked, with comments above each step; `heading`: more, above all."""
+    """Return the plan of a checked draft, with comments above each step; `heading`: more, above all."""
     plain = load_bytes(_text(draft, frame, [], {}).encode(), frame.file, cache=False)
     layers = layers_of(plain, frame.settings, ceilings_of(frame.settings))
     notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
@@ -117,7 +117,7 @@ def name_of(goal: str) -> str:
 
 
 def _smuggled(data: bytes) -> Iterator[dict[str, str]]:
-    """Yield a refusal for each key of a step that no draft can hold, were planrun's own writing to let one through."""
+    """Yield a refusal for each key of a step that no draft can contain; guards against injection into the text."""
     root, _ = parse(data, "")
     steps = root.get("steps") if root is not None else None
     for step in steps.value if steps is not None else ():
@@ -132,7 +132,7 @@ def _smuggled(data: bytes) -> Iterator[dict[str, str]]:
 
 
 def _denied(plan: Plan, frame: Frame) -> Iterator[dict[str, str]]:
-    """Yield a refusal for each step that a ceiling of the caller denies to what a model wrote."""
+    """Yield a refusal for each step that a ceiling of the caller denies to models."""
     layers = layers_of(plan, frame.settings, ceilings_of(frame.settings))
     for step in plan.steps:
         decision = static_decision(step.but(origin="expanded"), layers, frame.context)
@@ -141,7 +141,7 @@ def _denied(plan: Plan, frame: Frame) -> Iterator[dict[str, str]]:
 
 
 def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a reviewer is told of a step, by planrun's own classifier and the policies in force."""
+    """Yield the notes for the reviewer of a step, from the classifier and the policies in force."""
     if step.kind == "abstract":
         yield "written without a script: `planrun expand` makes it concrete, or write it under `run`"
         return
@@ -153,7 +153,7 @@ def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator
     decision = static_decision(step, layers, context)
     if decision.answer != "allow":
         word = "waits for an approval" if decision.answer == "ask" else "denied"
-        # The place of the plan's own policy differs from that in the text that is judged.
+        # The line of the plan's own policy differs from that in the checked text.
         own = decision.rule == "plan:auto_approve"
         reason = f"auto_approve is {POLICY.auto_approve}" if own else decision.reason
         yield f"{word}: {line(reason, _REASON)}"
@@ -162,7 +162,7 @@ def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator
 
 
 def _first_looks(plan: Plan) -> Iterator[str]:
-    """Yield what to look at first, the riskiest steps before the others."""
+    """Yield what to review first, the riskiest steps first."""
     for level in ("high", "medium"):
         found = [step for step in plan.steps if step.kind != "abstract" and step.risk == level]
         if found:
@@ -192,7 +192,7 @@ FALLBACK = "template"
 
 
 class Order(Record):
-    """What somebody wants: the goal, whether they wrote it themselves, the file it is for, and how it is made."""
+    """A request for a plan: the goal, whether the user wrote it, the target file, and the method."""
 
     goal: str
     trusted: bool
@@ -200,16 +200,16 @@ class Order(Record):
     settings: Settings
     llm: Llm = Llm()
     offline: bool = False
-    threshold: Level | None = "complex"  # from where on a plan is suggested; None: nobody asks
+    threshold: Level | None = "complex"  # from this complexity on a plan is suggested; None: not asked
 
     @property
     def frame(self) -> Frame:
-        """What is the same for every draft."""
+        """The context of every draft."""
         return Frame(file=self.file, goal=self.goal, settings=self.settings, context=ci_context(os.environ))
 
 
 class Generated(Record):
-    """What came of an order; `text` and `plan` are there for `accepted`, `faults` and `refusals` say why not.
+    """The result of an order; `text` and `plan` are set for `accepted`, `faults` and `refusals` say why not.
 
     `source`: model, or template for planrun's own patterns; `cost`: usd of all calls, None where it is not known;
     `estimate`: what the steps that a model still has to do may cost, from and to.
@@ -231,11 +231,11 @@ class Generated(Record):
 
 
 def generate(order: Order, tell: Tell) -> Generated:
-    """Return what comes of an order; nothing is written. Raises InvalidInput, also when no model can be asked."""
+    """Return the result of an order; writes nothing. Raises InvalidInput, also when no model can be called."""
     mask = masker(order.goal)
     if not order.offline and (why := why_no_model(order.settings, order.llm)):
         raise InvalidInput(f"{why}; --offline makes a plan without a model")
-    ceilings_of(order.settings)  # a policy that cannot be read is told before anything is asked
+    ceilings_of(order.settings)  # an unreadable policy is reported before any call
     tell("reading", "reading the repository")
     repository = _repository(order)
     tell("analyzing", "analyzing the goal")
@@ -251,7 +251,7 @@ def generate(order: Order, tell: Tell) -> Generated:
 
 
 def masker(goal: str) -> Callable[[str], str]:
-    """Return what hides the credentials of planrun's own environment; raises InvalidInput for a goal that holds one."""
+    """Return a function that masks credentials of planrun's environment; raises InvalidInput for a goal with one."""
     secrets = known_secrets(PROVIDER_KEYS, os.environ)[0]
     secrets |= {name: value for name, value in os.environ.items() if value and holds_credential(name)}
     masks = Masker(secrets)
@@ -267,7 +267,7 @@ def request_text(order: Order) -> tuple[str, ...]:
 
 
 def _repository(order: Order) -> Repository:
-    """Return the project without what comes of the order itself, so that the same order asks the same again."""
+    """Return the project without files that the order itself makes, so that a repeated order asks the same."""
     made = (order.file, order.settings.llm_record, order.settings.llm_replay, order.settings.report_dir)
     return read_repository(without=[path for path in made if path])
 
@@ -317,7 +317,7 @@ def _by_model(order: Order, question: Question, complexity: Complexity, tell: Te
 
 
 def _result_of(talk: Conversation, question: Question, calls: list[ev.ModelAnswered], tell: Tell) -> Result:
-    """Have a conversation to its end; what was answered is added to `calls`."""
+    """Run a conversation to its end; adds the answers to `calls`."""
 
     def on_event(event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
@@ -338,7 +338,7 @@ def _result_of(talk: Conversation, question: Question, calls: list[ev.ModelAnswe
 def _by_pattern(
     order: Order, repository: Repository, complexity: Complexity, tell: Tell, why: str = ""
 ) -> Generated:
-    """Return planrun's own plan; `why`: what kept a model from writing one."""
+    """Return planrun's own plan; `why`: the reason that no model wrote one."""
     tell("planning", "following planrun's own pattern")
     draft = fallback_of(order.goal, repository) if why else draft_of(order.goal, repository)
     found = Generated(outcome="accepted", source="template", complexity=complexity)
@@ -350,7 +350,7 @@ def _by_pattern(
 
 
 def _heading(order: Order, draft: Draft, found: Generated) -> Iterator[str]:
-    """Yield the comments above a plan: who wrote it, for what, and what it will take."""
+    """Yield the comments above a plan: its author, its goal, and the estimates."""
     yield "Written by `planrun generate`, for review: read every command before this runs."
     if found.source == "model":
         yield f"model: {', '.join(told(found))}"
@@ -367,7 +367,7 @@ def _heading(order: Order, draft: Draft, found: Generated) -> Iterator[str]:
 
 
 def told(found: Generated) -> Iterator[str]:
-    """Yield who answered and what it took."""
+    """Yield lines about the model and its usage."""
     usage = total(found.calls)
     last = found.calls[-1] if found.calls else None
     yield last.model if last and last.model else "unknown"
@@ -382,7 +382,7 @@ def told(found: Generated) -> Iterator[str]:
 
 
 def money(found: Generated) -> str:
-    """Return what the rest may cost, for the end of a line; empty where nobody knows."""
+    """Return the estimated cost, for the end of a line; empty when unknown."""
     if not found.estimate:
         return ""
     least, most = found.estimate
@@ -400,7 +400,7 @@ def _cost(calls: list[ev.ModelAnswered]) -> float | None:
 
 
 def _estimate(draft: Draft, model: str, spent: Spending) -> tuple[float, float] | None:
-    """Return what the estimated tokens cost if all were read, and if all were written."""
+    """Return the cost of the estimated tokens as input, and as output."""
     tokens = sum(step.estimated_tokens for step in draft.steps)
     if not tokens or not spent.prices:
         return None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.plan.yaml.node import Node
 
-    Told = dict[str, Any]  # what the text says of a step: key to value
+    Keys = dict[str, Any]  # the keys of a step in the text, with their values
 
 # The keys under which the values of a draft are written; see planrun.llm.drafts.
 WRITTEN = frozenset(
@@ -52,7 +52,7 @@ _LONGEST_REASON = 600  # characters
 
 
 class Bounds(Record):
-    """What a draft is held against.
+    """What a draft is compared with.
 
     `before`: the plan that is in force. `failed`: steps whose failure is to be planned anew. `pending`: steps that have
     not started; those that wait for an answer are among them. `made_of`: each new step's id to the abstract step that
@@ -69,13 +69,13 @@ class Bounds(Record):
 
 
 def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fault] | None:
-    """Say what stands against a plan with the steps `new`, in the order of the draft; None: nothing does.
+    """Return the objections to a plan with the steps `new`, in the order of the draft; None: there are none.
 
     Refused is final. Faults are what a model can mend: there is no way around them either. The origins of its steps are
     those that the plan would run with.
     """
     changed = list(_changes(plan, new, bounds))
-    if changed:  # planrun's own writing has let something through: whatever the rest says
+    if changed:  # the written text contains more than the draft: refuse it in any case
         return Refused(refusals=tuple(changed))
     faults = [*_misplaced(plan, new, bounds), *_prying(plan, new), *_unguarded(plan, new, bounds)]
     if faults:
@@ -92,7 +92,7 @@ def _refusal(step: str, rule: str, reason: str) -> dict[str, str]:
 
 
 def _changes(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str, str]]:
-    """Yield a refusal for everything that differs from the plan before, besides that there are new steps."""
+    """Yield a refusal for each difference from the previous plan besides new steps."""
     head, steps = _told(plan)
     head_before, steps_before = _told(bounds.before)
     if head != head_before:
@@ -109,9 +109,9 @@ def _changes(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[st
 
 
 def _added(
-    name: str, told: Told | None, before: Mapping[str, Told], bounds: Bounds
+    name: str, told: Keys | None, before: Mapping[str, Keys], bounds: Bounds
 ) -> Iterator[dict[str, str]]:
-    """Yield what a new step says besides what a model may say and what a reviewer said of the step it is made of."""
+    """Yield the keys of a new step that neither a model may write nor the replaced step had."""
     origin = bounds.made_of.get(name, "")
     given = before.get(origin, {}) if origin else {"": "steps"}
     if told is None or (name in before and name != origin):
@@ -130,7 +130,7 @@ def _added(
         yield _refusal(name, "bounds:keys", f"it would have other values than a reviewer gave: {keys}")
 
 
-def _inner(told: Told, given: Told) -> Any:
+def _inner(told: Keys, given: Keys) -> Any:
     """Return the condition of a reviewer where a new one begins with it and can only be stricter, else None."""
     theirs, ours = given["condition"], told.get("condition")
     begin, end = f"({theirs[0]}) and (", ")"
@@ -145,13 +145,13 @@ def _inner(told: Told, given: Told) -> Any:
     return theirs
 
 
-def _told(plan: Plan) -> tuple[Told, dict[str, Told]]:
-    """Return what a plan's text says above its steps, and of each of them; its section stands under no name."""
+def _told(plan: Plan) -> tuple[Keys, dict[str, Keys]]:
+    """Return the head of a plan's text, and the keys of each step, with its section under the empty name."""
     root, _ = parse(plan.source, plan.file)
     assert root is not None  # it was loaded
     drafts = Outline(root, plan.file, plan.source).drafts
     head = {key: _data(node) for key, node in root.value.items() if key not in ("steps", "finally")}
-    # Which position a step without an id has depends on what stands before it; `id` is compared as what it comes to.
+    # The position of a step without an id depends on the steps before it; the resulting `id` is compared.
     steps = {
         draft.id: {"": draft.section, **{key: _data(node) for key, node in draft.keys.items() if key != "id"}}
         for draft in drafts
@@ -168,11 +168,11 @@ def _data(node: Node) -> Any:
     return [_data(value) for value in node.value]
 
 
-# What a model has to mend.
+# Faults that the model must repair.
 
 
 def _misplaced(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
-    """Yield faults of what is replaced, and of steps that do nothing; ids are the door's to look at."""
+    """Yield faults of what is replaced, and of steps without an action; the loader checks ids."""
     steps = {step.id: step for step in plan.steps}
     for at, name in enumerate(new):
         if steps[name].kind == "abstract":
@@ -211,7 +211,7 @@ def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
 
 
 def _prying(plan: Plan, new: Sequence[str]) -> Iterator[Fault]:
-    """Yield a fault for each expression that would put a credential, or variables that nobody names, into a text."""
+    """Yield a fault for each expression that would put a credential, or unnamed variables, into a text."""
     steps = {step.id: step for step in plan.steps}
     for at, name in enumerate(new):
         step = steps[name]
@@ -239,7 +239,7 @@ def _paths(tree: Any) -> Iterator[tuple[str | int, ...]]:
 
 
 def _unguarded(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
-    """Yield a fault for every guard that would not stand any more before a step, or before its successor."""
+    """Yield a fault for each guard that a step, or its successor, would no longer wait for."""
     guards = {
         step.id for step in bounds.before.steps if step.action.guards and step.id in bounds.pending
     } - bounds.failed
@@ -276,11 +276,11 @@ def _guards_of(plan: Plan, guards: set[str]) -> dict[str, frozenset[str]]:
     return found
 
 
-# What policies say.
+# Policies.
 
 
 def _arranged(plan: Plan, new: Sequence[str], bounds: Bounds) -> set[str]:
-    """Return the new steps and, where some take the place of others, what stays and comes after them."""
+    """Return the new steps and, where some replace others, the remaining steps after them."""
     found = set(new)
     if bounds.failed:
         waits = graph.waits(plan.main())
@@ -292,7 +292,7 @@ def _arranged(plan: Plan, new: Sequence[str], bounds: Bounds) -> set[str]:
 
 
 def _unmarked(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str, str]]:
-    """Yield a refusal for a step that a model wrote or arranged, and that would pass for a person's."""
+    """Yield a refusal for a step that a model wrote or moved, and that would count as the user's."""
     arranged = _arranged(plan, new, bounds)
     for step in plan.steps:
         if step.id in arranged and step.origin == "file":
@@ -305,7 +305,7 @@ def _denied(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str
     for step in plan.steps:
         if step.id in arranged:
             found = {**as_written(step, bounds.layers), "inherited": bounds.inherited}
-            if step.open_risk:  # where values are missing, rules are looked for in the text besides
+            if step.open_risk:  # where values are missing, rules are matched against the text, too
                 found["is_understood"] = False
             decision = decide(facts_of(step, bounds.context, found), bounds.layers)
             if decision.answer == "deny":

@@ -43,31 +43,31 @@ if TYPE_CHECKING:
 
 RESOURCES = ("tokens", "usd", "turns")
 PER_RUN = "plan"
-"""The scope of what a whole run may spend."""
+"""The scope of the budget of a whole run."""
 
 
 class Spending(Record):
-    """The limits in force by resource, which of them the command line gave, and what tokens cost."""
+    """The limits in force by resource, which of them the command line gave, and the prices of tokens."""
 
     limits: Mapping[str, float]
     given: Mapping[str, float] = {}
     prices: PriceTable | None = None
-    notes: tuple[str, ...] = ()  # for people: what holds where an option asked for more
+    notes: tuple[str, ...] = ()  # for the user: the limit in force where an option asked for more
 
     def recorded(self) -> dict[str, Any]:
-        """Return what the ledger says of it."""
+        """Return the limits as the ledger records them."""
         table = self.prices.recorded() if self.prices else None
         found = {"limits": dict(self.limits), "given": dict(self.given), "prices": table}
         return {**found, "notes": list(self.notes)} if self.notes else found
 
     def budget(self, planning: Planning | None = None) -> Budget:
-        """Return the budget of a run that has spent what `planning` says; None: nothing yet."""
+        """Return the budget of a run; `planning` has what it spent, None: nothing yet."""
         used = {name: planning.used(name) for name in RESOURCES} if planning else {}
         told = planning.crossed if planning else ()
         return Budget(PER_RUN, self.limits, used, told, self.prices)
 
     def refuse_unpriced(self, model: str) -> None:
-        """Raise InvalidInput when US dollars are limited and nobody knows what a model costs."""
+        """Raise InvalidInput when US dollars are limited and the price of the model is unknown."""
         if "usd" not in self.limits or (self.prices and model in self.prices.models):
             return
         table = f"the prices of {self.prices.as_of}" if self.prices else "any table of prices"
@@ -80,7 +80,7 @@ class Spending(Record):
 def spending(
     limits: Limits, settings: Settings, kept: Mapping[str, Any] | None = None, *, is_bound: bool = False
 ) -> Spending:
-    """Return what may be spent under the limits of a plan.
+    """Return the limits of a run from those of its plan.
 
     `kept`: what the run recorded when it was last started; `is_bound`: what was reviewed is not to be exceeded.
     Raises InvalidInput, InvalidPlan for the table of prices, which is not to be another one than before unless named.
@@ -105,14 +105,14 @@ def spending(
 
 
 def spending_on_record(options: Mapping[str, Any]) -> Spending:
-    """Return what may be spent as a run recorded it among its options; raises InvalidInput, InvalidPlan."""
+    """Return the limits that a run recorded among its options; raises InvalidInput, InvalidPlan."""
     known: Mapping[str, Any] = options.get("budget") or {}
     table = _table_on_record(known)
     return Spending(limits=known.get("limits", {}), given=known.get("given", {}), prices=table)
 
 
 def _table_on_record(known: Mapping[str, Any]) -> PriceTable:
-    """Return the prices that a run went by; raises InvalidInput when their file says something else by now.
+    """Return the prices that a run used; raises InvalidInput when their file has changed.
 
     Steps can write to it: cheaper prices would lift the limit in dollars unseen.
     """
@@ -144,7 +144,7 @@ if TYPE_CHECKING:
 
 
 class RecordingOptions(Record):
-    """What a recording or a replay has to know of a run.
+    """What a recording or a replay needs of a run.
 
     `mask` hides its secrets in what is recorded; credentials of the environment are hidden anyway. `planning`: what it
     asked before, which a replay does not answer again.
@@ -154,7 +154,7 @@ class RecordingOptions(Record):
     planning: Planning | None = None
 
 
-# Of a request: what planrun itself decides, checks and pays by.
+# The fields of a request that planrun sets, checks, and uses for prices.
 _OWN_FIELDS = frozenset(
     (
         "model",
@@ -169,7 +169,7 @@ _OWN_FIELDS = frozenset(
     )
 )
 NO_RECORDING_OPTIONS = RecordingOptions()
-"""Nothing is known of a run, or there is none."""
+"""Outside of a run."""
 
 
 def llm_of(settings: Settings, llm: Llm | None) -> Llm:
@@ -179,7 +179,7 @@ def llm_of(settings: Settings, llm: Llm | None) -> Llm:
 
 
 def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str] = os.environ) -> str:
-    """Return in one line why no model can be asked; empty when one can.
+    """Return in one line why no model can be called; empty when one can.
 
     A recording needs neither credentials nor the library that calls models.
     """
@@ -188,7 +188,7 @@ def why_no_model(settings: Settings, llm: Llm | None, environ: Mapping[str, str]
         return unnamed
     if lacking := _endpoint(settings, environ).lacking:
         return lacking
-    # Only looked for: the library takes seconds to load, which is the business of the process that calls.
+    # Not imported: the library takes seconds to load, and only the worker process needs it.
     return "" if PathFinder.find_spec("anthropic") else NO_LIBRARY
 
 
@@ -248,7 +248,7 @@ def _refuse_both(settings: Settings) -> None:
 
 
 def _hiding(mask: Mask | None, environ: Mapping[str, str]) -> Mask:
-    """Return what hides the credentials of an environment, and what `mask` does."""
+    """Return a mask for the credentials of an environment, combined with `mask`."""
     known = known_secrets((*PROVIDER_KEYS, *SECRETS), environ)[0]
     known |= {name: value for name, value in environ.items() if value and holds_credential(name)}
     known |= credential_texts(environ)

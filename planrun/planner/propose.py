@@ -1,6 +1,6 @@
-"""A next version of a run's plan for review: asked of a model, held against everything, and only written to a file.
+"""Ask a model for the next version of a run's plan, check it as in a run, and only write it to a file.
 
-Nothing is recorded in the run, not even that a model was asked: a proposal is no part of what happened in it.
+Nothing is recorded in the run, not even the call: a proposal is not part of its history.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     Ready = Callable[[str, int], None]  # of the file that the plan was read from, and the version to come
     Asking = Generator[Event | None, None, Result]
 
-_PAUSE = 0.02  # seconds between two looks for an answer that takes seconds
+_PAUSE = 0.02  # seconds between two polls for an answer that takes seconds
 
 
 class Proposal(Record):
-    """What came of it: the next version and its difference, or in `result` why there is none."""
+    """The next version and its difference, or in `result` why there is none."""
 
     result: Result
     version: int = 0
@@ -52,7 +52,7 @@ class Proposal(Record):
 def propose(
     run: str, settings: Settings, wanted: tuple[str, ...], on_event: OnEvent, ready: Ready
 ) -> Proposal:
-    """Ask a model for the next version of the plan of a run at rest; `on_event` gets what happens.
+    """Ask a model for the next version of the plan of an inactive run; `on_event` gets each event.
 
     `ready` raises where the result could not be kept: before anybody is asked, and paid. Raises InvalidInput for a run
     that is unknown or goes on, and where no model may be asked; Denied; Interrupted.
@@ -68,7 +68,7 @@ def propose(
             raise InvalidInput(
                 "this run goes on, or was killed: `planrun resume` or `planrun replan` goes on with it"
             )
-        # As the run would go on, without a word of that in its ledger.
+        # As the run would resume, without a record in its ledger.
         request = ResumeRequest(
             report=lambda _: None, planner=lambda: readiness, changes=lambda *_: (), replan=wanted
         )
@@ -78,7 +78,7 @@ def propose(
         replanner = session.replanner = readiness.replanner(
             session, state, resumption.steps, None, resumption.opening
         )
-        assert replanner is not None  # whether a model may be asked was looked at before
+        assert replanner is not None  # failures_to_replan has checked that a model may be called
         result = _await_result(replanner.ask(resumption.failed, state), (session, state), on_event)
         if result.outcome != "accepted":
             return Proposal(result=result)

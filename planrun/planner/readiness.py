@@ -1,15 +1,8 @@
-"""A run whose abstract steps are made concrete before anything starts: `execute --expand`, and its resumption.
+"""What a run needs of models that plan: the functions of the port `Planner` of `planrun.app.session`.
 
-The run has begun then, with the file as the first version of its plan: so what is asked, answered and refused is on
-record from the first call. It goes on with the second version, or ends without having run anything.
-
-Somebody wants failures of a run at rest to be planned anew: which, and whether that may be.
-
-Which model a run may ask, and what the ledger says of the limits; light, since many runs look and few ask.
-
-Whether a model may replan in a run, which one, and how far: decided, told and recorded before anything starts.
-
-Light: every run of a plan that mentions a model looks, and few come to ask it.
+They decide which model a run may call and within which limits, record this before anything starts, and make abstract
+steps concrete (`execute --expand`). That run has started by then, with the file as the first version of its plan, so
+each call, answer and refusal is recorded. It continues with the second version, or ends without having run a step.
 """
 
 from __future__ import annotations
@@ -63,8 +56,8 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 STOP_WITHIN = 0.7
-"""Seconds that a model has to end after it was stopped; then nobody waits for what it says."""
-_LOOK = 0.05  # seconds between two looks for an answer, where nothing wakes us
+"""Seconds that a stopped model has to end; then its answer is dropped."""
+_LOOK = 0.05  # seconds between two polls for an answer, where no descriptor reports it
 _LONGEST_MESSAGE = 1000  # characters
 _MOST_PROBLEMS = 20
 
@@ -112,11 +105,11 @@ class RunExpansion:
         self._ledger = ledger
         self._steps = steps
         self.console: Console = console(state, steps.place.rundir, session.settings, masks=session.masks)
-        self._signal = 0  # that ends it
-        self._until: float | None = None  # when the run is to be over
+        self._signal = 0  # the one that ends it
+        self._until: float | None = None  # the deadline of the run
 
     def make_concrete(self, opening: dict[str, Any]) -> int | None:
-        """Ask for all abstract steps; returns None for a run that can go on, else the exit code of its end."""
+        """Ask for all abstract steps; returns None for a run that can start, else its exit code."""
         state, session = self._state, self._session
         llm = llm_of(session.settings, state.plan.llm)
         steps = tuple(abstract_steps(state.plan))
@@ -131,7 +124,7 @@ class RunExpansion:
                 self._end(steps, result.but(outcome="revised"), named)
                 opening.update(plan=named, at=session.clock.stamp())
                 return None
-        except PlanrunError as error:  # a text that cannot be edited, a script that is none
+        except PlanrunError as error:  # a text that cannot be edited, an invalid script
             result = Result(outcome="failed", message=str(error))
         self._end(steps, result, {})
         return self._give_up(steps[min(len(expansion.pieces), len(steps) - 1)], result)
@@ -154,7 +147,7 @@ class RunExpansion:
             ),
         )
 
-    # Asking.
+    # The conversation.
 
     def _converse(self, expansion: Expansion, steps: tuple[str, ...]) -> Result:
         session, state = self._session, self._state
@@ -174,7 +167,7 @@ class RunExpansion:
             model.close()
 
     def _record_events(self, talk: Conversation, asking: Exchange, model: Model) -> Result:
-        """Record what happens until there is an end; a signal ends it soon."""
+        """Record the events until the end; a signal ends the conversation soon."""
         stop_by: float | None = None
         while stop_by is None or time.monotonic() < stop_by:
             for signum in self._session.inbox.take():
@@ -203,7 +196,7 @@ class RunExpansion:
                 poll.register(descriptor, select.POLLIN)
         poll.poll(_LOOK * 1000)
 
-    # What comes of it.
+    # The result.
 
     def _adopt(self, data: bytes) -> dict[str, Any]:
         adoption = Adoption(self._session, self._steps, None)
@@ -225,7 +218,7 @@ class RunExpansion:
         self._ledger.sync()
 
     def _give_up(self, step: str, result: Result) -> int:
-        """End a run without having run anything, or have it rest where it can go on."""
+        """End a run that has run nothing, or pause it where it can be resumed."""
         if self._state.status == "awaiting_approval":
             self._move("approved")
         self._move("executing")
@@ -295,7 +288,7 @@ class RunExpansion:
 
 
 def _recordings(settings: Settings) -> tuple[str, ...]:
-    """Return what is no part of the question, since it comes of the answers."""
+    """Return the recording folders: they depend on the answers, and are not described to the model."""
     return tuple([folder for folder in (settings.llm_record, settings.llm_replay) if folder])
 
 
@@ -311,7 +304,7 @@ __all__ = [
 
 
 def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
-    """Return the failed steps to replan: those that are wanted, or all that count when none is named.
+    """Return the failed steps to replan: those in `wanted`, or all that count when it is empty.
 
     Raises InvalidInput for steps that did not fail and where no model may be asked, Denied after a refusal.
     """
@@ -340,7 +333,7 @@ def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Setti
 
 
 def suggestion(state: RunState, settings: Settings) -> str:
-    """Return in one line how a model may help a run that failed; empty where none may, or a fact says that none can."""
+    """Return in one line how a model may help a failed run; empty where none may, or where the failure is one of logic."""
     try:
         failed = failures_to_replan(state, (), settings)
     except PlanrunError:
@@ -352,7 +345,7 @@ def suggestion(state: RunState, settings: Settings) -> str:
 
 
 def _why_not(name: str, state: RunState) -> str:
-    """Return why a step is none that can be replanned."""
+    """Return why a step cannot be replanned."""
     found = state.steps[name]
     if found.status != "failed":
         return f"has not failed: it is {found.status}"
@@ -364,7 +357,7 @@ def _why_not(name: str, state: RunState) -> str:
 
 
 def model_of(plan: Plan, settings: Settings) -> str:
-    """Return the model that may be asked in a run of a plan; empty when none is."""
+    """Return the model that a run of a plan may call; empty when it calls none."""
     llm = plan.llm
     wants = llm or any(step.on_failure == "replan" or step.kind == "abstract" for step in plan.steps)
     if not wants or settings.locked:
@@ -430,7 +423,7 @@ def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = o
 
 
 def _when(by_class: str, named: list[str]) -> str:
-    """Say after which failures."""
+    """Return after which failures."""
     if by_class == "any":
         return "after any failure that counts"
     shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
@@ -441,7 +434,7 @@ def _when(by_class: str, named: list[str]) -> str:
 
 
 def _how_far(layers: Layers) -> str:
-    """Say what of it runs unasked, and what becomes of the rest."""
+    """Return which of its steps run without approval, and what happens to the others."""
     levels = ("none", "read-only", "low", "medium", "high")
     policies = [layers.plan.llm_auto_approve] if layers.plan else ["low"]
     ceilings = [ceiling.policy.llm_auto_approve for ceiling in layers.ceilings]

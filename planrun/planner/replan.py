@@ -1,17 +1,11 @@
-"""A run that is going on takes over another version of its plan: kept, reviewed with its scripts, judged anew.
+"""Replan failures during a run: which ones, what the model gets, and the next version of the plan from its draft.
 
-What a run had reviewed when it began stays so: scripts that it keeps copies of are not read again, since an earlier
-step may have changed them, and what was not covered before is not covered now. Only what the new version names for the
-first time is read.
+`Replanner` implements the engine's port. The text of version n + 1 is that of version n with steps added. The loader
+reads it like any file, it is compared with what was reviewed, and it is kept in the run's folder before an event names
+it. Each step that has not started is kept or replaced; ended steps stay, and only planrun numbers steps.
 
-From a model's draft to the next version of a run's plan, or to everything that is wrong with it.
-
-Each step that has not started is kept or replaced; what has ended stays, and nobody but planrun gives numbers.
-
-Have a model plan anew while a run goes on: which failures it is asked about, what it is told, what is made of it.
-
-The port `Planner` of the engine. Text of version n + 1 is that of version n with steps added; it comes through the same
-door as any file, is held against what was reviewed, and kept in the run's folder before any event names it.
+Scripts of which the run keeps copies are not read again, since an earlier step may have changed them; only scripts that
+the new version names first are read.
 """
 
 from __future__ import annotations
@@ -55,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Adoption:
-    """How the run of a session goes over to other versions of its plan; `gates`: None for a run without any."""
+    """Moves the run of a session to new versions of its plan; `gates`: None for a run without gates."""
 
     def __init__(self, session: Session, steps: Steps, gates: PolicyGates | None) -> None:
         self._session = session
@@ -73,7 +67,7 @@ class Adoption:
         plan = load_bytes(data, state.plan.file, cache=False, read=copies(state.plan.files))
         version = int(state.named.get("version", state.plan.version)) + 1
         secrets = self._session.secrets
-        before = {step.id: step for step in state.plan.steps}  # as it may be shown
+        before = {step.id: step for step in state.plan.steps}  # masked
         shown = {step.id: step for step in (secrets.masked(plan) if secrets else plan).steps}
         gone = {name for step in plan.steps for name in step.replaces}
         origins = {
@@ -89,7 +83,7 @@ class Adoption:
         )
 
     def adopt(self, plan: Plan, state: RunState) -> dict[str, Any]:
-        """Have everything ready for a version that `next_version` made; returns the `plan` of PlanningEnded.
+        """Prepare the run for a version of `next_version`; returns the `plan` of PlanningEnded.
 
         The copies are on disk when this returns; only the event itself has the state go over. Nothing may run
         meanwhile. Raises RecordsLost, InvalidInput for a script that is none and for a secret in a name.
@@ -102,9 +96,7 @@ class Adoption:
         if reviewed.contents:
             for path in inputs.add_scripts(place.rundir, reviewed.contents):
                 sync_path(path)
-        inputs.add_plan(
-            place.rundir, plan.version, plan.source
-        )  # it uses no file that the one before did not
+        inputs.add_plan(place.rundir, plan.version, plan.source)  # it includes no new file
         shown = secrets.masked(plan) if secrets else plan
         state.versions = {**state.versions, plan.version: shown}
         self._steps.place = place.but(scripts=reviewed.scripts)
@@ -119,7 +111,7 @@ class Adoption:
         scripts = {
             path: kept.get(path, digest) for path, digest in found.scripts.items() if path not in open_before
         }
-        # What a step took away since is no less reviewed: its copy is what runs.
+        # A script that a step has removed since was reviewed, too: its copy runs.
         scripts |= {path: digest for path, digest in kept.items() if path in found.uncovered}
         uncovered = {path: why for path, why in found.uncovered.items() if path not in scripts}
         uncovered |= {path: why for path, why in open_before.items() if path in found.scripts}
@@ -133,11 +125,11 @@ class Adoption:
 
 
 _FIRST = re.compile(r"\s*- id: \"?([A-Za-z0-9_][A-Za-z0-9._-]*)\"?\s*$")  # as planrun writes new steps
-_NEVER_OK = ("failed", "blocked", "cancelled")  # how steps end on which nothing can depend
+_NEVER_OK = ("failed", "blocked", "cancelled")  # statuses on which no step can depend
 
 
 class Revision:
-    """The next version of a run's plan, as far as one draft gives it; `failed` are the steps of the planning.
+    """The next version of a run's plan from one draft; `failed` are the steps of the planning.
 
     `text`: the exact bytes of the plan that the run has.
     """
@@ -163,7 +155,7 @@ class Revision:
         return max(map(int, self._taken)) + 1
 
     def next_plan(self, draft: Draft, adoption: Adoption) -> tuple[Plan, tuple[str, ...]] | list[Fault]:
-        """Return the plan that the run would go over to, with the ids of its new steps, or every fault of the draft."""
+        """Return the next plan of the run, with the ids of its new steps, or every fault of the draft."""
         faults = [*self._about_ids(draft), *self._about_places(draft), *self._about_edges(draft)]
         if faults:
             return faults
@@ -182,7 +174,7 @@ class Revision:
     def _file(self) -> str:
         return str(self._state.named.get("file") or self._state.plan.file)
 
-    # What a draft says.
+    # Checks of the draft.
 
     def _about_ids(self, draft: Draft) -> Iterator[Fault]:
         seen: set[str] = set()
@@ -266,10 +258,10 @@ class Revision:
         done = [name for name in self._main if self._state.steps[name].status == "completed"]
         return (*done, *kept, *[name for name in new if name != step.id])
 
-    # What becomes of it.
+    # The next version.
 
     def _complete(self, draft: Draft) -> list[DraftStep]:
-        """Return the new steps with their final ids, and with what nobody kept in the place of the last."""
+        """Return the new steps with their final ids, and the last one replaces what the draft did not keep."""
         steps = list(draft.steps)
         if self.first:
             names = {step.id: str(self.first + at) for at, step in enumerate(steps)}
@@ -281,7 +273,7 @@ class Revision:
         return steps
 
     def _later(self, plan: Plan, new: Iterable[str]) -> set[str]:
-        """Return the new steps and all that comes after them: what was reviewed came after other steps."""
+        """Return the new steps and all after them, which were reviewed in another order."""
         found, waits = set(new), graph.waits(plan.main())
         left = set(self.pending) - {name for step in plan.steps for name in step.replaces}
         for name in graph.order(waits):
@@ -290,7 +282,7 @@ class Revision:
         return found
 
     def _faults_of(self, error: InvalidPlan, new: tuple[str, ...]) -> Iterator[Fault]:
-        """Tell what is wrong with the whole text where the model can mend it."""
+        """Yield the problems of the whole text at the places that the model can repair."""
         lines = error.sources.get(self._file, b"").decode("utf-8", "replace").splitlines()
         for problem in error.problems:
             name = _step_at(lines, problem.line)
@@ -302,7 +294,7 @@ class Revision:
 
 
 def _step_at(lines: list[str], number: int) -> str:
-    """Return the id of the step that a line stands in, of those that name it first."""
+    """Return the id of the step around a line, for steps whose first key is `id`."""
     for text in reversed(lines[:number]):
         found = _FIRST.match(text)
         if found:
@@ -327,7 +319,7 @@ def _renamed(step: DraftStep, names: dict[str, str]) -> DraftStep:
 
 
 def _references(names: dict[str, str]) -> Callable[[str], str]:
-    """Return what renames steps in expressions: `steps.a.`, `steps['a']`, `step_a_failed`."""
+    """Return a function that renames steps in expressions: `steps.a.`, `steps['a']`, `step_a_failed`."""
     some = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     dotted = re.compile(rf"(?<![\w.])steps\.(?:{some})(?=\.)")
     quoted = re.compile(rf"(?<![\w.])steps\[\s*(['\"])({some})\1\s*\]")
@@ -357,13 +349,13 @@ if TYPE_CHECKING:
 
     Events = Generator["ev.Event | None", None, None]
 
-_LONGEST_MESSAGE = 1000  # characters of an analysis, and of what is said of an end
+_LONGEST_MESSAGE = 1000  # characters of an analysis, and of the message of an end
 _LONGEST_TEXT = 600  # characters of what a step runs, in the table
 _MOST_PROBLEMS = 20
 
 
 class ReplanContext:
-    """What the replanner in one run works with; `open_model` opens the model with the first planning."""
+    """The context of replans in one run; `open_model` opens the model for the first one."""
 
     def __init__(self, llm: Llm, layers: Layers, open_model: Callable[[], Model], clock: Clock) -> None:
         self.llm = llm
@@ -374,7 +366,7 @@ class ReplanContext:
 
 
 class Replanner:
-    """Replans in one run. `budget` gives what may be spent in it, with what was spent before."""
+    """Replans failures of one run. `budget` returns its budget, less what was spent."""
 
     def __init__(
         self,
@@ -400,12 +392,12 @@ class Replanner:
         return wants(step, state)
 
     def begin(self, steps: tuple[str, ...], state: RunState) -> None:
-        """Begin to replan failed steps; nothing else runs meanwhile."""
+        """Begin to replan failed steps; no step runs meanwhile."""
         self._stopped = False
         self._events = self._plan(steps, state)
 
     def events(self, state: RunState) -> list[ev.Event]:  # noqa: ARG002 - the state is that of `begin`
-        """Return what happened since the last call, without waiting.
+        """Return the events since the last call, without waiting.
 
         A list ends with an event that has to be on record before anything leaves this machine.
         """
@@ -419,13 +411,13 @@ class Replanner:
         return found
 
     def stop(self) -> None:
-        """End the planning that is under way; its end is among the next events."""
+        """End the current planning; its end is among the next events."""
         self._stopped = True
         if self._conversation:
             self._conversation.stop()
 
     def close(self) -> None:
-        """Leave no process behind."""
+        """Leave no process running."""
         if self._model:
             self._model.close()
 
@@ -438,14 +430,14 @@ class Replanner:
             at=context.clock.stamp(), purpose="replan", steps=steps, model=context.llm.model, n=number
         )
         try:
-            fields = yield from self._talk(steps, state)
+            fields = yield from self._converse(steps, state)
         except (
             PlanrunError
         ) as error:  # a copy of the plan or a script that cannot be read, a disk that is full
             fields = {"outcome": "failed", "message": line(str(error), _LONGEST_MESSAGE)}
         yield ev.PlanningEnded(at=context.clock.stamp(), purpose="replan", steps=steps, **fields)
 
-    def _talk(
+    def _converse(
         self, steps: tuple[str, ...], state: RunState
     ) -> Generator[ev.Event | None, None, dict[str, Any]]:
         if self._stopped:
@@ -454,13 +446,13 @@ class Replanner:
         return self._end(result, state)
 
     def ask(self, steps: tuple[str, ...], state: RunState) -> Generator[ev.Event | None, None, Result]:
-        """Yield what happens until the model has answered, None while it thinks; nothing is kept of the answer.
+        """Yield the events until the model has answered, None while waiting; nothing of the answer is kept.
 
         The value of what is accepted is the plan and what the model says about it.
         """
         self._model = self._model or self._context.open_model()
         calls = len(state.planning.calls) if state.planning else 0
-        talk = self._conversation = Conversation(
+        conversation = self._conversation = Conversation(
             self._model, self._context.llm, self._budget(state), self._context.clock, call=calls
         )
         revision = Revision(state, steps, stored_text(self._place.rundir, state.named))
@@ -471,7 +463,7 @@ class Replanner:
             check=lambda draft: self._check(draft, state, revision),
         )
         try:
-            return (yield from talk.ask(question))
+            return (yield from conversation.ask(question))
         finally:
             self._conversation = None
 
@@ -491,7 +483,7 @@ class Replanner:
         return inspect(plan, new, bounds) or Accepted(value=(plan, draft.analysis))
 
     def _end(self, result: Result, state: RunState) -> dict[str, Any]:
-        """Return how a planning ended, as fields of its event; what was accepted is on disk then."""
+        """Return how a planning ended, as fields of its event; an accepted plan is on disk then."""
         known: dict[str, Any] = {"rounds": result.rounds, "message": line(result.message, _LONGEST_MESSAGE)}
         if result.outcome == "accepted":
             plan, analysis = result.value
@@ -505,7 +497,7 @@ class Replanner:
         problems = tuple([line(fault.text, _LONGEST_MESSAGE) for fault in result.faults[:_MOST_PROBLEMS]])
         return {**known, "outcome": result.outcome, "refusals": result.refusals, "problems": problems}
 
-    # What the model is told.
+    # The prompt.
 
     def _situation(self, steps: tuple[str, ...], state: RunState, revision: Revision) -> prompts.Situation:
         plan, llm = state.plan, self._context.llm
@@ -535,11 +527,11 @@ def wants(step: Step, state: RunState) -> bool:
         return False
     if state.planning and state.planning.is_denied:
         return False
-    if step.on_failure != "replan" and state.handlers.get(step.id):  # the plan has somebody for it
+    if step.on_failure != "replan" and state.handlers.get(step.id):  # the plan has a handler for it
         return False
     if step.replan != "fatal" or found.error is None:
         return step.replan == "any"
-    # A model is not paid on a guess: a class that only a text told asks for nothing.
+    # No call on a guess: a class inferred from a text alone triggers no replan.
     return found.error["class"] == "fatal" and is_typed(found.error)
 
 
@@ -552,7 +544,7 @@ def left_over(state: RunState) -> int:
 
 
 def _row(step: Step, state: RunState) -> dict[str, Any]:
-    """What the model is told of one step."""
+    """Return a row about one step for the prompt."""
     found = state.steps[step.id]
     row: dict[str, Any] = {"id": step.id, "status": found.status}
     if step.title:
@@ -586,6 +578,6 @@ def _failure(name: str, state: RunState, rundir: str) -> dict[str, Any]:
 
 
 def _as_written(state: RunState, text: bytes, adoption: Adoption) -> Plan:
-    """Return the plan that the run has with the exact words of its file, which the state may hold masked."""
+    """Return the run's plan with the exact text of its file, which the state may hold masked."""
     plan = adoption.next_version(text, state, "file")
     return plan.but(version=state.plan.version)

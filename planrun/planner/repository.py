@@ -1,4 +1,4 @@
-"""The repository that a plan is for, read without running anything of it, following no link and opening no secret."""
+"""Read the repository of a plan: runs nothing of it, follows no link, and opens no private file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SKIPPED = frozenset(
 
 
 def read_repository(folder: str = ".", without: Collection[str] = ()) -> Repository:
-    """Return what there is to know of the project in a folder; what cannot be read is left out.
+    """Return the facts about the project in a folder; unreadable files are left out.
 
     `without`: files and folders that are left out as well, as the caller names them.
     """
@@ -62,9 +62,9 @@ def _is_below(path: str, folders: Collection[str]) -> bool:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """Yield the files below a folder, those of the upper levels first, as long as there are not too many."""
+    """Yield the files below a folder, those of the upper levels first, up to a limit."""
     level = [""]
-    left = MAX_PATHS + 1  # one more, so that it shows that there are more
+    left = MAX_PATHS + 1  # one more, to detect that there are more
     for _ in range(MAX_DEPTH):
         below = []
         for inner in level:
@@ -91,9 +91,9 @@ def _head(folder: str, path: str) -> str | None:
     if os.path.realpath(os.path.dirname(whole)) != os.path.normpath(
         os.path.join(os.path.realpath(folder), os.path.dirname(path))
     ):
-        return None  # a link leads elsewhere
+        return None  # a link points elsewhere
     try:
-        # Not to be led elsewhere by a link, and not to wait for a pipe.
+        # Do not follow a link, and do not block on a pipe.
         file = os.open(whole, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
