@@ -6,6 +6,7 @@ import os
 from stat import S_ISREG  # os has loaded it already
 
 from planrun.model.record import Record
+from planrun.model.scopes import plans_around
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -399,8 +400,6 @@ def layers_of(step: Step, state: RunState, scope: dict[str, Any], fixed: Mapping
     inside = state.steps[step.undoes].step if step.undoes else step
     if not inside.group:
         return ((plan.env_file, plan.env, scope), own)
-    from planrun.model.scopes import plans_around  # few plans have groups
-
     return (*plans_around(state, inside, fixed), own)
 
 

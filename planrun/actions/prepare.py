@@ -11,6 +11,7 @@ from planrun.actions.outputs import (
     PROGRESS,
     SCRIPT,
     OutputError,
+    evaluated,
     forget_outputs,
     keep_outputs,
     read_outputs,
@@ -23,7 +24,8 @@ from planrun.actions.render import (
     render_step,
 )
 from planrun.errors import EvaluationError
-from planrun.model.job import Job, Outcome, Prepared
+from planrun.model.job import Job, Outcome, Prepared, original
+from planrun.model.scopes import names_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,14 +178,11 @@ class Steps:
     def gathered(self, group: Step, state: RunState) -> dict[str, Any]:
         """Return the outputs of a group that completed; raises EvaluationError."""
         from planrun.actions.groups import gathered
-        from planrun.model.scopes import names_within
 
         return gathered(group, {**self._fixed, **names_within(state, group.id)})
 
     def plan_outputs(self, state: RunState) -> tuple[dict[str, Any], str]:
         """Return the outputs of the plan by name, and why others could not be evaluated; "" when all could."""
-        from planrun.actions.outputs import evaluated  # few plans have any
-
         return evaluated(state.plan, self.scope(state))
 
     @property
@@ -378,8 +377,6 @@ def last_errors(path: str, stderr: tuple[int, ...]) -> str:
 
 def _tail(path: str, begin: int = 0, end: int = -1) -> str:
     """Return the last bytes of a log, or of what stands in it from `begin` to `end`, as text; empty for none."""
-    from planrun.model.job import original  # only failures need it
-
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

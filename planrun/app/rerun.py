@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from planrun.actions.containers import shared_name
 from planrun.actions.render import parts_of
-from planrun.actions.templates import formulas
 from planrun.engine.services import users
 from planrun.errors import EvaluationError
 from planrun.expressions.check import references
@@ -354,7 +353,7 @@ class RerunPlan:
         if step.action.guards:
             read = {
                 str(reference.path[1])
-                for formula in formulas(step)
+                for formula in step.formulas()
                 for reference in references(formula)
                 if reference.path[0] == "params" and len(reference.path) > 1
             }

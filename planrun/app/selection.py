@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planrun.actions.templates import formulas
 from planrun.errors import InvalidInput
 from planrun.expressions.check import references
 from planrun.model import graph
@@ -120,7 +119,7 @@ def unguarded_outputs(step: Step) -> Iterator[tuple[str, str]]:
     Outputs of a step whose status is read in the same expression, or in the condition, are not among them.
     """
     asked = _asked(step.condition) if step.condition is not None else set()
-    for value in formulas(step):
+    for value in step.formulas():
         known = asked | _asked(value)
         for reference in references(value):
             path = reference.path

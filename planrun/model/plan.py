@@ -189,10 +189,12 @@ class Group(Action):
     env_file: tuple[Text, ...] = ()  # of another plan, too
 
     def formulas(self) -> Iterator[Any]:
-        """Yield what it is made of, without what its template says."""
+        """Yield what it is made of, and what those of its members say that are not known yet."""
         if self.items:
             yield self.items
         yield from [values for values in self.axes.values() if isinstance(values, tuple)]
+        if self.template is not None:
+            yield from self.template.formulas()
 
 
 class Abstract(Action):
@@ -366,6 +368,24 @@ class Step(Record):
                 for action in self.verify
             ]
         )
+
+    def formulas(self) -> Iterator[Any]:
+        """Yield every text, template and expression in it."""
+        if self.condition is not None:
+            yield self.condition
+        yield from self.action.formulas()
+        for check in self.expect:
+            yield from check.formulas()
+        for command in self.verify:
+            yield from command.formulas()
+        yield from (*self.env.values(), *self.env_file, *self.inputs, *self.makes, *self.writes)
+        yield from (*self.cache.inputs, self.cache.key) if self.cache else ()
+        yield from self.reports.junit if self.reports else ()
+        if self.workdir is not None:
+            yield self.workdir
+        if self.container is not None:
+            container = self.container
+            yield from (container.image, container.user, *container.env.values(), *container.volumes)
 
     @property
     def grouping(self) -> Group:

@@ -7,7 +7,6 @@ import os
 from planrun.actions.command import SH
 from planrun.actions.environment import RunEnvironment
 from planrun.actions.prepare import Steps
-from planrun.actions.templates import formulas
 from planrun.app.history import kept, weights
 from planrun.app.selection import select
 from planrun.approval.assess import as_written
@@ -153,7 +152,7 @@ class Supposition:
             return "its environment or parameters changed"
         if changed := sorted(self._case.changed.intersection((*step.scripts, *step.mentions))):
             return f"the script {changed[0]} changed"
-        for formula in formulas(step):
+        for formula in step.formulas():
             if formula is not step.condition and (name := self._unwritten(formula)):
                 return f"it reads what {name} would hand on"
         return ""
@@ -170,7 +169,7 @@ class Supposition:
             return True
         reads = {
             str(reference.path[1])
-            for formula in formulas(step)
+            for formula in step.formulas()
             for reference in references(formula)
             if reference.path[0] == "params" and len(reference.path) > 1
         }
