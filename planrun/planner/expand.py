@@ -1,8 +1,8 @@
 """Make abstract steps concrete: one question for each, in the order of the file.
 
 Each question shows the plan with the steps that were expanded before it. The loader reads each answer like any plan,
-and it is compared with what was reviewed. The new text exists only when all steps are done. `planrun expand` writes it for
-review, with the difference.
+and it is compared with what was reviewed. The new text exists only when all steps are done.
+`planrun expand` writes it for review, with the difference.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What a model wrote, held against what was reviewed: nothing else may change, no guard may go, no ceiling be passed.
+"""Compare a plan that a model wrote with the reviewed one: nothing else changes, guards stay, ceilings hold.
 
-A new plan comes here when it is loaded already, through the same door as any file. Its text is compared with that of
-the plan before it once more, whoever put the new steps there, so that no value of a model's can have become a key.
-Then each step that a model wrote or arranged is decided about by every policy in force, with all that is not known
-before it starts counted as the worst.
+The loader has read the new plan like any file. Its text is compared with that of the previous plan, so that no value of
+a model can have become a key. Then every policy in force decides about each step that a model wrote or moved; values
+that are unknown before the step starts count as the riskiest.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What a run may spend on models: the limits of its plan and of the command line, and the table of prices.
+"""The model of a run and its budget: from the plan, the command line, the environment, and the table of prices.
 
-An option holds in place of what the plan says, and goes on holding when the run is resumed, until it is given anew.
-Under `--policy` or `--locked` it can only lower what the plan says: more has to be reviewed.
-
-Which model is asked, where, and by whom: what the command line, the environment and the plan say of it, together.
+An option replaces the plan's limit, and stays in force when the run is resumed, until it is given again. Under
+`--policy` or `--locked` it can only lower the plan's limit: a higher one must be reviewed.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Setti
 
 
 def suggestion(state: RunState, settings: Settings) -> str:
-    """Return in one line how a model may help a failed run; empty where none may, or where the failure is one of logic."""
+    """Return in one line how a model may help a failed run; empty where none may, or for failures of class logic."""
     try:
         failed = failures_to_replan(state, (), settings)
     except PlanrunError:
