@@ -65,18 +65,18 @@ def cancel(run: str, settings: Settings, report: Report, *, now: bool = False) -
     """
     rundir = find(run)
     name = os.path.basename(rundir)
-    found = worker(name)
-    if found is None:
+    process = worker(name)
+    if process is None:
         if _status(rundir) not in AT_REST:
             raise InvalidInput(_idle(name, _status(rundir)))
         return _cancel_resting(name, settings)
     size = os.path.getsize(os.path.join(rundir, records.LEDGER))
-    _send(found, _signal.SIGTERM)
-    report(f"run {name}: process {found.pid} is cancelling")
+    _send(process, _signal.SIGTERM)
+    report(f"run {name}: process {process.pid} is cancelling")
     if now:
-        _wait(found, lambda: _is_ending(rundir, size))
-        _send(found, _signal.SIGTERM)
-    _wait(found)
+        _wait(process, lambda: _is_ending(rundir, size))
+        _send(process, _signal.SIGTERM)
+    _wait(process)
     return Ended(run=name, status=_status(rundir))
 
 
@@ -87,44 +87,44 @@ def pause(run: str, report: Report) -> Ended:
     """
     rundir = find(run)
     name = os.path.basename(rundir)
-    found = worker(name)
-    if found is None:
+    process = worker(name)
+    if process is None:
         raise InvalidInput(_idle(name, _status(rundir)))
-    _send(found, PAUSING)
-    report(f"run {name}: process {found.pid} is pausing: it waits for running steps")
-    _wait(found)
+    _send(process, PAUSING)
+    report(f"run {name}: process {process.pid} is pausing: it waits for running steps")
+    _wait(process)
     return Ended(run=name, status=_status(rundir))
 
 
 def worker(run: str) -> Holder | None:
     """Return the process of a run; raises InvalidInput when it is on another host."""
-    found = holder("")
-    if found is None or found.run != run:
+    current = holder("")
+    if current is None or current.run != run:
         return None
-    if not found.is_here:
+    if not current.is_here:
         raise InvalidInput(
-            f"process {found.pid} on {found.host} executes the run {run}: use this command there"
+            f"process {current.pid} on {current.host} executes the run {run}: use this command there"
         )
-    return found
+    return current
 
 
-def _send(found: Holder, signum: int) -> None:
+def _send(process: Holder, signum: int) -> None:
     """Signal the process, but no other that may have got its pid, and none that has released the run."""
-    born = start_time(found.pid)
-    if holder("") != found:
+    born = start_time(process.pid)
+    if holder("") != process:
         return
     try:
-        os.kill(found.pid, 0)
+        os.kill(process.pid, 0)
     except PermissionError:
-        raise InvalidInput(f"process {found.pid} of the run belongs to another user") from None
+        raise InvalidInput(f"process {process.pid} of the run belongs to another user") from None
     except ProcessLookupError:
         return
-    signal_exactly(found.pid, born, signum)
+    signal_exactly(process.pid, born, signum)
 
 
-def _wait(found: Holder, over: Callable[[], bool] = lambda: False) -> None:
+def _wait(process: Holder, over: Callable[[], bool] = lambda: False) -> None:
     """Wait until the process releases the workspace, or `over` returns True."""
-    while holder("") == found and not over():
+    while holder("") == process and not over():
         time.sleep(PAUSE)
 
 

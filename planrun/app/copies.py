@@ -124,10 +124,10 @@ def read_last(state: RunState) -> str:
 
 def added_by_models(state: RunState) -> set[str]:
     """Return the steps that plannings added to the plan of a run: nobody could select or leave them out by name."""
-    found: set[str] = set()
+    result: set[str] = set()
     for event in state.planning.ended if state.planning else ():
         later = state.versions.get(event.plan.get("version", 0)) if event.plan else None
         before = state.versions.get(later.version - 1) if later else None
         if later and before:
-            found |= {step.id for step in later.steps} - {step.id for step in before.steps}
-    return found
+            result |= {step.id for step in later.steps} - {step.id for step in before.steps}
+    return result

@@ -79,9 +79,9 @@ def exit_code(result: Result) -> int:
     if owes(state):
         return result.exit_code
     failed = status(state) == "failed" or any(
-        found.status == "cancelled" or (found.status == "failed" and state.tolerance(name) is None)
-        for name, found in state.steps.items()
-        if found.step.section == "finally"
+        step_state.status == "cancelled" or (step_state.status == "failed" and state.tolerance(name) is None)
+        for name, step_state in state.steps.items()
+        if step_state.step.section == "finally"
     )
     return EXIT_FAILED if failed else EXIT_OK
 
@@ -102,6 +102,6 @@ def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
 
 def _must_not_repeat(state: RunState, name: str) -> bool:
     """Whether a lost attempt of a step may have had its effect."""
-    found = state.steps[name]
-    lost = bool(found.attempts) and found.attempts[-1].status == "lost"
-    return lost and not found.step.idempotent
+    step_state = state.steps[name]
+    lost = bool(step_state.attempts) and step_state.attempts[-1].status == "lost"
+    return lost and not step_state.step.idempotent

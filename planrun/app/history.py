@@ -41,14 +41,14 @@ def progress_forecast(
         return remaining(state, jobs_of(state), state.plan.schedule, left, usual)
 
     def reported(names: Iterable[str]) -> dict[str, tuple[float, str]]:
-        found = {}
+        result = {}
         for name in names:
             step = state.steps[name]
             attempt = step.attempts[-1].n if step.attempts else 0
             progress = read_progress(rundir, step.step.folder or name, attempt) if attempt else None
             if progress is not None:
-                found[name] = (progress.share, shown(progress.message))
-        return found
+                result[name] = (progress.share, shown(progress.message))
+        return result
 
     def shown(message: str) -> str:
         if mask is None:

@@ -245,8 +245,8 @@ def _is_active(run: str, reading: Reading) -> bool:
     """Return whether a process executes a run now: it holds the workspace for this run."""
     if reading.condition == "intact":
         return False
-    found = holder("")
-    return found is not None and found.run == run
+    current = holder("")
+    return current is not None and current.run == run
 
 
 def resting_status(reading: Reading) -> str:

@@ -58,16 +58,21 @@ def given_up(run: str, name: str, at: str) -> ev.StepMoved:
     return ev.StepMoved(at=at, step=name, status="failed", reason="lost", message=message)
 
 
-def refusal(found: StepState) -> str:
+def refusal(step_state: StepState) -> str:
     """Return who or what refused a step for good, as a clause about it; empty when it was not refused."""
-    answered = found.gate.answered if found.gate else None
+    answered = step_state.gate.answered if step_state.gate else None
     by = f" by {answered.by}" if answered and answered.by else ""
-    if found.status == "failed" and found.reason == "denied":
+    if step_state.status == "failed" and step_state.reason == "denied":
         rejected = answered is not None and answered.answer in ("rejected", False)
         said = f"was rejected{by}" if rejected else "was denied"
-        reason = answered.reason if rejected and answered else found.message
+        reason = answered.reason if rejected and answered else step_state.message
         return said + (f": {reason}" if reason else "")
-    if found.status == "skipped" and found.reason == "approval" and answered and answered.answer == LEFT_OUT:
+    if (
+        step_state.status == "skipped"
+        and step_state.reason == "approval"
+        and answered
+        and answered.answer == LEFT_OUT
+    ):
         return f"was left out{by} when the run was approved"
     return ""
 
@@ -117,11 +122,11 @@ class RerunPlan:
         do the same again and depends on no step that reruns. `finally` steps always rerun.
         """
         return self._walk(
-            lambda found: (
-                self._unfinished(found)
-                or self._dependence(found.step)
-                or self._revalued(found.step)
-                or self._change(found)
+            lambda step_state: (
+                self._unfinished(step_state)
+                or self._dependence(step_state.step)
+                or self._revalued(step_state.step)
+                or self._change(step_state)
             )
         )
 
@@ -129,8 +134,10 @@ class RerunPlan:
         """Return the `wanted` steps, their dependents, and the unfinished steps; each with the reason."""
         asked = frozenset([each for name in wanted for each in (name, *self._members(name))])
         again = self._walk(
-            lambda found: (
-                ASKED if found.step.id in asked else self._interruption(found) or self._dependence(found.step)
+            lambda step_state: (
+                ASKED
+                if step_state.step.id in asked
+                else self._interruption(step_state) or self._dependence(step_state.step)
             )
         )
         return {name: ASKED if name in asked else why for name, why in again.items()}
@@ -148,32 +155,32 @@ class RerunPlan:
                 *groups - self._again.keys(),
             }  # they cause no other rerun
             self._again.clear()
-            self._walk_once(lambda found: why(found) or gone.get(found.step.id, ""))
+            self._walk_once(lambda step_state: why(step_state) or gone.get(step_state.step.id, ""))
         self._again |= self._needed()
         self._again.update((step.id, CLEANUP) for step in self._after.plan.cleanup())
         return {
             name: self._again[name]
-            for name, found in self._after.steps.items()
-            if name in self._again and found.status != "pending" and not found.at_gate
+            for name, step_state in self._after.steps.items()
+            if name in self._again and step_state.status != "pending" and not step_state.at_gate
         }
 
     def _walk_once(self, why: Callable[[StepState], str]) -> None:
         after = self._after
         for name in graph.order(self._before_each):
-            found = after.steps[name]
-            if name in self.held or (name in after.replaced and found.ended):
+            step_state = after.steps[name]
+            if name in self.held or (name in after.replaced and step_state.ended):
                 # Other steps replace it. A blocked one is skipped instead, as if it had not ended.
-                if found.status in ("blocked", "cancelled"):
+                if step_state.status in ("blocked", "cancelled"):
                     self._again[name] = "others take its place"
                 continue
-            if found.step.kind == "group":
-                reason = self._renewal(found)
+            if step_state.step.kind == "group":
+                reason = self._renewal(step_state)
             else:
-                reason = self._changed_refusal(found) if refusal(found) else why(found)
-                if reason not in ("", ASKED) and name not in self._lost and found.is_spent:
+                reason = self._changed_refusal(step_state) if refusal(step_state) else why(step_state)
+                if reason not in ("", ASKED) and name not in self._lost and step_state.is_spent:
                     self.spent[name] = reason
                     continue
-            if reason and found.step.service is not None and self._is_same(found, reason):
+            if reason and step_state.step.service is not None and self._is_same(step_state, reason):
                 self._restarted.add(name)
             if reason:
                 self._again[name] = reason
@@ -194,35 +201,37 @@ class RerunPlan:
         states = self._after.steps
         rooms = {name: shared_name(states[name].step) for name in shared}
         due = {rooms[name] for name in shared if name in self._again or not states[name].ended}
-        found = {}
+        result = {}
         for name, container in shared.items():
             if rooms[name] in due and states[name].status == "completed" and name not in self._again:
                 if container.setup:
-                    found[name] = f'the container "{container.shared}" is new'
+                    result[name] = f'the container "{container.shared}" is new'
                 else:
                     self.emptied.setdefault(container.shared, []).append(name)
         for container in shared.values():
             if container.setup:
                 self.emptied.pop(container.shared, None)
-        return found
+        return result
 
-    def _renewal(self, found: StepState) -> str:
+    def _renewal(self, step_state: StepState) -> str:
         """Return why a group opens again: a dependency or a member reruns, or it never was open.
 
         Its members precede it in the order, and its list counts as a dependency.
         """
-        action = found.step.grouping
-        if changed := self._relisted(found.step):
+        action = step_state.step.grouping
+        if changed := self._relisted(step_state.step):
             return changed
         members = [name for name in action.members if name in self._again]
-        if members or (found.status not in ("completed", "skipped", "failed")):
-            return f"{members[0]} runs again" if members else self._interruption(found) or found.status
-        dependence = self._dependence(found.step)
-        if dependence or found.status == "completed":
+        if members or (step_state.status not in ("completed", "skipped", "failed")):
+            return (
+                f"{members[0]} runs again" if members else self._interruption(step_state) or step_state.status
+            )
+        dependence = self._dependence(step_state.step)
+        if dependence or step_state.status == "completed":
             return dependence
-        if found.status == "skipped":
-            return self._decision(found)
-        return "" if found.reason == "members" else self._unfinished(found)
+        if step_state.status == "skipped":
+            return self._decision(step_state)
+        return "" if step_state.reason == "members" else self._unfinished(step_state)
 
     def _relisted(self, group: Step) -> str:
         """Return why a group gets other members than those listed when it opened."""
@@ -256,56 +265,58 @@ class RerunPlan:
         own = {"matrix": step.matrix} if step.matrix else {"item": step.item[0]} if step.item else {}
         return "" if made is None or {"instance": step.instance, **own} == made else "its values changed"
 
-    def _changed_refusal(self, found: StepState) -> str:
+    def _changed_refusal(self, step_state: StepState) -> str:
         """Return why a refused step is judged again: only when it changed."""
-        if self._after is self._before or plain(found.step) == plain(self._before.steps[found.step.id].step):
+        if self._after is self._before or plain(step_state.step) == plain(
+            self._before.steps[step_state.step.id].step
+        ):
             return ""
         return "it changed since it was refused"
 
-    def _interruption(self, found: StepState) -> str:
+    def _interruption(self, step_state: StepState) -> str:
         """Return why an unfinished step reruns; a paused one continues with its next attempt instead."""
-        if found.step.id in self._lost:
+        if step_state.step.id in self._lost:
             return "lost"
-        if found.undone:
-            return "it was undone" if found.undone == "completed" else "undoing it was begun"
-        return "interrupted" if found.status in ("pending", "running", "waiting") else ""
+        if step_state.undone:
+            return "it was undone" if step_state.undone == "completed" else "undoing it was begun"
+        return "interrupted" if step_state.status in ("pending", "running", "waiting") else ""
 
-    def _unfinished(self, found: StepState) -> str:
-        interrupted = self._interruption(found)
-        if interrupted or found.status in ("completed", "skipped", "paused"):
+    def _unfinished(self, step_state: StepState) -> str:
+        interrupted = self._interruption(step_state)
+        if interrupted or step_state.status in ("completed", "skipped", "paused"):
             return interrupted
-        if self.keeps_failures and not awaits_replan(self._before, found):
+        if self.keeps_failures and not awaits_replan(self._before, step_state):
             return ""
-        if found.status != "failed":
-            return found.status
-        if found.reason == "denied":
+        if step_state.status != "failed":
+            return step_state.status
+        if step_state.reason == "denied":
             return ""
-        if found.reason == "lost" and not found.step.idempotent:
+        if step_state.reason == "lost" and not step_state.step.idempotent:
             return ""  # only the user can know whether it may run again
         ending = self._before.ending
-        cut_short = ending is not None and ending.why == "deadline" and found.reason == "timeout"
-        return "failed" if cut_short or self._after.tolerance(found.step.id) is None else ""
+        cut_short = ending is not None and ending.why == "deadline" and step_state.reason == "timeout"
+        return "failed" if cut_short or self._after.tolerance(step_state.step.id) is None else ""
 
-    def _is_same(self, found: StepState, reason: str) -> bool:
+    def _is_same(self, step_state: StepState, reason: str) -> bool:
         """Whether a service restarts unchanged, so that its users need not rerun."""
-        if reason == ASKED or self._dependence(found.step):
+        if reason == ASKED or self._dependence(step_state.step):
             return False
-        return not found.attempts or not self._change(found)
+        return not step_state.attempts or not self._change(step_state)
 
     def _needed(self) -> dict[str, str]:
         """Return the services that pending or rerun steps need: a service is never finished."""
         services = [step for step in self._after.plan.main() if step.service is not None]
         if not services:
             return {}
-        found = {}
+        result = {}
         for step in services:
             if step.id in self._again or self._after.steps[step.id].status not in ("completed", "failed"):
                 continue
             for name in users(self._after.plan.main(), step.id):
                 if name in self._again or not self._after.steps[name].ended:
-                    found[step.id] = f"{name} needs it"
+                    result[step.id] = f"{name} needs it"
                     break
-        return found
+        return result
 
     def _dependence(self, step: Step) -> str:
         on = next(
@@ -316,28 +327,28 @@ class RerunPlan:
         verb = "has yet to run" if self._after.steps[on].status == "pending" else "runs again"
         return f"depends on {on}, which {verb}"
 
-    def _change(self, found: StepState) -> str:
+    def _change(self, step_state: StepState) -> str:
         """Return why a finished step would end differently now; empty when it would not."""
-        if found.status == "skipped":
-            return self._decision(found) if self._after is not self._before else ""
-        reasons = [*self._parts(found), *self._inputs(found)]
+        if step_state.status == "skipped":
+            return self._decision(step_state) if self._after is not self._before else ""
+        reasons = [*self._parts(step_state), *self._inputs(step_state)]
         if self._after is not self._before:
-            reasons += self._meaning(found.step)
+            reasons += self._meaning(step_state.step)
         return ", ".join(reasons)
 
-    def _decision(self, found: StepState) -> str:
+    def _decision(self, step_state: StepState) -> str:
         """Return why a skipped step must be decided again."""
-        step = found.step
+        step = step_state.step
         old = self._before.steps[step.id].step
         if _changed(step, old, "edges"):
             return "its dependencies changed"
         if _changed(step, old, "condition"):
             return "its condition changed"
-        if found.reason == "replaced_by_replan":
+        if step_state.reason == "replaced_by_replan":
             return "nothing takes its place any more"
-        if found.reason == "not_selected":
+        if step_state.reason == "not_selected":
             return "now selected" if self._selected is None or step.id in self._selected else ""
-        if found.reason != "condition":
+        if step_state.reason != "condition":
             return ""
         try:
             return "its condition is true now" if self._holds(step, self._after) else ""
@@ -347,9 +358,9 @@ class RerunPlan:
     def _meaning(self, step: Step) -> list[str]:
         """Return what changed of a finished step outside of its fingerprint."""
         old = self._before.steps[step.id].step
-        found = []
+        result = []
         if _changed(step, old, "outputs"):
-            found.append("its outputs changed")
+            result.append("its outputs changed")
         if step.action.guards:
             read = {
                 str(reference.path[1])
@@ -360,33 +371,33 @@ class RerunPlan:
             before, after = self._before.params, self._after.params
             other = sorted(name for name in read if before.get(name) != after.get(name))
             if other:
-                found.append(f"the parameters it reads changed: {_names(other)}")
-        return found
+                result.append(f"the parameters it reads changed: {_names(other)}")
+        return result
 
-    def _parts(self, found: StepState) -> list[str]:
+    def _parts(self, step_state: StepState) -> list[str]:
         """Return which parts of the fingerprint changed."""
-        if not found.attempts:
+        if not step_state.attempts:
             return []
-        last = found.attempts[-1]
+        last = step_state.attempts[-1]
         old = parts_of(last.started.fingerprint)
-        new = parts_of(self._steps.fingerprint(found.step, last.n, self._after))
+        new = parts_of(self._steps.fingerprint(step_state.step, last.n, self._after))
         if old and not new:
             return ["its values cannot be filled in any more"]
         return [
-            _PARTS.get(name, f"its {name} changed") + (self._variables(found) if name == "env" else "")
+            _PARTS.get(name, f"its {name} changed") + (self._variables(step_state) if name == "env" else "")
             for name in {**old, **new}
             if old.get(name) != new.get(name) and (name != "image" or name in old)  # it was unknown
         ]
 
-    def _inputs(self, found: StepState) -> list[str]:
+    def _inputs(self, step_state: StepState) -> list[str]:
         """Return which recorded input files changed."""
-        ended = found.attempts[-1].ended if found.attempts and found.restored is None else None
-        if ended is None or not found.step.reads_files:
+        ended = step_state.attempts[-1].ended if step_state.attempts and step_state.restored is None else None
+        if ended is None or not step_state.step.reads_files:
             return []
         before = {row["path"]: row["sha256"] for row in ended.files if row["op"] == "read"}
         is_whole = all(row["op"] != "more" for row in ended.files)
         try:
-            now = self._steps.read_now(found.step, self._after)
+            now = self._steps.read_now(step_state.step, self._after)
         except EvaluationError as error:
             return [str(error)]
         gone = [f"{path} is gone" for path in before if path not in now]
@@ -395,13 +406,13 @@ class RerunPlan:
         differences = [*changed, *gone, *new]
         return [f"its input {_names(differences)}"] if differences else []
 
-    def _variables(self, found: StepState) -> str:
+    def _variables(self, step_state: StepState) -> str:
         """Return `: NAME, …`, the changed variables of the plan; the caller's old ones are not recorded."""
         if self._after is self._before:
             return ""
-        attempt = found.attempts[-1].n
-        old = self._steps.added(self._before.steps[found.step.id].step, attempt, self._before)
-        new = self._steps.added(found.step, attempt, self._after)
+        attempt = step_state.attempts[-1].n
+        old = self._steps.added(self._before.steps[step_state.step.id].step, attempt, self._before)
+        new = self._steps.added(step_state.step, attempt, self._after)
         names = sorted(name for name in {**old, **new} if old.get(name) != new.get(name))
         return f": {_names(names)}" if names else ""
 

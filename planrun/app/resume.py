@@ -392,11 +392,11 @@ class Resumption:
         before = self._before
         return [
             name
-            for name, found in [*before.steps.items(), *before.undoing.items()]
-            if found.status == "pending"
-            and found.attempts
-            and found.attempts[-1].status == "lost"
-            and not found.step.idempotent
+            for name, step_state in [*before.steps.items(), *before.undoing.items()]
+            if step_state.status == "pending"
+            and step_state.attempts
+            and step_state.attempts[-1].status == "lost"
+            and not step_state.step.idempotent
             and not self._is_asked_for(name)
         ]
 

@@ -208,7 +208,9 @@ def _is_left_out(step: Step, state: RunState, steps: Steps) -> bool:
 
 def _is_false(step: Step, state: RunState, steps: Steps) -> bool:
     """Whether a condition is false whatever other steps do."""
-    if step.condition is None or any(found.path[0] == "steps" for found in references(step.condition)):
+    if step.condition is None or any(
+        reference.path[0] == "steps" for reference in references(step.condition)
+    ):
         return False
     try:
         return not steps.holds(step, state)

@@ -52,11 +52,11 @@ def members(step: Step) -> tuple[str, ...]:
 def with_groups(plan: Plan, chosen: Iterable[str]) -> frozenset[str]:
     """Return steps with the groups around them: a member starts when its group is open."""
     by_id = {step.id: step for step in plan.steps}
-    found = set(chosen)
+    names = set(chosen)
     for name in chosen:
         while name in by_id and (name := by_id[name].group):
-            found.add(name)
-    return frozenset(found)
+            names.add(name)
+    return frozenset(names)
 
 
 def _refuse_unwritten(plan: Plan, selected: frozenset[str]) -> None:
@@ -135,8 +135,8 @@ def _asked(value: Any) -> set[str]:
 
 
 def _hint(name: str, known: set[str]) -> str:
-    found = did_you_mean(name, sorted(known))  # sorted: of two near words always the same one
-    return f"; {found}" if found else ""
+    hint = did_you_mean(name, sorted(known))  # sorted: of two near words always the same one
+    return f"; {hint}" if hint else ""
 
 
 def with_expanded(plan: Plan, selected: frozenset[str] | None) -> frozenset[str] | None:
@@ -144,11 +144,11 @@ def with_expanded(plan: Plan, selected: frozenset[str] | None) -> frozenset[str]
     if selected is None:
         return None
     made = [step.id for step in plan.steps if step.origin == "expanded"]
-    found = set(selected)
+    names = set(selected)
     for name in made:
         whole = max(
             [other for other in made if name.startswith((f"{other}-", f"{other}."))], key=len, default=name
         )
         if whole != name:
-            (found.add if whole in selected else found.discard)(name)
-    return frozenset(found)
+            (names.add if whole in selected else names.discard)(name)
+    return frozenset(names)

@@ -236,7 +236,7 @@ def answers_of(plan: Plan, texts: Iterable[str], file: str, ceilings: Iterable[P
 
 def read_texts(plan: Plan, texts: Iterable[str], via: str = "option") -> dict[str, Answer]:
     """Return the answers in `id=value` texts by step; raises InvalidInput with all problems."""
-    found: dict[str, Answer] = {}
+    result: dict[str, Answer] = {}
     problems: list[str] = []
     for text in texts:
         try:
@@ -244,14 +244,14 @@ def read_texts(plan: Plan, texts: Iterable[str], via: str = "option") -> dict[st
         except ValueError as error:
             problems.append(str(error))
             continue
-        if name in found and not _same(found[name].value, value):
+        if name in result and not _same(result[name].value, value):
             problems.append(
-                f'the step "{name}" is answered in two ways: {show(found[name].value)} and {show(value)}'
+                f'the step "{name}" is answered in two ways: {show(result[name].value)} and {show(value)}'
             )
-        found[name] = Answer(value=value, via=via)
+        result[name] = Answer(value=value, via=via)
     if problems:
         raise InvalidInput("; ".join(problems))
-    return found
+    return result
 
 
 def _parted(plan: Plan, text: str) -> tuple[str, Any]:
@@ -268,22 +268,22 @@ def _of_policies(plan: Plan, ceilings: Iterable[Policy]) -> dict[str, Answer]:
 
     A ceiling is about many plans, so it may name steps that this one does not have.
     """
-    found: dict[str, Answer] = {}
+    result: dict[str, Answer] = {}
     known = asking(plan)
     policies = [("ceiling", policy) for policy in ceilings]
     if plan.policy:
         policies.append(("plan", plan.policy))
     for origin, policy in policies:
         for name, value in policy.decisions.items():
-            if name not in known or name in found:
+            if name not in known or name in result:
                 continue
             try:
                 answer = answer_of_value(known[name], value)
             except ValueError as error:
                 where = "the policy of the plan" if origin == "plan" else "the --policy file"
                 raise InvalidInput(f"{where}, under `decisions`: {error}") from None
-            found[name] = Answer(value=answer, via="policy", rule=f"{origin}:decisions.{name}")
-    return found
+            result[name] = Answer(value=answer, via="policy", rule=f"{origin}:decisions.{name}")
+    return result
 
 
 # The file.
@@ -303,17 +303,17 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
             for problem in problems or [Problem(code="E101", message=wanted, file=file)]
         ]
         raise InvalidPlan(in_order(problems), {file: data})
-    found: dict[str, Answer] = {}
+    result: dict[str, Answer] = {}
     for name, node in root.value.items():
         try:
-            found[name] = Answer(value=_of_node(asking_step(plan, name), node), via="file")
+            result[name] = Answer(value=_of_node(asking_step(plan, name), node), via="file")
         except ValueError as error:
             code = "E202" if name not in asking(plan) else "E222"
             at = root.key(name) if code == "E202" else node
             problems.append(_problem(code, str(error), file, at))
     if problems:
         raise InvalidPlan(in_order(problems), {file: data})
-    return found
+    return result
 
 
 def _of_node(step: Step, node: Node) -> Any:

@@ -34,23 +34,23 @@ USES = "approvals.jsonl"
 
 def read_approvals(files: Iterable[str]) -> tuple[Approval, ...]:
     """Read approval files, once; a pattern may name several, or none. Raises InvalidInput, InvalidPlan."""
-    found: dict[str, Approval] = {}
+    result: dict[str, Approval] = {}
     for given in [given for file in files for given in all_given(file, "approval")]:
         approval = approval_in(given.data, given.name)
-        other = found.get(approval.id)
+        other = result.get(approval.id)
         if other is not None and other.but(file="") != approval.but(file=""):
             raise InvalidInput(f"{other.file} and {given.name} have the same id and different contents")
-        found.setdefault(approval.id, approval)
-    return tuple(found.values())
+        result.setdefault(approval.id, approval)
+    return tuple(result.values())
 
 
 def without_effect(files: Iterable[str]) -> tuple[str, ...]:
     """Return why files of this checkout have no effect: they differ from the commit of the approvals."""
-    found: list[str] = []
+    result: list[str] = []
     for file in files:
-        found += [given.ignored for given in all_given(file, "approval") if given.ignored]
-        found += not_committed(file)
-    return tuple(dict.fromkeys(found))
+        result += [given.ignored for given in all_given(file, "approval") if given.ignored]
+        result += not_committed(file)
+    return tuple(dict.fromkeys(result))
 
 
 class Approvals:
@@ -130,17 +130,17 @@ class Approvals:
     def _runs(self, approval: str) -> set[str]:
         """Return the runs that used an approval; a truncated line counts for every id that it may contain."""
         begin = _begin(approval)
-        found: set[str] = set()
+        result: set[str] = set()
         for number, line in enumerate(self._lines()):
             try:
                 entry = json.loads(line)
                 if entry["id"] == approval:
-                    found.add(str(entry["run"]))
+                    result.add(str(entry["run"]))
             except (ValueError, KeyError, TypeError, RecursionError):
                 text = line.decode("utf-8", "replace")
                 if text.startswith(begin) or begin.startswith(text):
-                    found.add(f"line {number}")
-        return found
+                    result.add(f"line {number}")
+        return result
 
     def _lines(self) -> list[bytes]:
         try:

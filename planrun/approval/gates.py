@@ -63,19 +63,19 @@ class Questions:
         A question or a criterion that has no value lets the step start, which then is refused with the reason.
         """
         scope = self._steps.scope(state, step, len(state.steps[step.id].attempts) + 1)
-        found = state.steps[step.id]
-        before = found.gate.opened if found.gate else None
+        step_state = state.steps[step.id]
+        before = step_state.gate.opened if step_state.gate else None
         try:
             question = self._clean(rendered_question(step, scope))
-            asked = before is not None and (found.at_gate or before.question == question)
+            asked = before is not None and (step_state.at_gate or before.question == question)
             # The gate as it was opened first, its time included, as long as the same is asked.
             opened = before if before is not None and asked else self._opened(step, question)
             known = self._known(step, state, opened, scope)
         except EvaluationError:
             return Passage(answer="allow")
         if known is None:
-            return self._waiting(step, opened, is_new=not found.at_gate)
-        recorded = found.gate.answered if found.gate else None
+            return self._waiting(step, opened, is_new=not step_state.at_gate)
+        recorded = step_state.gate.answered if step_state.gate else None
         return Passage(
             answer="allow",
             rule="answer",
@@ -88,13 +88,13 @@ class Questions:
 
         A given answer is valid for every failure; `retry` only for the first.
         """
-        found = state.steps[step.id]
-        if found.after and found.after.answered:
+        step_state = state.steps[step.id]
+        if step_state.after and step_state.after.answered:
             return Passage(answer="allow", rule="answer")
         known = next(filter(None, [self._before(name, state) for name in (step.id, step.group)]), None)
-        if known and known.value == RETRY and len(found.tries) > 1:
+        if known and known.value == RETRY and len(step_state.tries) > 1:
             known = None
-        opened = None if found.at_gate else self._failure(step, found)
+        opened = None if step_state.at_gate else self._failure(step, step_state)
         if known is None:
             return Passage(answer="ask", opened=opened)
         answered = self._answered(step.id, known.value, known.via).but(by=known.rule)
@@ -104,9 +104,9 @@ class Questions:
         """Return the answer that was given before the run; an answer for a group is valid for its instances."""
         return self._answers.given.get(name) or _recorded(state, name) or self._answers.of_policies.get(name)
 
-    def _failure(self, step: Step, found: StepState) -> GateOpened:
-        error = found.error or {}
-        why = self._clean(error.get("message") or found.reason)
+    def _failure(self, step: Step, step_state: StepState) -> GateOpened:
+        error = step_state.error or {}
+        why = self._clean(error.get("message") or step_state.reason)
         question = f"{step.label} failed ({why}). What should planrun do?"
         options = tuple(
             [{"label": word, "value": word, "description": told} for word, told in CHOICES.items()]

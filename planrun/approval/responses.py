@@ -114,7 +114,7 @@ def _answer(reply: Reply, state: RunState, name: str) -> Any:
 
 
 def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for text in reply.steps:
         try:
             name, value = parted(state.plan, text)
@@ -129,12 +129,12 @@ def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
         before = gate.answered if gate else None
         if step.ended or step.status == "running" or (before is not None and before.answer != answer):
             raise InvalidInput(f"{_why_not(step)}: {waiting(state)}")
-        if name in found and found[name] != answer:
+        if name in result and result[name] != answer:
             raise InvalidInput(
-                f'the step "{name}" is answered in two ways: {show(found[name])} and {show(answer)}'
+                f'the step "{name}" is answered in two ways: {show(result[name])} and {show(answer)}'
             )
-        found[name] = answer
-    return found
+        result[name] = answer
+    return result
 
 
 def _step(state: RunState, name: str) -> StepState:

@@ -70,7 +70,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
 
 def _made(plan: Plan) -> set[str]:
     """Return the files that texts of the plan write: what is in them was reviewed with the text."""
-    found: set[str] = set()
+    result: set[str] = set()
     for step in plan.everything():
         if not step.action.is_script or not isinstance(step.action.script, str):
             continue
@@ -78,8 +78,8 @@ def _made(plan: Plan) -> set[str]:
         folder = step.workdir if isinstance(step.workdir, str) else ""
         for before, word in pairwise(words):
             if before in _WRITERS:
-                found.add(os.path.normpath(os.path.join(folder, word.strip("\"';&|()"))))
-    return found
+                result.add(os.path.normpath(os.path.join(folder, word.strip("\"';&|()"))))
+    return result
 
 
 def _named(step: Step, params: Mapping[str, Any], workspace: str, later: list[str]) -> tuple[str, ...]:

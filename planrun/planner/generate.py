@@ -349,44 +349,44 @@ def _by_pattern(
     return found.but(text=composed.text, plan=composed.plan)
 
 
-def _heading(order: Order, draft: Draft, found: Generated) -> Iterator[str]:
+def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
     """Yield the comments above a plan: its author, its goal, and the estimates."""
     yield "Written by `planrun generate`, for review: read every command before this runs."
-    if found.source == "model":
-        yield f"model: {', '.join(told(found))}"
+    if generated.source == "model":
+        yield f"model: {', '.join(told(generated))}"
     else:
         yield "model: none; planrun's own pattern"
     if order.threshold:
-        reasons = "; ".join([reason.message for reason in found.complexity.reasons])
-        yield f"complexity of the goal: {found.complexity.level} ({reasons})"
+        reasons = "; ".join([reason.message for reason in generated.complexity.reasons])
+        yield f"complexity of the goal: {generated.complexity.level} ({reasons})"
     if draft.analysis.strip():
         yield f"analysis: {draft.analysis}"
     tokens = sum(step.estimated_tokens for step in draft.steps)
     if tokens:
-        yield f"estimate: ~{tokens} tokens for the steps that a model has to do{money(found)}"
+        yield f"estimate: ~{tokens} tokens for the steps that a model has to do{money(generated)}"
 
 
-def told(found: Generated) -> Iterator[str]:
+def told(generated: Generated) -> Iterator[str]:
     """Yield lines about the model and its usage."""
-    usage = total(found.calls)
-    last = found.calls[-1] if found.calls else None
+    usage = total(generated.calls)
+    last = generated.calls[-1] if generated.calls else None
     yield last.model if last and last.model else "unknown"
     if last and last.request_id:
         yield f"request {last.request_id}"
-    yield f"{len(found.calls)} call{'' if len(found.calls) == 1 else 's'}"
-    if found.rounds:
-        yield f"{found.rounds} repair{'' if found.rounds == 1 else 's'}"
+    yield f"{len(generated.calls)} call{'' if len(generated.calls) == 1 else 's'}"
+    if generated.rounds:
+        yield f"{generated.rounds} repair{'' if generated.rounds == 1 else 's'}"
     yield f"{usage.total - usage.output_tokens} tokens read, {usage.output_tokens} written"
-    if found.cost is not None:
-        yield f"${found.cost:.4f} by the prices of {found.prices}"
+    if generated.cost is not None:
+        yield f"${generated.cost:.4f} by the prices of {generated.prices}"
 
 
-def money(found: Generated) -> str:
+def money(generated: Generated) -> str:
     """Return the estimated cost, for the end of a line; empty when unknown."""
-    if not found.estimate:
+    if not generated.estimate:
         return ""
-    least, most = found.estimate
-    return f", ${least:.2f} to ${most:.2f} by the prices of {found.prices}"
+    least, most = generated.estimate
+    return f", ${least:.2f} to ${most:.2f} by the prices of {generated.prices}"
 
 
 def total(calls: tuple[ev.ModelAnswered, ...]) -> Usage:

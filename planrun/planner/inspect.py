@@ -280,14 +280,14 @@ def _guards_of(plan: Plan, guards: set[str]) -> dict[str, frozenset[str]]:
 
 def _arranged(plan: Plan, new: Sequence[str], bounds: Bounds) -> set[str]:
     """Return the new steps and, where some replace others, the remaining steps after them."""
-    found = set(new)
+    names = set(new)
     if bounds.failed:
         waits = graph.waits(plan.main())
         for name in graph.order(waits):
-            if not found.isdisjoint(waits[name]):
-                found.add(name)
+            if not names.isdisjoint(waits[name]):
+                names.add(name)
     gone = {other for step in plan.steps for other in step.replaces}
-    return {name for name in found - gone if name in new or name in bounds.pending}
+    return {name for name in names - gone if name in new or name in bounds.pending}
 
 
 def _unmarked(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str, str]]:

@@ -85,7 +85,7 @@ def spending(
     """
     kept = kept or {}
     asked = {**kept.get("given", {}), **_given(settings)}
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     notes = []
     for name in RESOURCES:
         planned: float | None = getattr(limits, f"max_{name}")
@@ -97,9 +97,9 @@ def spending(
             )
             value = planned
         if value is not None:
-            found[name] = float(value)
+            result[name] = float(value)
     table = open_prices(settings.llm_prices) if settings.llm_prices else _table_on_record(kept)
-    return Spending(limits=found, given=asked, prices=table, notes=tuple(notes))
+    return Spending(limits=result, given=asked, prices=table, notes=tuple(notes))
 
 
 def spending_on_record(options: Mapping[str, Any]) -> Spending:

@@ -255,8 +255,8 @@ class RunExpansion:
         state, session = self._state, self._session
         why = state.ending.why if state.ending else "cancel"
         reason = "cancelled" if why == "cancel" else why
-        for name, found in state.steps.items():
-            if not found.ended:
+        for name, step_state in state.steps.items():
+            if not step_state.ended:
                 at = session.clock.stamp()
                 self._emit(ev.StepMoved(at=at, step=name, status="cancelled", reason=reason))
         verdict = state.verdict()
@@ -346,14 +346,14 @@ def suggestion(state: RunState, settings: Settings) -> str:
 
 def _why_not(name: str, state: RunState) -> str:
     """Return why a step cannot be replanned."""
-    found = state.steps[name]
-    if found.status != "failed":
-        return f"has not failed: it is {found.status}"
-    if found.step.section != "steps":
+    step_state = state.steps[name]
+    if step_state.status != "failed":
+        return f"has not failed: it is {step_state.status}"
+    if step_state.step.section != "steps":
         return "stands under finally, which belongs to every end of a run"
     if name in state.replaced:
         return "was replaced already"
-    return "was denied, and stays so" if found.reason == "denied" else ""
+    return "was denied, and stays so" if step_state.reason == "denied" else ""
 
 
 def model_of(plan: Plan, settings: Settings) -> str:

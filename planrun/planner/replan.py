@@ -141,11 +141,11 @@ class Revision:
         self.pending = tuple(
             [
                 name
-                for name, found in state.steps.items()
-                if not found.ended and found.step.section == "steps" and name not in state.replaced
+                for name, step_state in state.steps.items()
+                if not step_state.ended and step_state.step.section == "steps" and name not in state.replaced
             ]
         )
-        self._main = [name for name, found in state.steps.items() if found.step.section == "steps"]
+        self._main = [name for name, step_state in state.steps.items() if step_state.step.section == "steps"]
         self._taken = frozenset([*state.steps, *state.dropped])
         self.first = self._first_number()  # of the new steps; 0: they have names
 
@@ -296,9 +296,9 @@ class Revision:
 def _step_at(lines: list[str], number: int) -> str:
     """Return the id of the step around a line, for steps whose first key is `id`."""
     for text in reversed(lines[:number]):
-        found = _FIRST.match(text)
-        if found:
-            return found[1]
+        match = _FIRST.match(text)
+        if match:
+            return match[1]
     return ""
 
 
@@ -401,14 +401,14 @@ class Replanner:
 
         A list ends with an event that has to be on record before anything leaves this machine.
         """
-        found: list[ev.Event] = []
+        result: list[ev.Event] = []
         for event in self._events or ():
             if event is None:
                 break
-            found.append(event)
+            result.append(event)
             if isinstance(event, ev.ModelAsked | ev.PlanningEnded):
                 break
-        return found
+        return result
 
     def stop(self) -> None:
         """End the current planning; its end is among the next events."""
@@ -522,17 +522,17 @@ class Replanner:
 
 def wants(step: Step, state: RunState) -> bool:
     """Return whether a failure is one that a model is asked about: the step says so, or the plan does for its class."""
-    found = state.steps[step.id]
-    if step.section != "steps" or found.reason == "denied" or left_over(state) < 1:
+    step_state = state.steps[step.id]
+    if step.section != "steps" or step_state.reason == "denied" or left_over(state) < 1:
         return False
     if state.planning and state.planning.is_denied:
         return False
     if step.on_failure != "replan" and state.handlers.get(step.id):  # the plan has a handler for it
         return False
-    if step.replan != "fatal" or found.error is None:
+    if step.replan != "fatal" or step_state.error is None:
         return step.replan == "any"
     # No call on a guess: a class inferred from a text alone triggers no replan.
-    return found.error["class"] == "fatal" and is_typed(found.error)
+    return step_state.error["class"] == "fatal" and is_typed(step_state.error)
 
 
 def left_over(state: RunState) -> int:
@@ -545,12 +545,12 @@ def left_over(state: RunState) -> int:
 
 def _row(step: Step, state: RunState) -> dict[str, Any]:
     """Return a row about one step for the prompt."""
-    found = state.steps[step.id]
-    row: dict[str, Any] = {"id": step.id, "status": found.status}
+    step_state = state.steps[step.id]
+    row: dict[str, Any] = {"id": step.id, "status": step_state.status}
     if step.title:
         row["title"] = line(step.title, 200)
-    if found.reason and found.status != "completed":
-        row["reason"] = found.reason
+    if step_state.reason and step_state.status != "completed":
+        row["reason"] = step_state.reason
     if step.edges:
         row["depends_on"] = [
             edge.on if edge.kind in ("ok", "open") else {edge.on: edge.kind} for edge in step.edges
@@ -567,9 +567,13 @@ def _row(step: Step, state: RunState) -> dict[str, Any]:
 
 
 def _failure(name: str, state: RunState, rundir: str) -> dict[str, Any]:
-    found = state.steps[name]
-    error = found.error or {"class": "unknown", "rule": "none", "message": found.message or found.reason}
-    log = found.attempts[-1].started.log if found.attempts else ""
+    step_state = state.steps[name]
+    error = step_state.error or {
+        "class": "unknown",
+        "rule": "none",
+        "message": step_state.message or step_state.reason,
+    }
+    log = step_state.attempts[-1].started.log if step_state.attempts else ""
     return {
         "id": name,
         "error": error,

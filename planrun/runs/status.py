@@ -212,7 +212,9 @@ def metrics(found: Inspected) -> Progress:
 def said(found: Inspected) -> dict[str, tuple[float, str]]:
     """Return how far the running steps say that they are."""
     running = [name for name, step in found.state.steps.items() if step.status == "running" and step.attempts]
-    listen = progress_forecast(found.state, found.rundir, {}).reported if found.is_active and running else None
+    listen = (
+        progress_forecast(found.state, found.rundir, {}).reported if found.is_active and running else None
+    )
     return dict(listen(running)) if listen else {}
 
 
