@@ -246,7 +246,7 @@ class _Listings:
         outline = self._outlines[file]
         if outline is None:
             return None, ""
-        for draft in outline.drafts:
+        for draft in outline.steps:
             place = (outline.path_of(draft.at) or step.file, draft.at.line, draft.at.col)
             if place == (step.file, step.line, step.col):
                 listed = entries(draft.keys.get("secrets"))

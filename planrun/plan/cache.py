@@ -171,19 +171,19 @@ def _read_entry(where: int, key: str) -> bytes | None:
 def _write_entry(where: int, key: str, data: bytes) -> None:
     if len(data) > MAX_BYTES:
         return
-    draft = f"{key}.{os.getpid()}.tmp"
+    raw = f"{key}.{os.getpid()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(draft, flags, _MODE, dir_fd=where)
+    fd = os.open(raw, flags, _MODE, dir_fd=where)
     try:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(fd, rest) :]
     except OSError:
-        os.unlink(draft, dir_fd=where)
+        os.unlink(raw, dir_fd=where)
         raise
     finally:
         os.close(fd)
-    os.replace(draft, key + _ENDING, src_dir_fd=where, dst_dir_fd=where)
+    os.replace(raw, key + _ENDING, src_dir_fd=where, dst_dir_fd=where)
 
 
 def _drop_oldest(where: int) -> None:

@@ -162,9 +162,9 @@ def _id(step: Node) -> str:
     return str(node.value) if node is not None and node.kind == SCALAR else ""
 
 
-def _found(compiler: Compiler, draft: RawStep, fields: dict[str, Any]) -> dict[str, Any]:
+def _found(compiler: Compiler, raw: RawStep, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the risk of a step; of one with instances, the worst of theirs."""
-    group = compiler.checked.groups.get(draft.id)
+    group = compiler.checked.groups.get(raw.id)
     if group is None or not group.made:
         return compiler.risks.of(fields)
     from planrun.plan.compile.groups import filled
@@ -177,19 +177,19 @@ def check_declared(checked: Checked) -> None:
     """Report every declared risk that is below the one that was found; only such steps are looked at."""
     outline = checked.outline
     compiler = Compiler(checked)
-    for draft in outline.drafts:
+    for raw in outline.steps:
         if outline.is_full:
             break
-        if "risk" not in draft.keys or draft.is_gate or "uses" in draft.keys:
+        if "risk" not in raw.keys or raw.is_gate or "uses" in raw.keys:
             continue
         try:
-            fields = compiler.surface(draft)
+            fields = compiler.surface(raw)
         except ValueError:  # a shell that cannot be split into words: told already
             continue
-        found = _found(compiler, draft, {**fields, "declared_risk": ""})
-        node = draft.keys["risk"]
+        found = _found(compiler, raw, {**fields, "declared_risk": ""})
+        node = raw.keys["risk"]
         if found and found["risk_reason"] != TOO_MUCH and rank(node.value) < rank(found["risk"]):
-            message = f'step "{draft.id}" declares the risk {node.value}, and planrun finds {found["risk"]}'
+            message = f'step "{raw.id}" declares the risk {node.value}, and planrun finds {found["risk"]}'
             hint = found["risk_reason"]
             if found.get("open_risk"):
                 hint += "; leave `risk` out, and it is found again when all values are known"
@@ -216,7 +216,7 @@ def _checked(
 ) -> tuple[Checked | None, list[Problem]]:
     """Check what a tree means whose shape was checked, with these problems."""
     checked = validated(outline, shelf)
-    if not problems and any(["risk" in draft.keys for draft in checked.outline.drafts]):  # noqa: C419 - half the time
+    if not problems and any(["risk" in raw.keys for raw in checked.outline.steps]):  # noqa: C419 - half the time
         check_declared(checked)
     if not checked.problems:
         return checked, problems
@@ -521,6 +521,6 @@ def outline_for(plan: Plan, step: Step) -> Outline | None:
     """Return the outline that a step of a plan stands in: of its file, or of the plan that extends this file."""
     if step.file:
         whole = outline_of(plan)
-        if whole is not None and any(whole.path_of(draft.at) == step.file for draft in whole.drafts):
+        if whole is not None and any(whole.path_of(raw.at) == step.file for raw in whole.steps):
             return whole
     return outline_of(plan, step.file)

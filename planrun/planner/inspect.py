@@ -148,7 +148,7 @@ def _told(plan: Plan) -> tuple[Keys, dict[str, Keys]]:
     """Return the head of a plan's text, and the keys of each step, with its section under the empty name."""
     root, _ = parse(plan.source, plan.file)
     assert root is not None  # it was loaded
-    drafts = Outline(root, plan.file, plan.source).drafts
+    drafts = Outline(root, plan.file, plan.source).steps
     head = {key: _data(node) for key, node in root.value.items() if key not in ("steps", "finally")}
     # The position of a step without an id depends on the steps before it; the resulting `id` is compared.
     steps = {

@@ -60,10 +60,10 @@ class Simulation:
     def run(self) -> None:
         """Decide about all steps in the order of the waiting relation."""
         handlers: dict[str, list[str]] = {}
-        for draft in self.outline.drafts:
+        for draft in self.outline.steps:
             for link in draft.recovers:
                 handlers.setdefault(link.on, []).append(draft.id)
-        links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in self.outline.drafts}
+        links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in self.outline.steps}
         waited = {name: ids for name, ids in handlers.items() if name not in lenient(self.outline)}
         for name in graph.order(graph.wait_links(links, waited)):
             self.ends[name] = self.decide(self.outline.by_id[name], handlers)

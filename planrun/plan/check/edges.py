@@ -39,12 +39,12 @@ class Availability:
     """Answers for the questions it is given; steps on or behind a cycle are taken to know everything."""
 
     def __init__(self, outline: Outline, questions: Iterable[Question]) -> None:
-        undos = {draft.id: draft for draft in outline.undos}
+        undos = {raw.id: raw for raw in outline.undos}
         self._drafts = {**outline.by_id, **undos} if undos else outline.by_id
         self._tolerated = _tolerated(outline)
         before = {
-            draft.id: [link.on for link in draft.links if link.on in self._drafts]
-            for draft in (*outline.unique, *undos.values())
+            raw.id: [link.on for link in raw.links if link.on in self._drafts]
+            for raw in (*outline.unique, *undos.values())
         }
         sequence = graph.order(before)
         self._settled = frozenset(sequence)
@@ -72,18 +72,18 @@ class Availability:
         """Say whether a step must have completed when the whole plan has."""
         return read not in self._settled or (read not in self._skipped and read not in self._tolerated)
 
-    def _may_be_skipped(self, draft: RawStep) -> bool:
+    def _may_be_skipped(self, raw: RawStep) -> bool:
         """Say whether a step can be skipped although nothing failed; asked in topological order."""
-        if "foreach" in draft.keys or "matrix" in draft.keys:
-            return not draft.instances or self._is_conditional(draft)
-        return self._is_conditional(draft)
+        if "foreach" in raw.keys or "matrix" in raw.keys:
+            return not raw.instances or self._is_conditional(raw)
+        return self._is_conditional(raw)
 
-    def _is_conditional(self, draft: RawStep) -> bool:
-        if draft.condition is not None and draft.condition[::3] != ("const", True):
+    def _is_conditional(self, raw: RawStep) -> bool:
+        if raw.condition is not None and raw.condition[::3] != ("const", True):
             return True
         return any(
             link.kind == "failed" or (link.kind == "completed" and link.on in self._skipped)
-            for link in draft.links
+            for link in raw.links
         )
 
     def _may_lack(self, link: Link) -> bool:
@@ -92,17 +92,17 @@ class Availability:
             return self._is_conditional(self._drafts[link.on])
         return link.on in self._skipped
 
-    def _certain(self, draft: RawStep) -> list[tuple[str, bool]]:
+    def _certain(self, raw: RawStep) -> list[tuple[str, bool]]:
         """Return the links over which certainty comes, and whether that of the linked step itself comes too."""
         found: list[tuple[str, bool]] = []
-        for link in draft.links:
+        for link in raw.links:
             if link.kind == "completed":
                 found.append((link.on, True))
             elif link.kind == "failed":
                 found.append((link.on, False))
             elif link.kind == "ok" and not self._may_lack(link):
                 found.append((link.on, link.on not in self._tolerated))
-        found += [(name, True) for name in succeeded(draft.condition)]
+        found += [(name, True) for name in succeeded(raw.condition)]
         return found
 
 
@@ -123,7 +123,7 @@ def succeeded(condition: Tree | None) -> dict[str, int]:
 
 def _tolerated(outline: Outline) -> frozenset[str]:
     """Return the steps whose failure may let others go on as if they were completed."""
-    healed = {link.on for draft in outline.drafts for link in draft.recovers}
+    healed = {link.on for raw in outline.steps for link in raw.recovers}
     return lenient(outline, ("continue", "ask")) | healed | _lenient_by_policy(outline)
 
 
@@ -131,10 +131,7 @@ def lenient(outline: Outline, wanted: tuple[str, ...] = ("continue",)) -> frozen
     """Return the steps with `on_failure: continue`, their own or, unless they are gates, that of `defaults`."""
     defaults = outline.root.get("defaults")
     general = defaults.get("on_failure") if defaults is not None else None
-    words = (
-        (draft.id, draft.keys.get("on_failure", None if draft.is_gate else general))
-        for draft in outline.drafts
-    )
+    words = ((raw.id, raw.keys.get("on_failure", None if raw.is_gate else general)) for raw in outline.steps)
     return frozenset(name for name, word in words if word is not None and word.value in wanted)
 
 
@@ -147,9 +144,7 @@ def _lenient_by_policy(outline: Outline) -> frozenset[str]:
         return frozenset()
     if not any(word.value in ("continue", "ask") for _, word in members(rules)):
         return frozenset()
-    return frozenset(
-        draft.id for draft in outline.drafts if not draft.is_gate and "on_failure" not in draft.keys
-    )
+    return frozenset(raw.id for raw in outline.steps if not raw.is_gate and "on_failure" not in raw.keys)
 
 
 MAX_HANDLERS = 50  # of one step: whatever needs that step waits for each of them
@@ -160,40 +155,40 @@ MAX_SHOWN = 12  # steps of a cycle that are named in its message
 def check_links(outline: Outline) -> None:
     """Report references to nothing, to oneself and between the sections, and drop them; join `recovers`."""
     healers: dict[str, int] = {}
-    for draft in outline.drafts:
-        if draft.links:
-            sound = _sound(outline, draft, draft.links, "depends on")
-            draft.links = sound if len(sound) < 2 else list({link.on: link for link in sound}.values())
-        if draft.recovers:
-            draft.recovers = _sound(outline, draft, draft.recovers, "recovers")
-            _join_recovered(outline, draft)
-            for link in draft.recovers:
+    for raw in outline.steps:
+        if raw.links:
+            sound = _sound(outline, raw, raw.links, "depends on")
+            raw.links = sound if len(sound) < 2 else list({link.on: link for link in sound}.values())
+        if raw.recovers:
+            raw.recovers = _sound(outline, raw, raw.recovers, "recovers")
+            _join_recovered(outline, raw)
+            for link in raw.recovers:
                 healers[link.on] = healers.get(link.on, 0) + 1
                 if healers[link.on] == MAX_HANDLERS + 1:
                     message = f'more than {MAX_HANDLERS} steps recover "{link.on}"'
                     outline.report("E207", message, link.node)
                     outline.tangled = True
-        if draft.replaces:
-            draft.replaces = _sound(outline, draft, draft.replaces, "replaces")
+        if raw.replaces:
+            raw.replaces = _sound(outline, raw, raw.replaces, "replaces")
     reroute(outline)
 
 
 def reroute(outline: Outline) -> None:
     """Have what waits for a replaced step wait for those that take its place, and each of them for no such step."""
     places: dict[str, list[str]] = {}
-    for draft in outline.drafts:
-        for link in draft.replaces:
-            places.setdefault(link.on, []).append(draft.id)
+    for raw in outline.steps:
+        for link in raw.replaces:
+            places.setdefault(link.on, []).append(raw.id)
     if not places:
         return
-    for draft in outline.drafts:
-        own = {link.on for link in draft.replaces}
-        for link in draft.links:
+    for raw in outline.steps:
+        own = {link.on for link in raw.replaces}
+        for link in raw.links:
             if link.on in own:
-                message = f'step "{draft.id}" replaces "{link.on}" and depends on it'
+                message = f'step "{raw.id}" replaces "{link.on}" and depends on it'
                 outline.report("E203", message, link.node, "it takes its place; take one of the two out")
-        if any(link.on in places for link in draft.links):
-            draft.links = _rerouted(outline, draft.links, places, own)
+        if any(link.on in places for link in raw.links):
+            raw.links = _rerouted(outline, raw.links, places, own)
 
 
 def _rerouted(outline: Outline, links: list[Link], places: dict[str, list[str]], own: set[str]) -> list[Link]:
@@ -221,25 +216,25 @@ def _rerouted(outline: Outline, links: list[Link], places: dict[str, list[str]],
     return list(found.values())
 
 
-def _sound(outline: Outline, draft: RawStep, links: list[Link], verb: str) -> list[Link]:
+def _sound(outline: Outline, raw: RawStep, links: list[Link], verb: str) -> list[Link]:
     """Return the links that lead to another step of the same section; report the others."""
-    known, section, own = outline.by_id, draft.section, draft.id
+    known, section, own = outline.by_id, raw.section, raw.id
     found = []
     for link in links:
         other = known.get(link.on)
         if other is not None and other.section == section and other.id != own:
             found.append(link)
             if link.form == "same":
-                _check_same(outline, draft, other, link)
+                _check_same(outline, raw, other, link)
         else:
-            _report_link(outline, draft, link, verb)
+            _report_link(outline, raw, link, verb)
     return found
 
 
-def _check_same(outline: Outline, draft: RawStep, other: RawStep, link: Link) -> None:
+def _check_same(outline: Outline, raw: RawStep, other: RawStep, link: Link) -> None:
     """Report an edge from instances to those of the same name where a step has none; then it is an edge to the step."""
     lacking = next(
-        (each for each in (draft, other) if each.keys.keys().isdisjoint(("matrix", "foreach"))), None
+        (each for each in (raw, other) if each.keys.keys().isdisjoint(("matrix", "foreach"))), None
     )
     if lacking is not None:
         hint = f"write `{{{link.on}: {link.kind}}}`"
@@ -247,31 +242,31 @@ def _check_same(outline: Outline, draft: RawStep, other: RawStep, link: Link) ->
         link.form = "map"
 
 
-def _report_link(outline: Outline, draft: RawStep, link: Link, verb: str) -> None:
+def _report_link(outline: Outline, raw: RawStep, link: Link, verb: str) -> None:
     other = outline.by_id.get(link.on)
     if other is None:
-        message = f'step "{draft.id}" {verb} unknown step "{link.on}"'
+        message = f'step "{raw.id}" {verb} unknown step "{link.on}"'
         outline.report("E202", message, link.node, outline.suggest(link.on))
-    elif other.id == draft.id:
-        outline.report("E203", f'step "{draft.id}" {verb} itself', link.node)
-    elif draft.section == "finally":
-        message = f'step "{draft.id}" under `finally:` {verb} "{link.on}"'
+    elif other.id == raw.id:
+        outline.report("E203", f'step "{raw.id}" {verb} itself', link.node)
+    elif raw.section == "finally":
+        message = f'step "{raw.id}" under `finally:` {verb} "{link.on}"'
         outline.report("E205", message, link.node, "all other steps have ended when it starts")
     else:
-        message = f'step "{draft.id}" {verb} "{link.on}" under `finally:`'
+        message = f'step "{raw.id}" {verb} "{link.on}" under `finally:`'
         outline.report("E205", message, link.node, "those run after everything else")
 
 
-def _join_recovered(outline: Outline, draft: RawStep) -> None:
+def _join_recovered(outline: Outline, raw: RawStep) -> None:
     """Make `recovers: [x]` the edge {x: failed}; any edge that wants more of x than its end contradicts it."""
-    written = {link.on: link for link in draft.links}
-    for link in draft.recovers:
+    written = {link.on: link for link in raw.links}
+    for link in raw.recovers:
         other = written.get(link.on)
         if other is None or other.kind == "done":
-            draft.links.append(link)
+            raw.links.append(link)
         elif other.kind != "failed":
             hint = f"`recovers` means {{{link.on}: failed}} already; take it out of `depends_on`"
-            message = f'step "{draft.id}" recovers "{link.on}" and wants it `{other.kind}` at the same time'
+            message = f'step "{raw.id}" recovers "{link.on}" and wants it `{other.kind}` at the same time'
             outline.report("E206", message, other.node, hint)
             other.kind = "failed"  # one mistake, one finding: as it stands it would also wait for itself
 
@@ -279,22 +274,22 @@ def _join_recovered(outline: Outline, draft: RawStep) -> None:
 def add_condition_links(outline: Outline, formulas: Formulas) -> None:
     """A status that a condition reads is an edge `done`; a plain list edge becomes one, another stays as it is."""
     for formula in formulas.listed:
-        draft = formula.owner
-        if formula.kind != "condition" or draft is None:
+        raw = formula.owner
+        if formula.kind != "condition" or raw is None:
             continue
-        written = {link.on: link for link in draft.links}
+        written = {link.on: link for link in raw.links}
         for reference in formula.references:
             path = reference.path
             if len(path) < 3 or path[0] != "steps" or path[2] != "status":
                 continue
             name = str(path[1])
             other = outline.by_id.get(name)
-            if other is None or other is draft or other.section != draft.section:
+            if other is None or other is raw or other.section != raw.section:
                 continue  # told when the reference is looked at
             link = written.get(name)
             if link is None:
                 link = written[name] = Link(name, "done", formula.node, "condition")
-                draft.links.append(link)
+                raw.links.append(link)
             elif link.form == "list":
                 link.kind = "done"
 
@@ -304,28 +299,28 @@ def check_cycles(outline: Outline) -> None:
     if outline.tangled:
         return
     for section in ("steps", "finally"):
-        drafts = [draft for draft in outline.unique if draft.section == section]
-        if _is_in_order(drafts):
+        steps = [raw for raw in outline.unique if raw.section == section]
+        if _is_in_order(steps):
             continue
         handlers: dict[str, list[str]] = {}
-        for draft in drafts:
-            for link in draft.recovers:
-                handlers.setdefault(link.on, []).append(draft.id)
+        for raw in steps:
+            for link in raw.recovers:
+                handlers.setdefault(link.on, []).append(raw.id)
         if handlers:  # nobody waits for a handler of a failure that `continue` tolerates anyway
             tolerated = lenient(outline)
             handlers = {name: ids for name, ids in handlers.items() if name not in tolerated}
-        links = {draft.id: [(link.on, link.kind) for link in draft.links] for draft in drafts}
+        links = {raw.id: [(link.on, link.kind) for link in raw.links] for raw in steps}
         for path in graph.find_cycles(graph.wait_links(links, handlers)):
             _report_cycle(outline, path)
 
 
-def _is_in_order(drafts: list[RawStep]) -> bool:
+def _is_in_order(steps: list[RawStep]) -> bool:
     """Say whether every edge leads back in the file, as most do: then there is no cycle."""
     seen: set[str] = set()
-    for draft in drafts:
-        if draft.recovers or any([link.on not in seen for link in draft.links]):  # noqa: C419 - half the time
+    for raw in steps:
+        if raw.recovers or any([link.on not in seen for link in raw.links]):  # noqa: C419 - half the time
             return False
-        seen.add(draft.id)
+        seen.add(raw.id)
     return True
 
 
@@ -336,10 +331,10 @@ def _report_cycle(outline: Outline, path: list[str]) -> None:
     implied = []
     places = []
     for name, other in zip(path, ring[1:], strict=True):
-        draft = outline.by_id[name]
-        link = next((link for link in draft.links if link.on == other), None)
+        raw = outline.by_id[name]
+        link = next((link for link in raw.links if link.on == other), None)
         if link is None:
-            wanted = {each.on for each in draft.links}
+            wanted = {each.on for each in raw.links}
             healed = next(link for link in outline.by_id[other].recovers if link.on in wanted)
             implied.append(f'"{name}" waits for "{other}" because that recovers "{healed.on}"')
             link = healed

@@ -83,10 +83,10 @@ def check_quoting(outline: Outline, formulas: Iterable[Formula]) -> None:
                 outline.report_in(formula.node, "W302", place, _HINT, severity="warning")
 
 
-def _is_posix(outline: Outline, draft: RawStep) -> bool:
+def _is_posix(outline: Outline, raw: RawStep) -> bool:
     """Say whether a script is for a shell that reads quotes as POSIX says."""
     defaults = outline.root.get("defaults")
-    shell = draft.keys.get("shell", defaults.get("shell") if defaults is not None else None)
+    shell = raw.keys.get("shell", defaults.get("shell") if defaults is not None else None)
     if shell is None or shell.kind == MAPPING:
         return True
     words = [word for entry in entries(shell) for word in entry.value.split()]

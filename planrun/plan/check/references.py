@@ -266,9 +266,7 @@ class References:
         self._seen = self._groups  # as the formula that is looked at sees them
         self._own: Instances | None = None  # of the step whose formula is looked at
         # Steps that use a plan which cannot be read: nobody knows what they hand on.
-        self.unknown = {
-            draft.id for draft in outline.drafts if "uses" in draft.keys and draft.id not in outputs
-        }
+        self.unknown = {raw.id for raw in outline.steps if "uses" in raw.keys and raw.id not in outputs}
 
     def type_of(self, formula: Formula) -> Type:
         """Return the type of the value of a formula, `any` where that is not known."""
@@ -370,20 +368,20 @@ class References:
             yield "E211", "`steps` needs the id of a step: steps.<id>.status", ""
             return
         name = str(path[1])
-        draft = self.outline.by_id.get(name)
-        if draft is None:
+        raw = self.outline.by_id.get(name)
+        if raw is None:
             yield "E202", f'there is no step "{name}"', self.outline.suggest(name)
             return
         if name in self._seen:
-            yield from self._wrong_group(draft, reference, formula, available)
+            yield from self._wrong_group(raw, reference, formula, available)
             return
-        fields = FIELDS if "uses" not in draft.keys else OF_USED
+        fields = FIELDS if "uses" not in raw.keys else OF_USED
         if len(path) < 3 or path[2] not in fields:
             field = f'has no "{path[2]}"' if len(path) > 2 else "needs a field"
             hint = did_you_mean(str(path[2]), fields) if len(path) > 2 else ""
             yield "E211", f"steps.{name} {field}", hint or f"fields are {', '.join(fields)}"
             return
-        found = self._unreachable(draft, str(path[2]), formula, available)
+        found = self._unreachable(raw, str(path[2]), formula, available)
         if found:
             yield found
             return
@@ -393,17 +391,17 @@ class References:
             yield "E214", error.message, self._nearest_output(name, path)
             return
         if path[2] == "outputs" and len(path) > 3 and not reference.guarded:
-            found = self._absent(draft, reference, formula, available)
+            found = self._absent(raw, reference, formula, available)
             if found:
                 yield found
 
     def _wrong_group(
-        self, draft: RawStep, reference: Reference, formula: Formula, available: Availability
+        self, raw: RawStep, reference: Reference, formula: Formula, available: Availability
     ) -> Iterator[tuple[str, str, str]]:
 
         path = reference.path
-        found = wrong_field(draft.id, path) or self._unreachable(draft, str(path[2]), formula, available)
-        found = found or wrong_output(self._seen[draft.id], self._outputs.get(draft.id, {}), path)
+        found = wrong_field(raw.id, path) or self._unreachable(raw, str(path[2]), formula, available)
+        found = found or wrong_output(self._seen[raw.id], self._outputs.get(raw.id, {}), path)
         if found:
             yield found
             return
@@ -413,61 +411,61 @@ class References:
             yield "E214", error.message, ""
             return
         if is_of_one(path) and not reference.guarded:
-            found = self._absent(draft, reference, formula, available)
+            found = self._absent(raw, reference, formula, available)
             if found:
                 yield found
 
     def _unreachable(
-        self, draft: RawStep, field: str, formula: Formula, available: Availability
+        self, raw: RawStep, field: str, formula: Formula, available: Availability
     ) -> tuple[str, str, str] | None:
         """Return why the reader may not read a step at all."""
         reader = formula.owner
         if reader is None:
             return None
-        if reader is draft and formula.kind == "proof" and field in ("outputs", "status"):
+        if reader is raw and formula.kind == "proof" and field in ("outputs", "status"):
             return None
-        if reader is draft:
+        if reader is raw:
             return (
                 "E203",
-                f'step "{draft.id}" reads its own {field}',
+                f'step "{raw.id}" reads its own {field}',
                 "its values are there when it has ended",
             )
-        if reader.section != draft.section and (reader.section, draft.section) != ("rollback", "steps"):
+        if reader.section != raw.section and (reader.section, raw.section) != ("rollback", "steps"):
             if field == "status" and reader.section == "finally":
                 return None
             rule = "nothing under `steps:` can read what comes after it"
             if reader.section == "finally":
                 rule = "a step under `finally:` can read the status of other steps, and nothing else of them"
-            return "E213", f'step "{reader.id}" reads {field} of "{draft.id}"', rule
-        if available.is_behind(reader.id, draft.id):
+            return "E213", f'step "{reader.id}" reads {field} of "{raw.id}"', rule
+        if available.is_behind(reader.id, raw.id):
             return None
         who = f'the rollback of step "{reader.undoes.id}"' if reader.undoes else f'step "{reader.id}"'
-        message = f'{who} reads {field} of "{draft.id}" and does not depend on it'
-        return "E213", message, f"add `depends_on: [{draft.id}]`"
+        message = f'{who} reads {field} of "{raw.id}" and does not depend on it'
+        return "E213", message, f"add `depends_on: [{raw.id}]`"
 
     def _absent(
-        self, draft: RawStep, reference: Reference, formula: Formula, available: Availability
+        self, raw: RawStep, reference: Reference, formula: Formula, available: Availability
     ) -> tuple[str, str, str] | None:
         """Return why an output may be missing when it is read."""
         reader = formula.owner
-        if reader is draft:  # a proof: its outputs are there
+        if reader is raw:  # a proof: its outputs are there
             return None
         if reader is None:
-            sure = available.survives(draft.id)
+            sure = available.survives(raw.id)
         else:
-            sure = available.is_sure(reader.id, draft.id)
+            sure = available.is_sure(reader.id, raw.id)
             if formula.kind == "condition":
                 # In the condition itself only what was asked before counts.
                 known = succeeded(formula.value)
-                own = any(link.on == draft.id and link.kind == "done" for link in reader.links)
-                if own and draft.id in known:
-                    sure = reference.offset >= known[draft.id]
-        group = self._seen.get(draft.id)
+                own = any(link.on == raw.id and link.kind == "done" for link in reader.links)
+                if own and raw.id in known:
+                    sure = reference.offset >= known[raw.id]
+        group = self._seen.get(raw.id)
         if sure and (group is None or not group.may_lack):
             return None
-        name = reference.path[4 if draft.id in self._seen else 3]
+        name = reference.path[4 if raw.id in self._seen else 3]
         message = (
-            f'the output "{name}" of step "{draft.id}" may be absent here: the step need not have completed'
+            f'the output "{name}" of step "{raw.id}" may be absent here: the step need not have completed'
         )
         return "E215", message, "write default(…, otherwise), or depend on it by `completed`"
 

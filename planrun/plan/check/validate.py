@@ -47,9 +47,9 @@ def validated(outline: Outline, included: Included) -> Checked:
     check_cycles(outline)
     params = _fragments(outline, root.get("params"), "parameter")
     outputs = {
-        draft.id: _fragments(outline, draft.keys["outputs"], "output")
-        for draft in outline.drafts
-        if "outputs" in draft.keys
+        raw.id: _fragments(outline, raw.keys["outputs"], "output")
+        for raw in outline.steps
+        if "outputs" in raw.keys
     }
     checked = Checked(outline, formulas, params, outputs)
     _each("find", _FOUND, modules, checked)
@@ -105,7 +105,7 @@ def _check_formulas(checked: Checked) -> None:
             name: references.type_of(by_node[id(node)]) if id(node) in by_node else "string"
             for name, node in members(outline.root.get("outputs"))
         }
-    if any([draft.used for draft in outline.drafts]):  # noqa: C419 - half the time
+    if any([raw.used for raw in outline.steps]):  # noqa: C419 - half the time
         module("uses").check_types(checked, references.type_of)
     check_quoting(outline, formulas.listed)
     if any([formula.kind == "script" for formula in formulas.listed]):  # noqa: C419 - half the time
@@ -117,28 +117,28 @@ def _check_formulas(checked: Checked) -> None:
 def _check_ids(outline: Outline) -> None:
     """Ids are unique in the whole file, also where a file system does not tell capitals from small letters."""
     seen: dict[str, RawStep] = {}
-    for draft in outline.drafts:
-        first = seen.setdefault(draft.id.casefold(), draft)
-        if first is draft:
+    for raw in outline.steps:
+        first = seen.setdefault(raw.id.casefold(), raw)
+        if first is raw:
             continue
         if outline.is_full:
             return
-        if first.id == draft.id:
-            message = f'duplicate step id "{draft.id}", first on {outline.line_of(first.at)}'
+        if first.id == raw.id:
+            message = f'duplicate step id "{raw.id}", first on {outline.line_of(first.at)}'
         else:
             where = outline.line_of(first.at)
-            message = f'the step ids "{draft.id}" and "{first.id}" ({where}) differ in capitals only'
-        if "id" not in draft.keys or "id" not in first.keys:
+            message = f'the step ids "{raw.id}" and "{first.id}" ({where}) differ in capitals only'
+        if "id" not in raw.keys or "id" not in first.keys:
             hint = "a step without an id is called by its position; give both an id"
         else:
             hint = "logs and records are kept by id"
-        place = _value_place(draft)
+        place = _value_place(raw)
         related = ((_value_place(first).line, _value_place(first).col, "first defined here"),)
         outline.report("E201", message, place, hint, related=related)
 
 
-def _value_place(draft: RawStep) -> Node:
-    return scalar(draft.keys.get("id")) or draft.at
+def _value_place(raw: RawStep) -> Node:
+    return scalar(raw.keys.get("id")) or raw.at
 
 
 def _questions(formulas: Formulas) -> list[tuple[str, str]]:
@@ -157,10 +157,10 @@ def _check_actions(outline: Outline) -> None:
     """Warn of steps that do nothing yet: `planrun expand` fills them in, but a forgotten `run` looks the same."""
     if not outline.sound:
         return  # the action may be a misspelt key
-    for draft in outline.drafts:
-        if _ACTIONS.isdisjoint(draft.keys):
+    for raw in outline.steps:
+        if _ACTIONS.isdisjoint(raw.keys):
             hint = "add `run` or another action, have `planrun expand` write one, or execute with --skip-abstract"
-            outline.report("W305", f'step "{draft.id}" has no action', draft.at, hint, severity="warning")
+            outline.report("W305", f'step "{raw.id}" has no action', raw.at, hint, severity="warning")
 
 
 def _check_texts(outline: Outline) -> None:
@@ -171,12 +171,12 @@ def _check_texts(outline: Outline) -> None:
     if defaults is not None:
         _check_words(outline, defaults)
     _check_words(outline, root)
-    for draft in (*outline.drafts, *outline.undos):
-        keys = draft.keys
+    for raw in (*outline.steps, *outline.undos):
+        keys = raw.keys
         if "env" in keys:
-            _check_env(outline, draft.node)
+            _check_env(outline, raw.node)
         if "shell" in keys or "workdir" in keys or "env_file" in keys:
-            _check_words(outline, draft.node)
+            _check_words(outline, raw.node)
         for key in _LITERAL:
             if key in keys and keys[key].kind == SCALAR and OPEN in keys[key].value:
                 message = f"`{key}` is shown as it is: nothing is filled in here"

@@ -59,20 +59,20 @@ class Compiler(StepCompiler):
     def steps(self) -> list[Step]:
         """Return every step, with all that those become which have instances, or use a plan."""
         groups = self.checked.groups
-        if not groups and not any([draft.used for draft in self.outline.drafts]):  # noqa: C419 - half the time
-            return [self.step(draft) for draft in self.outline.drafts]
+        if not groups and not any([raw.used for raw in self.outline.steps]):  # noqa: C419 - half the time
+            return [self.step(raw) for raw in self.outline.steps]
         from planrun.plan.compile.groups import embedded, unfolded  # few plans have any
 
         steps: list[Step] = []
-        for draft in self.outline.drafts:
-            if draft.used is not None:
-                assert draft.used.checked is not None
-                inner = Compiler(draft.used.checked, self)
-                steps += embedded(self, draft, inner, inner.steps())
-            elif draft.id in groups:
-                steps += unfolded(self, groups[draft.id])
+        for raw in self.outline.steps:
+            if raw.used is not None:
+                assert raw.used.checked is not None
+                inner = Compiler(raw.used.checked, self)
+                steps += embedded(self, raw, inner, inner.steps())
+            elif raw.id in groups:
+                steps += unfolded(self, groups[raw.id])
             else:
-                steps.append(self.step(draft))
+                steps.append(self.step(raw))
         return steps
 
 

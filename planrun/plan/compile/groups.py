@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from planrun.plan.keys.outline import RawStep
 
 
-def embedded(compiler: StepCompiler, draft: RawStep, inner: StepCompiler, steps: list[Step]) -> list[Step]:
+def embedded(compiler: StepCompiler, raw: RawStep, inner: StepCompiler, steps: list[Step]) -> list[Step]:
     """Return the group that a step with `uses` becomes, and behind it its members.
 
     `inner` compiled the plan that it uses, to these steps.
     """
-    assert draft.used is not None
-    group = _group(compiler, draft, inner)
+    assert raw.used is not None
+    group = _group(compiler, raw, inner)
     main = tuple([step.id for step in steps if not step.group and step.section == "steps"])
-    place = _Place(group, draft.used.path, main)
+    place = _Place(group, raw.used.path, main)
     inside = [place.embedded(step) for step in steps]
     named = tuple([step.id for step in inside if step.group == group.id])
     return [worst(group.but(action=group.grouping.but(members=named)), inside), *inside]
 
 
-def _group(compiler: StepCompiler, draft: RawStep, inner: StepCompiler) -> Step:
+def _group(compiler: StepCompiler, raw: RawStep, inner: StepCompiler) -> Step:
     """Return the group of a step; `inner` has compiled the plan that it uses."""
-    fields = compiler.place(draft)
+    fields = compiler.place(raw)
     fields["kind"] = "group"
-    compiler.words_of(draft, fields)
+    compiler.words_of(raw, fields)
     root = inner.root
     found = {
-        "file": draft.keys["uses"].value,
+        "file": raw.keys["uses"].value,
         "given": {
             name: _given(compiler, value, inner.checked.params[name]["type"])
-            for name, value in members(draft.keys.get("with"))
+            for name, value in members(raw.keys.get("with"))
         },
         "params": params_of(inner.checked.params),
         "outputs": inner.formulas.texts(root.get("outputs")),
@@ -132,7 +132,7 @@ _FOUND = ("risk", "risk_reason", "effects", "open_risk", "scripts", "mentions")
 
 def unfolded(compiler: StepCompiler, each: Instances) -> list[Step]:
     """Return the group of a step and, behind it, the members that are known."""
-    fields = compiler.fields(each.draft)
+    fields = compiler.fields(each.raw)
     conditions: dict[str, Any] = {
         name: fields.pop(name) for name in ("condition", "condition_text") if name in fields
     }
@@ -140,7 +140,7 @@ def unfolded(compiler: StepCompiler, each: Instances) -> list[Step]:
     made: dict[str, Any] = {name: own[name] for name in _OF_GROUP if name in own}
     template = {name: value for name, value in fields.items() if name not in _NOT_OF_MEMBERS}
     if conditions:
-        same = frozenset([link.on for link in each.draft.links if link.form == "same"])
+        same = frozenset([link.on for link in each.raw.links if link.form == "same"])
         is_of_members = reads_values(conditions["condition"], same)
         (template if is_of_members else made).update(conditions)
     action = _action(compiler, each)
@@ -200,7 +200,7 @@ def worst(group: Step, members: list[Step]) -> Step:
 
 def _action(compiler: StepCompiler, each: Instances) -> Group:
     fields: dict[str, Any] = {"form": each.form}
-    if same := [link for link in each.draft.links if link.form == "same"]:
+    if same := [link for link in each.raw.links if link.form == "same"]:
         served = compiler.checked.services
         fields["same"] = tuple(
             [(link.on, "open" if link.on in served and link.kind == "ok" else link.kind) for link in same]

@@ -79,24 +79,24 @@ class StepCompiler:
             policy = policy.but(line=0, rules=tuple([rule.but(line=0) for rule in policy.rules]))
         return policy
 
-    def step(self, draft: RawStep) -> Step:
+    def step(self, raw: RawStep) -> Step:
         """Return one step; fields that say no more than the class's defaults are left out."""
-        return self.finished(self.fields(draft))
+        return self.finished(self.fields(raw))
 
-    def fields(self, draft: RawStep) -> dict[str, Any]:
+    def fields(self, raw: RawStep) -> dict[str, Any]:
         """Return what the file says of a step."""
-        keys = draft.keys
-        fields = self.place(draft)
-        self.action(draft, fields)
+        keys = raw.keys
+        fields = self.place(raw)
+        self.action(raw, fields)
         # For gates nothing of it: they start no process, and a `no` that is tolerated would be none.
         if not fields["action"].asks:
             fields.update(self.general)
-        if id(draft) in self.private:
+        if id(raw) in self.private:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
-            self.details(draft, fields)
-        if draft.undo is not None and self.undoes:
-            fields["rollback"] = self.rollback(draft.undo, fields)
+            self.details(raw, fields)
+        if raw.undo is not None and self.undoes:
+            fields["rollback"] = self.rollback(raw.undo, fields)
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
         return fields
@@ -111,64 +111,64 @@ class StepCompiler:
         meaning_of_failure(self, fields)
         return self.names.given(Step(**fields))
 
-    def place(self, draft: RawStep) -> dict[str, Any]:
+    def place(self, raw: RawStep) -> dict[str, Any]:
         """Return the fields of a step that say who it is, and what it waits for."""
-        fields: dict[str, Any] = {"id": draft.id, "line": draft.at.line, "col": draft.at.col}
-        if self.outline.origins and (path := self.outline.path_of(draft.at)):
+        fields: dict[str, Any] = {"id": raw.id, "line": raw.at.line, "col": raw.at.col}
+        if self.outline.origins and (path := self.outline.path_of(raw.at)):
             fields["file"] = path
-        if draft.section != "steps":
-            fields["section"] = draft.section
-        self.links(draft, fields)
-        if draft.condition is not None:
-            fields["condition"] = draft.condition
-            fields["condition_text"] = bare(draft.keys["condition"].value)
+        if raw.section != "steps":
+            fields["section"] = raw.section
+        self.links(raw, fields)
+        if raw.condition is not None:
+            fields["condition"] = raw.condition
+            fields["condition_text"] = bare(raw.keys["condition"].value)
         return fields
 
-    def links(self, draft: RawStep, fields: dict[str, Any]) -> None:
+    def links(self, raw: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what the step wants of others, and what it means for them."""
-        if draft.links:
+        if raw.links:
             known = self.edges
-            wanted = [(link.on, "same" if link.form == "same" else link.kind) for link in draft.links]
+            wanted = [(link.on, "same" if link.form == "same" else link.kind) for link in raw.links]
             if self.checked.services:
-                wanted = module("services").edges_of(self.checked, draft)
+                wanted = module("services").edges_of(self.checked, raw)
             fields["edges"] = tuple([known.get(pair) or self.edge(*pair) for pair in wanted])
-        if draft.recovers:
-            fields["recovers"] = tuple([link.on for link in draft.recovers])
-        if draft.replaces:
-            fields["replaces"] = tuple([link.on for link in draft.replaces])
+        if raw.recovers:
+            fields["recovers"] = tuple([link.on for link in raw.recovers])
+        if raw.replaces:
+            fields["replaces"] = tuple([link.on for link in raw.replaces])
 
-    def words_of(self, draft: RawStep, fields: dict[str, Any]) -> None:
+    def words_of(self, raw: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what a group says of itself: texts for people, tags, and what its failure means."""
         for key in _OF_GROUP:
-            if key in draft.keys:
-                self.read(draft, key, fields)
-        word = draft.keys.get("on_failure") or self.defaults.get("on_failure")
+            if key in raw.keys:
+                self.read(raw, key, fields)
+        word = raw.keys.get("on_failure") or self.defaults.get("on_failure")
         if word is not None and word.value not in ("ask", "replan"):  # of `defaults`, for steps that can
             fields["on_failure"] = word.value
 
-    def details(self, draft: RawStep, fields: dict[str, Any]) -> None:
+    def details(self, raw: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what only some steps say."""
-        for key in draft.keys:
+        for key in raw.keys:
             if key not in _SIMPLE:
-                self.read(draft, key, fields)
+                self.read(raw, key, fields)
 
-    def read(self, draft: RawStep, key: str, fields: dict[str, Any]) -> None:
+    def read(self, raw: RawStep, key: str, fields: dict[str, Any]) -> None:
         """Fill in the fields that a key of a step becomes, by its row in the table of keys."""
         row = STEP[key]
         if row.form in READ and not row.special:
-            fields[row.field] = READ[row.form](self, draft, draft.keys[key])
+            fields[row.field] = READ[row.form](self, raw, raw.keys[key])
         elif compiled := _compiled(key):
-            fields.update(compiled(self.checked, draft, draft.keys[key]))
+            fields.update(compiled(self.checked, raw, raw.keys[key]))
 
-    def surface(self, draft: RawStep) -> dict[str, Any]:
+    def surface(self, raw: RawStep) -> dict[str, Any]:
         """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""
-        fields: dict[str, Any] = {"id": draft.id, "kind": "validate", "action": Abstract()}
-        if "validate" not in draft.keys:
-            self.action(draft, fields)
+        fields: dict[str, Any] = {"id": raw.id, "kind": "validate", "action": Abstract()}
+        if "validate" not in raw.keys:
+            self.action(raw, fields)
         fields.update({key: self.general[key] for key in ("shell", "workdir") if key in self.general})
         for key in _SURFACE:
-            if key in draft.keys:
-                self.read(draft, key, fields)
+            if key in raw.keys:
+                self.read(raw, key, fields)
         return fields
 
     def rollback(self, undo: RawStep, step: dict[str, Any]) -> Rollback:
@@ -193,14 +193,14 @@ class StepCompiler:
         on_failed = {"on_failed": True} if "on_failed" in keys and as_bool(keys["on_failed"]) else {}
         return Rollback(undo=Step(**fields), **on_failed)
 
-    def action(self, draft: RawStep, fields: dict[str, Any]) -> None:
+    def action(self, raw: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what the step does."""
         for kind in KINDS:
-            if kind in draft.keys:
+            if kind in raw.keys:
                 fields["kind"] = kind
                 compiled = _compiled(kind)
                 assert compiled is not None
-                fields.update(compiled(self.checked, draft, draft.keys[kind]))
+                fields.update(compiled(self.checked, raw, raw.keys[kind]))
                 return
         fields["kind"] = "abstract"
         fields["action"] = Abstract()

@@ -243,10 +243,10 @@ class Page:
         self.root = root
         self.text = data.removeprefix(_BOM).decode("utf-8")
         self.listings = listings(self.text)
-        drafts = Outline(root, file, data).drafts
+        steps = Outline(root, file, data).steps
         written = {id(node) for section in SECTIONS for node in self.nodes(section)}
-        self.drafts = {
-            section: [each for each in drafts if each.section == section and id(each.node) in written]
+        self.steps = {
+            section: [each for each in steps if each.section == section and id(each.node) in written]
             for section in SECTIONS
         }
         self.is_json = _is_json(self.text)
@@ -270,9 +270,9 @@ class Page:
 
     def find(self, step: str) -> tuple[str, int]:
         """Return the section of a step, and its place in there; raises EditError."""
-        for section, drafts in self.drafts.items():
-            for at, draft in enumerate(drafts):
-                if draft.id == step:
+        for section, steps in self.steps.items():
+            for at, raw in enumerate(steps):
+                if raw.id == step:
                     return section, at
         raise EditError(f'{self.file}: no step "{step}" is written under `steps:` or `finally:`')
 
@@ -349,22 +349,22 @@ class Page:
 
     def pinned(self, section: str, start: int, shift: int) -> list[Change]:
         """Return what writes the ids of those behind `start` that have none, when they are counted otherwise."""
-        behind = [(section, at) for at in range(start, len(self.drafts[section]))]
+        behind = [(section, at) for at in range(start, len(self.steps[section]))]
         if section == "steps":
-            behind += [("finally", at) for at in range(len(self.drafts["finally"]))]
+            behind += [("finally", at) for at in range(len(self.steps["finally"]))]
         changes: list[Change] = []
         for name, at in behind if shift else ():
-            draft = self.drafts[name][at]
-            if "id" in draft.keys:
+            raw = self.steps[name][at]
+            if "id" in raw.keys:
                 continue
             entry = self.listing(name).entries[at]
             if entry.first < 0:
                 raise EditError(
-                    f'{self.file}:{draft.at.line}: step "{draft.id}" has no id and would be counted otherwise; '
+                    f'{self.file}:{raw.at.line}: step "{raw.id}" has no id and would be counted otherwise; '
                     f"give it one"
                 )
             gap = ", " if entry.is_flow else self.newline + " " * _column(self.text, entry.first)
-            key, value = ('"id"', f'"{draft.id}"') if self.is_json else ("id", draft.id)
+            key, value = ('"id"', f'"{raw.id}"') if self.is_json else ("id", raw.id)
             changes.append((entry.first, entry.first, f"{key}: {value}{gap}"))
         return changes
 

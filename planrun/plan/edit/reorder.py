@@ -142,19 +142,19 @@ def reorder_steps(data: bytes, file: str, names: Sequence[str]) -> bytes:
     """
     page = Page(data, file)
     listing = page.listing("steps")
-    drafts = page.drafts["steps"]
+    steps = page.steps["steps"]
     if listing.is_flow:
         raise EditError(
             f"{file}: the steps stand between brackets; write one below the other, and they can move"
         )
-    for draft in drafts:
-        if "id" not in draft.keys:
+    for raw in steps:
+        if "id" not in raw.keys:
             raise EditError(
-                f'{file}:{draft.at.line}: step "{draft.id}" has no id and would be counted otherwise; give it one'
+                f'{file}:{raw.at.line}: step "{raw.id}" has no id and would be counted otherwise; give it one'
             )
-    if sorted(names) != sorted(draft.id for draft in drafts):
+    if sorted(names) != sorted(raw.id for raw in steps):
         raise EditError(f"{file}: the order names other steps than the file has")
-    made = _bom(data) + _moved(page, [draft.id for draft in drafts], names).encode("utf-8")
+    made = _bom(data) + _moved(page, [raw.id for raw in steps], names).encode("utf-8")
     _check(page, made, names)
     return made
 

@@ -50,13 +50,13 @@ class Checked:
     @property
     def later(self) -> tuple[str, ...]:
         """The steps whose instances are known when they run."""
-        found = [draft.id for draft in self.outline.drafts if draft.id in self.groups and not draft.instances]
-        for draft in self.outline.drafts:
-            if draft.used is not None and draft.used.checked is not None:
-                found += [f"{draft.id}/{name}" for name in draft.used.checked.later]
+        found = [raw.id for raw in self.outline.steps if raw.id in self.groups and not raw.instances]
+        for raw in self.outline.steps:
+            if raw.used is not None and raw.used.checked is not None:
+                found += [f"{raw.id}/{name}" for name in raw.used.checked.later]
         return tuple(found)
 
 
 def step_count(outline: Outline) -> int:
     """Return how many steps run at most; instances that are not known count as one step."""
-    return sum([step.used.count if step.used else step.instances or 1 for step in outline.drafts])
+    return sum([step.used.count if step.used else step.instances or 1 for step in outline.steps])

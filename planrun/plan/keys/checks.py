@@ -63,21 +63,21 @@ def check(checked: Checked) -> None:
     Criteria without a proof are reported, too: nothing else would be evidence for them.
     """
     outline = checked.outline
-    for draft in outline.drafts:
-        if "criteria" in draft.keys and _PROVING.isdisjoint(draft.keys):
-            message = f'"criteria" of step "{draft.id}" without a proof'
+    for raw in outline.steps:
+        if "criteria" in raw.keys and _PROVING.isdisjoint(raw.keys):
+            message = f'"criteria" of step "{raw.id}" without a proof'
             hint = "add `expect` or `verify`: a step completes only with evidence for its criteria"
-            outline.report("E254", message, draft.keys["criteria"], hint)
-        if "verify_timeout" in draft.keys and "verify" not in draft.keys:
-            message = f'"verify_timeout" of step "{draft.id}" without `verify`'
+            outline.report("E254", message, raw.keys["criteria"], hint)
+        if "verify_timeout" in raw.keys and "verify" not in raw.keys:
+            message = f'"verify_timeout" of step "{raw.id}" without `verify`'
             outline.report(
-                "E208", message, draft.keys["verify_timeout"], "it bounds each command under `verify`"
+                "E208", message, raw.keys["verify_timeout"], "it bounds each command under `verify`"
             )
         for key in PROOFS:
-            if key in draft.keys and not any(action in draft.keys for action in PROCESSES):
-                message = f'"{key}" of step "{draft.id}" has nothing to prove'
+            if key in raw.keys and not any(action in raw.keys for action in PROCESSES):
+                message = f'"{key}" of step "{raw.id}" has nothing to prove'
                 hint = f"it goes with {', '.join(PROCESSES[:-1])} or {PROCESSES[-1]}"
-                outline.report("E208", message, draft.keys[key], hint)
+                outline.report("E208", message, raw.keys[key], hint)
 
 
 def _expect(checked: Checked, step: RawStep, node: Node) -> dict[str, Any]:

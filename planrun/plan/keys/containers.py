@@ -25,8 +25,8 @@ def take(outline: Outline, _included: Included) -> None:
     known = dict(members(outline.root.get("containers")))
     for name, each in known.items():
         _check_setup(outline, name, each)
-    for draft in outline.drafts:
-        node, named = draft.keys.get("container"), _name_of(draft)
+    for raw in outline.steps:
+        node, named = raw.keys.get("container"), _name_of(raw)
         if node is None or named is None:
             continue
         held = known.get(named.value)
@@ -35,7 +35,7 @@ def take(outline: Outline, _included: Included) -> None:
             outline.report("E293", f'there is no container "{named.value}" under `containers`', named, hint)
         elif len(node.value) > 1:
             other = next(key for key in node.value if key != "shared")
-            message = f'`{other}` cannot stand beside `shared` in step "{draft.id}"'
+            message = f'`{other}` cannot stand beside `shared` in step "{raw.id}"'
             outline.report(
                 "E293", message, node.key(other), "write it under `containers`: its steps share it"
             )
@@ -43,42 +43,41 @@ def take(outline: Outline, _included: Included) -> None:
             whole = Node(MAPPING, {**held.value, "shared": named}, node.line, node.col)
             whole.keys = {**held.keys, **node.keys}
             outline.stands_like(whole, node)
-            draft.keys = {**draft.keys, "container": whole}
-            _wait_for_setup(outline, draft, held, named)
+            raw.keys = {**raw.keys, "container": whole}
+            _wait_for_setup(outline, raw, held, named)
 
 
-def _name_of(draft: RawStep | None) -> Node | None:
+def _name_of(raw: RawStep | None) -> Node | None:
     """Return the name of the shared container that a step runs in."""
-    node = draft.keys.get("container") if draft is not None else None
+    node = raw.keys.get("container") if raw is not None else None
     return scalar(node.get("shared")) if node is not None else None
 
 
-def _wait_for_setup(outline: Outline, draft: RawStep, held: Node, named: Node) -> None:
+def _wait_for_setup(outline: Outline, raw: RawStep, held: Node, named: Node) -> None:
     """Have a step wait for those that prepare its container; what waits for them in turn is a cycle."""
     before = [node.value for node in entries(held.get("setup"))]
-    if draft.id in before or draft.section != "steps":
+    if raw.id in before or raw.section != "steps":
         return
-    known = {link.on for link in draft.links}
+    known = {link.on for link in raw.links}
     for name in before:
         other = _name_of(outline.by_id.get(name))
         if name not in known and other is not None and other.value == named.value:
             per = scalar(held.get("per"))
             both = all(
-                not each.keys.keys().isdisjoint(("matrix", "foreach"))
-                for each in (draft, outline.by_id[name])
+                not each.keys.keys().isdisjoint(("matrix", "foreach")) for each in (raw, outline.by_id[name])
             )
             same = both and per is not None and per.value == "instance"
-            draft.links.append(Link(name, "ok", named, "same" if same else "map"))
+            raw.links.append(Link(name, "ok", named, "same" if same else "map"))
 
 
 def _check_setup(outline: Outline, name: str, held: Node) -> None:
     """Report steps that are to prepare a container and do not run in it."""
     for node in entries(held.get("setup")):
-        draft = outline.by_id.get(node.value)
-        named = _name_of(draft)
+        raw = outline.by_id.get(node.value)
+        named = _name_of(raw)
         if named is None or named.value != name:
             message = f'no step "{node.value}" runs in the container "{name}"'
-            outline.report("E293", message, node, "" if draft else outline.suggest(node.value))
+            outline.report("E293", message, node, "" if raw else outline.suggest(node.value))
 
 
 def check(checked: Checked) -> None:
@@ -89,33 +88,31 @@ def check(checked: Checked) -> None:
         for formula in checked.formulas.listed
         if any(reference.path[0] in ("matrix", "item") for reference in formula.references)
     }
-    for draft in outline.drafts:
-        node = draft.keys.get("container")
+    for raw in outline.steps:
+        node = raw.keys.get("container")
         if node is None:
             continue
-        if not any(action in draft.keys for action in _ACTS):
-            what = (
-                "a tool runs with planrun, outside of it" if "tool" in draft.keys else "it starts no process"
-            )
-            message = f'step "{draft.id}" cannot run in a container: {what}'
-            outline.report("E293", message, draft.node.key("container"), "it goes with `run` and `exec`")
+        if not any(action in raw.keys for action in _ACTS):
+            what = "a tool runs with planrun, outside of it" if "tool" in raw.keys else "it starts no process"
+            message = f'step "{raw.id}" cannot run in a container: {what}'
+            outline.report("E293", message, raw.node.key("container"), "it goes with `run` and `exec`")
         if node.get("shared") is not None:
-            _check_shared(outline, draft, node, of_instances)
+            _check_shared(outline, raw, node, of_instances)
         elif node.kind == MAPPING and node.get("image") is None:
-            message = f'"image" is missing in "container" of step "{draft.id}"'
+            message = f'"image" is missing in "container" of step "{raw.id}"'
             outline.report("E102", message, node, "or name a container under `containers` by `shared`")
 
 
-def _check_shared(outline: Outline, draft: RawStep, node: Node, of_instances: set[int]) -> None:
+def _check_shared(outline: Outline, raw: RawStep, node: Node, of_instances: set[int]) -> None:
     """Report what cannot go with a container that outlives the step."""
     for key, why in (
         ("service", "a service has a container of its own: write its image here"),
         ("cache", "what the step changes inside the container cannot be put back"),
     ):
-        said = draft.keys.get(key)
+        said = raw.keys.get(key)
         if said is not None and (said.kind == MAPPING or said.value.lower() != "false"):
-            message = f'`{key}` cannot stand beside a shared container in step "{draft.id}"'
-            outline.report("E293", message, draft.node.key(key), why)
+            message = f'`{key}` cannot stand beside a shared container in step "{raw.id}"'
+            outline.report("E293", message, raw.node.key(key), why)
     per = scalar(node.get("per"))
     if per is None or per.value != "instance":
         for place, _ in container_places(node):

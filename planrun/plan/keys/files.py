@@ -48,10 +48,10 @@ _ALWAYS = {
 class _Named:
     """A pattern of a step: `kind` is the key it stands under, `globs` what it means, () where values are missing."""
 
-    __slots__ = ("draft", "globs", "kind", "node")
+    __slots__ = ("globs", "kind", "node", "raw")
 
-    def __init__(self, draft: RawStep, kind: str, node: Node, globs: tuple[Glob, ...]) -> None:
-        self.draft = draft
+    def __init__(self, raw: RawStep, kind: str, node: Node, globs: tuple[Glob, ...]) -> None:
+        self.raw = raw
         self.kind = kind
         self.node = node
         self.globs = globs
@@ -60,23 +60,23 @@ class _Named:
 def check(checked: Checked) -> None:
     """Report what is wrong with the files that steps name, and with steps whose results are to be used again."""
     outline = checked.outline
-    drafts = [draft for draft in outline.unique if not draft.keys.keys().isdisjoint(KEYS)]
+    steps = [raw for raw in outline.unique if not raw.keys.keys().isdisjoint(KEYS)]
     named: list[_Named] = []
-    for draft in drafts:
-        _check_kind(outline, draft)
-        if "cache" in draft.keys:
-            _check_cache(outline, draft)
-        for pattern, _ in produced(draft.keys.get("produces")):
-            named += _read(outline, draft, "produces", pattern)
+    for raw in steps:
+        _check_kind(outline, raw)
+        if "cache" in raw.keys:
+            _check_cache(outline, raw)
+        for pattern, _ in produced(raw.keys.get("produces")):
+            named += _read(outline, raw, "produces", pattern)
         for key in ("inputs", "writes"):
-            for node in entries(draft.keys.get(key)):
-                named += _read(outline, draft, key, node)
-        cache = draft.keys.get("cache")
+            for node in entries(raw.keys.get(key)):
+                named += _read(outline, raw, key, node)
+        cache = raw.keys.get("cache")
         for node in entries(cache.get("inputs") if cache is not None else None):
-            named += _read(outline, draft, "inputs", node)
-        reports = draft.keys.get("reports")
+            named += _read(outline, raw, "inputs", node)
+        reports = raw.keys.get("reports")
         for node in entries(reports.get("junit") if reports is not None else None):
-            _read(outline, draft, "reports", node)
+            _read(outline, raw, "reports", node)
     _check_amount(outline, named)
     if any(each.kind == "produces" for each in named):
         _check_makers(outline, [each for each in named if each.kind == "produces"])
@@ -102,57 +102,57 @@ def _check_amount(outline: Outline, named: list[_Named]) -> None:
 
 
 def _count(named: list[_Named]) -> int:
-    return sum([max(1, each.draft.instances) for each in named])
+    return sum([max(1, each.raw.instances) for each in named])
 
 
-def _check_kind(outline: Outline, draft: RawStep) -> None:
+def _check_kind(outline: Outline, raw: RawStep) -> None:
     for action, why in _STRANGERS.items():
-        if action in draft.keys:
+        if action in raw.keys:
             for key in KEYS:
-                if key in draft.keys:
-                    message = f'`{key}` means nothing for `{action}` in step "{draft.id}"'
-                    outline.report("E267", message, draft.node.key(key), why)
+                if key in raw.keys:
+                    message = f'`{key}` means nothing for `{action}` in step "{raw.id}"'
+                    outline.report("E267", message, raw.node.key(key), why)
 
 
-def _check_cache(outline: Outline, draft: RawStep) -> None:
-    node = draft.keys["cache"]
+def _check_cache(outline: Outline, raw: RawStep) -> None:
+    node = raw.keys["cache"]
     if node.kind == SCALAR and node.value.lower() == "false":
         return
-    place = draft.node.key("cache")
+    place = raw.node.key("cache")
     for key, why in _ALWAYS.items():
-        if key in draft.keys:
-            message = f'the result of step "{draft.id}" cannot be used again: it has `{key}`'
+        if key in raw.keys:
+            message = f'the result of step "{raw.id}" cannot be used again: it has `{key}`'
             outline.report("E268", message, place, why)
     for key, word, why in (
         ("idempotent", "false", "it is to have its effect each time"),
         ("service", "true", "it has to run while others do"),
     ):
-        said = draft.keys.get(key)
+        said = raw.keys.get(key)
         if said is not None and said.kind == SCALAR and said.value.lower() == word:
-            message = f'the result of step "{draft.id}" cannot be used again: it has `{key}: {word}`'
+            message = f'the result of step "{raw.id}" cannot be used again: it has `{key}: {word}`'
             outline.report("E268", message, place, why)
     own = node.get("inputs") is not None or node.get("key") is not None
-    if not own and "inputs" not in draft.keys and not draft.links:
-        message = f'step "{draft.id}" is cached and depends on nothing but its own text'
+    if not own and "inputs" not in raw.keys and not raw.links:
+        message = f'step "{raw.id}" is cached and depends on nothing but its own text'
         hint = "name the files that it reads under `inputs`"
         outline.report("W311", message, place, hint, severity="warning")
 
 
-def _read(outline: Outline, draft: RawStep, key: str, node: Node) -> list[_Named]:
+def _read(outline: Outline, raw: RawStep, key: str, node: Node) -> list[_Named]:
     """Return a pattern, or report what is wrong with it; one whose values are missing has no globs."""
     text = node.value
     if OPEN in text:
-        return [_Named(draft, key, node, ())]
+        return [_Named(raw, key, node, ())]
     try:
         globs = parse(text.removeprefix("!"))
     except BadGlob as error:
-        outline.report("E265", f'the pattern "{text}" of step "{draft.id}" {error}', node)
+        outline.report("E265", f'the pattern "{text}" of step "{raw.id}" {error}', node)
         return []
     negated = text.startswith("!")
     if negated and key != "inputs":
-        message = f'the pattern "{text}" of step "{draft.id}" takes away, which only `inputs` can'
+        message = f'the pattern "{text}" of step "{raw.id}" takes away, which only `inputs` can'
         outline.report("E265", message, node)
-    return [] if negated else [_Named(draft, key, node, globs)]
+    return [] if negated else [_Named(raw, key, node, globs)]
 
 
 def _check_makers(outline: Outline, makers: list[_Named]) -> None:
@@ -162,20 +162,20 @@ def _check_makers(outline: Outline, makers: list[_Named]) -> None:
     for each in makers:
         if not each.globs or not is_literal(each.node.value):
             continue
-        if "matrix" in each.draft.keys or "foreach" in each.draft.keys:
-            message = f'each instance of step "{each.draft.id}" makes "{each.node.value}"'
+        if "matrix" in each.raw.keys or "foreach" in each.raw.keys:
+            message = f'each instance of step "{each.raw.id}" makes "{each.node.value}"'
             hint = "put what tells them apart into its name, such as ${{ matrix.os }} or ${{ item }}"
             outline.report("E266", message, each.node, hint)
             continue
-        others = first.setdefault((each.draft.section, each.globs), [])
-        pairs += [(other, each) for other in others if other.draft is not each.draft]
+        others = first.setdefault((each.raw.section, each.globs), [])
+        pairs += [(other, each) for other in others if other.raw is not each.raw]
         others.append(each)
     if not pairs:
         return
     apart = _Apart(outline, pairs)
     for one, other in pairs[:MAX_MET]:
-        if apart.may_meet(one, other) and not (one.draft.condition and other.draft.condition):
-            names = f'"{one.draft.id}" and "{other.draft.id}"'
+        if apart.may_meet(one, other) and not (one.raw.condition and other.raw.condition):
+            names = f'"{one.raw.id}" and "{other.raw.id}"'
             message = f'steps {names} may run together, and both make "{other.node.value}"'
             hint = "have one of them depend on the other, or name two files"
             related = ((one.node.line, one.node.col, "first defined here"),)
@@ -192,8 +192,8 @@ def _check_readers(outline: Outline, named: list[_Named]) -> None:
         (maker, reader)
         for reader in readers
         for maker in makers
-        if maker.draft is not reader.draft
-        and maker.draft.section == reader.draft.section
+        if maker.raw is not reader.raw
+        and maker.raw.section == reader.raw.section
         and meet(maker.globs, reader.globs)
     ]
     if not pairs:
@@ -201,7 +201,9 @@ def _check_readers(outline: Outline, named: list[_Named]) -> None:
     apart = _Apart(outline, pairs)
     for maker, reader in pairs:
         if apart.may_meet(maker, reader):
-            message = f'step "{reader.draft.id}" reads what step "{maker.draft.id}" makes, and does not depend on it'
+            message = (
+                f'step "{reader.raw.id}" reads what step "{maker.raw.id}" makes, and does not depend on it'
+            )
             related = ((maker.node.line, maker.node.col, "it is made here"),)
             outline.report("W310", message, reader.node, severity="warning", related=related)
 
@@ -211,21 +213,20 @@ class _Apart:
 
     def __init__(self, outline: Outline, pairs: list[tuple[_Named, _Named]]) -> None:
         before = {
-            draft.id: [link.on for link in draft.links if link.on in outline.by_id]
-            for draft in outline.unique
+            raw.id: [link.on for link in raw.links if link.on in outline.by_id] for raw in outline.unique
         }
         sequence = graph.order(before)
         self._known = frozenset(sequence)
         wanted: dict[str, list[str]] = {}
         for one, other in pairs:
-            wanted.setdefault(one.draft.id, []).append(other.draft.id)
-            wanted.setdefault(other.draft.id, []).append(one.draft.id)
+            wanted.setdefault(one.raw.id, []).append(other.raw.id)
+            wanted.setdefault(other.raw.id, []).append(one.raw.id)
         links = {name: [(on, True) for on in others] for name, others in before.items()}
         self._behind = graph.reach(sequence, links, wanted)
 
     def may_meet(self, one: _Named, other: _Named) -> bool:
         """Say whether neither step waits for the other; of steps in a circle it is not known."""
-        names = one.draft.id, other.draft.id
+        names = one.raw.id, other.raw.id
         if not self._known.issuperset(names):
             return False
         return names not in self._behind and names[::-1] not in self._behind

@@ -269,13 +269,13 @@ class Formulas:
         self._values: dict[tuple[str, str], Text] = {}  # by what was written, and in which grammar
         for node, kind in of_plan(outline.root):
             self._read(node, kind, None)
-        for draft in (*outline.drafts, *outline.undos) if outline.undos else outline.drafts:
-            keys = draft.keys
+        for raw in (*outline.steps, *outline.undos) if outline.undos else outline.steps:
+            keys = raw.keys
             if "run" in keys and keys["run"].kind == SCALAR and OPEN in keys["run"].value:
-                self._read(keys["run"], "script", draft)
+                self._read(keys["run"], "script", raw)
             if not _WITH_FORMULAS.isdisjoint(keys):
-                for node, kind in of_step(draft):
-                    self._read(node, kind, draft)
+                for node, kind in of_step(raw):
+                    self._read(node, kind, raw)
 
     def text(self, node: Node, *, script: bool = False) -> Text:
         """Return the text or template of a scalar."""

@@ -42,10 +42,10 @@ class Gate:
 
     __slots__ = ("_keys", "fragment", "id", "kind", "multiple", "node", "options", "values")
 
-    def __init__(self, draft: RawStep) -> None:
-        self.id = draft.id
-        self.kind = "ask" if "ask" in draft.keys else "decide"
-        self.node = draft.keys[self.kind]
+    def __init__(self, raw: RawStep) -> None:
+        self.id = raw.id
+        self.kind = "ask" if "ask" in raw.keys else "decide"
+        self.node = raw.keys[self.kind]
         listed = self.node.get("options")
         self.options: list[Node] = listed.value if listed is not None and listed.kind == SEQUENCE else []
         self.values = [_value(option) for option in self.options]
@@ -114,7 +114,7 @@ class Gate:
 
 def find(checked: Checked) -> None:
     """Find the gates of a plan, as far as they can be understood, and add their answers to the outputs."""
-    for step in checked.outline.drafts:
+    for step in checked.outline.steps:
         if step.is_gate and step.keys["ask" if "ask" in step.keys else "decide"].kind == MAPPING:
             gate = checked.gates[step.id] = Gate(step)
             checked.outputs[step.id] = {ANSWER: gate.fragment}
@@ -124,11 +124,11 @@ def check(checked: Checked) -> None:
     """Report keys that a gate has no use for, options that nobody can tell apart, and defaults that it refuses."""
     outline = checked.outline
     for gate in checked.gates.values():
-        draft = outline.by_id[gate.id]
+        raw = outline.by_id[gate.id]
         for key, hint in _MEANINGLESS.items():
-            if key in draft.keys:
-                message = f'`{key}` means nothing for `{gate.kind}` in step "{draft.id}"'
-                outline.report("E252", message, draft.node.key(key), hint)
+            if key in raw.keys:
+                message = f'`{key}` means nothing for `{gate.kind}` in step "{raw.id}"'
+                outline.report("E252", message, raw.node.key(key), hint)
         _check_literals(outline, gate)
         if gate.kind == "ask":
             _check_ask(outline, gate)

@@ -39,10 +39,10 @@ class Instances:
     values, or the node of the expression that gives one. `items` and `key` are those of a list.
     """
 
-    def __init__(self, draft: RawStep, form: str) -> None:
-        self.draft = draft
+    def __init__(self, raw: RawStep, form: str) -> None:
+        self.raw = raw
         self.form = form
-        self.node = draft.keys[form]
+        self.node = raw.keys[form]
         self.made: list[dict[str, Any]] | None = None
         self.axes: dict[str, list[Any] | Node] = {}
         self.include: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ class Instances:
     @property
     def may_lack(self) -> bool:
         """Whether a certain instance may not have run although the group completed."""
-        return self.made is None or reads_values(self.draft)
+        return self.made is None or reads_values(self.raw)
 
     @property
     def names(self) -> dict[str, None]:
@@ -85,19 +85,19 @@ def find(checked: Checked) -> None:
 def _instances(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
     found: dict[str, Instances] = {}
     budget = _Budget(outline)
-    for draft in outline.unique:
-        forms = [key for key in KEYS if key in draft.keys]
+    for raw in outline.unique:
+        forms = [key for key in KEYS if key in raw.keys]
         if not forms or outline.is_full:
             continue
-        _check_step(outline, draft, forms)
-        each = found[draft.id] = Instances(draft, forms[0])
+        _check_step(outline, raw, forms)
+        each = found[raw.id] = Instances(raw, forms[0])
         if forms[0] == "matrix":
             _read_matrix(each)
             _combine(outline, each, budget)
         else:
             _read_list(outline, each)
             _number(outline, each, formulas)
-        draft.instances = len(each.made or ())
+        raw.instances = len(each.made or ())
         if each.made is not None and not budget.allows(each):
             break
     return found
@@ -105,41 +105,41 @@ def _instances(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
 
 def _check_same(outline: Outline, groups: dict[str, Instances]) -> None:
     """Report edges from instances to those of the same name where there are none."""
-    for draft in outline.unique:
-        for link in draft.links:
+    for raw in outline.unique:
+        for link in raw.links:
             if link.form != "same":
                 continue
-            own, other = groups.get(draft.id), groups.get(link.on)
+            own, other = groups.get(raw.id), groups.get(link.on)
             if own and other and own.made is not None and other.made is not None:
                 known = {each["instance"] for each in other.made}
                 missing = [each["instance"] for each in own.made if each["instance"] not in known]
                 if missing:
                     more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
                     names = ", ".join([f'"{name}"' for name in missing[:3]])
-                    message = f'step "{link.on}" has no instance {names}{more}, which "{draft.id}" has'
+                    message = f'step "{link.on}" has no instance {names}{more}, which "{raw.id}" has'
                     outline.report("E286", message, link.node, "both need the same values")
 
 
-def _check_step(outline: Outline, draft: RawStep, forms: list[str]) -> None:
-    key = draft.node.key(forms[0])
+def _check_step(outline: Outline, raw: RawStep, forms: list[str]) -> None:
+    key = raw.node.key(forms[0])
     if len(forms) > 1:
-        message = f'"matrix" and "foreach" are mutually exclusive in step "{draft.id}"'
-        outline.report("E118", message, draft.node.key(forms[1]), "a list can be an axis of the matrix")
-    if draft.is_gate:
+        message = f'"matrix" and "foreach" are mutually exclusive in step "{raw.id}"'
+        outline.report("E118", message, raw.node.key(forms[1]), "a list can be an axis of the matrix")
+    if raw.is_gate:
         hint = "ask in a step of its own, and depend on that"
-        outline.report("E284", f'step "{draft.id}" asks once, and cannot have instances', key, hint)
-    elif outline.sound and not any(name in draft.keys for name in _ACTIONS):
-        outline.report("E284", f'step "{draft.id}" has no action yet, and cannot have instances', key)
-    word = draft.keys.get("on_failure")
+        outline.report("E284", f'step "{raw.id}" asks once, and cannot have instances', key, hint)
+    elif outline.sound and not any(name in raw.keys for name in _ACTIONS):
+        outline.report("E284", f'step "{raw.id}" has no action yet, and cannot have instances', key)
+    word = raw.keys.get("on_failure")
     if word is not None and word.value == "replan":
-        message = f'step "{draft.id}" has instances, and a model cannot plan one of them anew'
+        message = f'step "{raw.id}" has instances, and a model cannot plan one of them anew'
         outline.report("E284", message, word, "write another word, or leave it out")
 
 
-def reads_values(draft: RawStep) -> bool:
+def reads_values(raw: RawStep) -> bool:
     """Say whether the condition of a step is about each instance, and not about all."""
-    return draft.condition is not None and any(
-        reference.path[0] in ("matrix", "item") for reference in references(draft.condition)
+    return raw.condition is not None and any(
+        reference.path[0] in ("matrix", "item") for reference in references(raw.condition)
     )
 
 
@@ -192,7 +192,7 @@ def _combine(outline: Outline, each: Instances, budget: _Budget) -> None:
     if not outline.sound or node.kind != MAPPING:
         return
     if not each.axes and not each.include:
-        outline.report("E113", f'"matrix" in step "{each.draft.id}" has no axis', node)
+        outline.report("E113", f'"matrix" in step "{each.raw.id}" has no axis', node)
         return
     before = len(outline.problems)
     for name, value in each.axes.items():
@@ -203,7 +203,7 @@ def _combine(outline: Outline, each: Instances, budget: _Budget) -> None:
         return
     count = size(axes)
     if count > MAX_PRODUCT:
-        message = f'the matrix of step "{each.draft.id}" has {count:,} combinations before `exclude`'
+        message = f'the matrix of step "{each.raw.id}" has {count:,} combinations before `exclude`'
         outline.report("E280", message, node, f"at most {MAX_PRODUCT:,} are looked at")
         return
     if not budget.affords(each, count):
@@ -296,7 +296,7 @@ def _number(outline: Outline, each: Instances, formulas: Formulas) -> None:
     _check_literal(outline, items, "`foreach`")
     most = limit_of(outline.root, "max_items")
     if len(items.value) > most:
-        message = f'`foreach` of step "{each.draft.id}" has {len(items.value):,} items'
+        message = f'`foreach` of step "{each.raw.id}" has {len(items.value):,} items'
         outline.report(
             "E280", message, items, f"at most {most:,} are allowed; `limits: {{max_items: N}}` changes that"
         )
@@ -325,7 +325,7 @@ def _is_named(
     """Report instances that are too many, or that no id can tell apart."""
     most = limit_of(outline.root, "max_items")
     if len(names) > most:
-        message = f'step "{each.draft.id}" has {len(names):,} instances'
+        message = f'step "{each.raw.id}" has {len(names):,} instances'
         outline.report(
             "E280", message, node, f"at most {most:,} are allowed; `limits: {{max_items: N}}` changes that"
         )
@@ -338,7 +338,7 @@ def _is_named(
             outline.report("E283", f"the name of instance {at + 1} {wrong}", place)
             return False
         if name in seen:
-            message = f'two instances of step "{each.draft.id}" are called "{name}"'
+            message = f'two instances of step "{each.raw.id}" are called "{name}"'
             outline.report("E281", message, place)
             return False
         seen.add(name)

@@ -57,7 +57,7 @@ class Used:
     __slots__ = ("checked", "count", "height", "path", "sound")
 
     def __init__(self, path: str, checked: Any, *, sound: bool) -> None:
-        inside = [step.used for step in checked.outline.drafts if step.used] if checked else []
+        inside = [step.used for step in checked.outline.steps if step.used] if checked else []
         self.path = path
         self.checked = checked
         self.sound = sound
@@ -139,20 +139,20 @@ class Outline:
         self.sound = sound
         self.file = file
         self.problems: list[Problem] = []
-        self.drafts: list[RawStep] = list(_decisions(root))
-        before = len(self.drafts)
+        self.steps: list[RawStep] = list(_decisions(root))
+        before = len(self.steps)
         for section in ("steps", "finally"):
             listed = root.get(section)
             if listed is not None and listed.kind == SEQUENCE:
-                start = len(self.drafts) - before + 1
-                self.drafts += [RawStep(node, section, at) for at, node in enumerate(listed.value, start)]
+                start = len(self.steps) - before + 1
+                self.steps += [RawStep(node, section, at) for at, node in enumerate(listed.value, start)]
         self.by_id: dict[str, RawStep] = {}
         self.undos: list[RawStep] = []  # what undoes steps: steps that nobody can name
-        for draft in self.drafts:
-            self.by_id.setdefault(draft.id, draft)
-            if "rollback" in draft.keys and draft.keys["rollback"].kind == MAPPING:
-                self.undos.append(_undo_of(draft))
-        self.keys = frozenset().union(*[draft.keys for draft in self.drafts])  # those that any step has
+        for raw in self.steps:
+            self.by_id.setdefault(raw.id, raw)
+            if "rollback" in raw.keys and raw.keys["rollback"].kind == MAPPING:
+                self.undos.append(_undo_of(raw))
+        self.keys = frozenset().union(*[raw.keys for raw in self.steps])  # those that any step has
         self.matching = 0.0  # seconds spent on defaults that may take long
         self.schemas = 0  # fragments counted, with those inside them
         self.tangled = False  # too many steps recover the same one
@@ -163,8 +163,8 @@ class Outline:
         self._errors = self._warnings = 0  # among the problems
         if origins:
             self._lines |= {name: _Lines(data) for name, data in origins.sources.items()}
-            for draft in self.drafts:
-                self.stands_like(draft.node, draft.at)
+            for raw in self.steps:
+                self.stands_like(raw.node, raw.at)
 
     @property
     def is_full(self) -> bool:
@@ -282,14 +282,14 @@ def _decisions(root: Node) -> Iterator[RawStep]:
         yield RawStep(node, "steps", 0)
 
 
-def _undo_of(draft: RawStep) -> RawStep:
+def _undo_of(raw: RawStep) -> RawStep:
     """Return what undoes a step: it comes after that has completed, or ended if it is for failures, too."""
-    node = draft.keys["rollback"]
-    undo = draft.undo = RawStep(node, "rollback", 0)
-    undo.id, undo.undoes = f"undo:{draft.id}", draft
+    node = raw.keys["rollback"]
+    undo = raw.undo = RawStep(node, "rollback", 0)
+    undo.id, undo.undoes = f"undo:{raw.id}", raw
     word = scalar(node.get("on_failed"))
     kind = "done" if word is not None and word.value.lower() == "true" else "completed"
-    undo.links = [Link(draft.id, kind, draft.node.key("rollback"), "undo")]
+    undo.links = [Link(raw.id, kind, raw.node.key("rollback"), "undo")]
     return undo
 
 

@@ -23,44 +23,44 @@ def check(checked: Checked) -> None:
     What tools hand on is added to the outputs.
     """
     outline, formulas, outputs = checked.outline, checked.formulas, checked.outputs
-    for draft in outline.drafts:
-        if draft.undo is None:
+    for raw in outline.steps:
+        if raw.undo is None:
             continue
-        found = _wrong(draft)
+        found = _wrong(raw)
         if found:
-            outline.report("E209", found[0], draft.node.key("rollback"), found[1])
-        tool = draft.undo.keys.get("tool")
+            outline.report("E209", found[0], raw.node.key("rollback"), found[1])
+        tool = raw.undo.keys.get("tool")
         if tool is not None and scalar(tool) is not None:
-            label = f'the rollback of step "{draft.id}"'
-            spec = check_call(outline, label, (tool, draft.undo.keys.get("args")), formulas)
+            label = f'the rollback of step "{raw.id}"'
+            spec = check_call(outline, label, (tool, raw.undo.keys.get("args")), formulas)
             if spec is not None and spec.name != SHELL:
-                outputs[draft.undo.id] = handed_on(spec)
+                outputs[raw.undo.id] = handed_on(spec)
 
 
-def _wrong(draft: RawStep) -> tuple[str, str] | None:
+def _wrong(raw: RawStep) -> tuple[str, str] | None:
     """Return what is wrong with the rollback of a step, and a hint."""
-    if draft.section == "finally":
+    if raw.section == "finally":
         return (
-            f'step "{draft.id}" under `finally:` has a rollback',
+            f'step "{raw.id}" under `finally:` has a rollback',
             "those steps run at every end of a run, and nothing is undone after them",
         )
-    idle = next((key for key in GUARDS if key in draft.keys), "")
+    idle = next((key for key in GUARDS if key in raw.keys), "")
     if idle:
-        return f'step "{draft.id}" has a rollback, and `{idle}` changes nothing', "take it out"
-    keys = draft.undo.keys if draft.undo else {}
+        return f'step "{raw.id}" has a rollback, and `{idle}` changes nothing', "take it out"
+    keys = raw.undo.keys if raw.undo else {}
     named = [key for key in PROCESSES if key in keys]
     if len(named) != 1:
         many = f"has {len(named)} actions" if named else "does nothing"
-        return f'the rollback of step "{draft.id}" {many}', "give it one of `run`, `exec` and `tool`"
+        return f'the rollback of step "{raw.id}" {many}', "give it one of `run`, `exec` and `tool`"
     if "args" in keys and "tool" not in keys:
         return (
-            f'the rollback of step "{draft.id}" has `args` and no `tool`',
+            f'the rollback of step "{raw.id}" has `args` and no `tool`',
             "they are the arguments of a tool",
         )
-    word = scalar(draft.keys.get("reversible"))
+    word = scalar(raw.keys.get("reversible"))
     if word is not None and word.kind == SCALAR and word.value.lower() == "false":
         return (
-            f'step "{draft.id}" has a rollback and says that it is not reversible',
+            f'step "{raw.id}" has a rollback and says that it is not reversible',
             "take one of the two out",
         )
     return None

@@ -32,83 +32,83 @@ _FOREIGN = {
 _END = "\0end"  # follows the id of a service in what stands for its end
 
 
-def is_service(draft: RawStep) -> bool:
+def is_service(raw: RawStep) -> bool:
     """Say whether a step goes on while others need it."""
-    word = scalar(draft.keys.get("service"))
+    word = scalar(raw.keys.get("service"))
     return word is not None and word.value.lower() == "true"
 
 
 def check(checked: Checked) -> None:
     """Find the services; report what a service cannot be, and steps that would wait for ever because of one."""
     outline, groups = checked.outline, checked.groups
-    checked.services = frozenset([draft.id for draft in outline.drafts if is_service(draft)])
-    found = [draft for draft in outline.unique if is_service(draft)]
-    for draft in outline.drafts:
-        if "ready" in draft.keys and "service" in draft.keys and not is_service(draft):
-            message = f'"ready" in step "{draft.id}", which is no service'
-            outline.report("E295", message, draft.node.key("ready"), "write `service: true` beside it")
-    for number, draft in enumerate(found, 1):
+    checked.services = frozenset([raw.id for raw in outline.steps if is_service(raw)])
+    found = [raw for raw in outline.unique if is_service(raw)]
+    for raw in outline.steps:
+        if "ready" in raw.keys and "service" in raw.keys and not is_service(raw):
+            message = f'"ready" in step "{raw.id}", which is no service'
+            outline.report("E295", message, raw.node.key("ready"), "write `service: true` beside it")
+    for number, raw in enumerate(found, 1):
         if number > MAX_SERVICES:
             message = f"the plan has more than {MAX_SERVICES} services"
-            outline.report("E241", message, draft.node.key("service"))
+            outline.report("E241", message, raw.node.key("service"))
             return
-        _check_keys(outline, draft, groups)
-    _check_dependents(outline, {draft.id: draft for draft in found})
+        _check_keys(outline, raw, groups)
+    _check_dependents(outline, {raw.id: raw for raw in found})
 
 
-def _check_keys(outline: Outline, draft: RawStep, groups: Mapping[str, Instances]) -> None:
-    at = draft.node.key("service")
-    if not any(action in draft.keys for action in _ACTS):
+def _check_keys(outline: Outline, raw: RawStep, groups: Mapping[str, Instances]) -> None:
+    at = raw.node.key("service")
+    if not any(action in raw.keys for action in _ACTS):
         hint = f"it goes with {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
-        outline.report("E295", f'step "{draft.id}" starts nothing that could be a service', at, hint)
+        outline.report("E295", f'step "{raw.id}" starts nothing that could be a service', at, hint)
     for key, why in _FOREIGN.items():
-        if key in draft.keys:
-            message = f'"{key}" means nothing for the service "{draft.id}"'
-            outline.report("E295", message, draft.node.key(key), why)
-    alone = scalar(draft.keys.get("parallel"))
+        if key in raw.keys:
+            message = f'"{key}" means nothing for the service "{raw.id}"'
+            outline.report("E295", message, raw.node.key(key), why)
+    alone = scalar(raw.keys.get("parallel"))
     if alone is not None and alone.value.lower() == "false":
-        message = f'the service "{draft.id}" cannot run alone: others run because it does'
-        outline.report("E295", message, draft.node.key("parallel"))
-    group = groups.get(draft.id)
+        message = f'the service "{raw.id}" cannot run alone: others run because it does'
+        outline.report("E295", message, raw.node.key("parallel"))
+    group = groups.get(raw.id)
     if group is not None and group.made is None:
-        message = f'the instances of the service "{draft.id}" are known only when it runs'
+        message = f'the instances of the service "{raw.id}" are known only when it runs'
         outline.report("E295", message, group.node, "write them into the plan")
 
 
 def _check_dependents(outline: Outline, services: Mapping[str, RawStep]) -> None:
     ends = False
     needed: set[str] = set()
-    for draft in outline.unique:
-        for link in draft.links:
+    for raw in outline.unique:
+        for link in raw.links:
             if link.on not in services:
                 continue
             if link.kind == "completed":
                 needed.add(link.on)
-                message = f'step "{draft.id}" waits for the service "{link.on}" to complete'
+                message = f'step "{raw.id}" waits for the service "{link.on}" to complete'
                 hint = "`ok` waits until it is ready, `done` and `failed` for its end"
                 outline.report("E296", message, link.node, hint)
             elif link.kind == "ok":
                 needed.add(link.on)
-                _check_locks(outline, draft, services[link.on])
+                _check_locks(outline, raw, services[link.on])
             else:
                 ends = True
-    for name, draft in services.items():
+    for name, raw in services.items():
         if name not in needed:
             message = f'nothing needs the service "{name}"'
             hint = "it is stopped when everything else has ended"
-            outline.report("W320", message, draft.node.key("service"), hint, severity="warning")
+            outline.report("W320", message, raw.node.key("service"), hint, severity="warning")
     if ends and not outline.tangled:
         _check_ends(outline, services)
 
 
-def _check_locks(outline: Outline, draft: RawStep, service: RawStep) -> None:
+def _check_locks(outline: Outline, raw: RawStep, service: RawStep) -> None:
     held = _words(service.keys.get("lock"))
-    common = [name for name in _words(draft.keys.get("lock")) if name in held]
+    common = [name for name in _words(raw.keys.get("lock")) if name in held]
     if common:
         message = (
-            f'step "{draft.id}" needs the service "{service.id}", which keeps the lock {common[0]} as long'
+            f'step "{raw.id}" needs the service "{service.id}", which keeps the lock {common[0]} as long'
         )
-        outline.report("E296", message, draft.node.key("lock"), "give the lock to one of the two")
+        outline.report("E296", message, raw.node.key("lock"), "give the lock to one of the two")
 
 
 def _words(node: Node | None) -> list[str]:
@@ -122,13 +122,13 @@ def _check_ends(outline: Outline, services: Mapping[str, RawStep]) -> None:
     """Report steps that wait for the end of a service which goes on because of them."""
     waits: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
-    for draft in outline.unique:
-        waits[draft.id] = []
-        for link in draft.links:
+    for raw in outline.unique:
+        waits[raw.id] = []
+        for link in raw.links:
             if link.on in outline.by_id:
                 is_end = link.on in services and link.kind != "ok"
-                waits[draft.id].append(f"{link.on}{_END}" if is_end else link.on)
-                after.setdefault(link.on, []).append(draft.id)
+                waits[raw.id].append(f"{link.on}{_END}" if is_end else link.on)
+                after.setdefault(link.on, []).append(raw.id)
     for name in services:
         users = dict.fromkeys([other for other in after.get(name, ()) if name in waits[other]])
         waiting = list(users)
@@ -165,10 +165,10 @@ def _service(checked: Checked, step: RawStep, _node: Node) -> dict[str, Any]:
 COMPILE = {"service": _service}
 
 
-def edges_of(checked: Checked, draft: RawStep) -> list[tuple[str, str]]:
+def edges_of(checked: Checked, raw: RawStep) -> list[tuple[str, str]]:
     """Return the edges of a step: instead of the end of a service it waits until that is ready, all its instances."""
     found: dict[tuple[str, str], None] = {}
-    for link in draft.links:
+    for link in raw.links:
         group = checked.groups.get(link.on)
         if link.form == "same":
             found[link.on, "same"] = None

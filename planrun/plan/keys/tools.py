@@ -47,18 +47,18 @@ COMPILE = {"tool": _call}
 def find(checked: Checked) -> None:
     """Report what is wrong with the calls of a plan, and add what they hand on to the outputs."""
     outline, formulas, outputs = checked.outline, checked.formulas, checked.outputs
-    for draft in outline.drafts:
-        tool = draft.keys.get("tool")
+    for raw in outline.steps:
+        tool = raw.keys.get("tool")
         if scalar(tool) is None or tool is None or outline.is_full:
             continue
-        spec = check_call(outline, f'step "{draft.id}"', (tool, draft.keys.get("args")), formulas)
+        spec = check_call(outline, f'step "{raw.id}"', (tool, raw.keys.get("args")), formulas)
         if spec is None or spec.name == SHELL:
             continue
         for key, why in _OF_SHELLS.items():
-            if key in draft.keys:
-                message = f'`{key}` means nothing for the tool {spec.name} in step "{draft.id}"'
-                outline.report("E271", message, draft.node.key(key), why)
-        outputs[draft.id] = handed_on(spec)
+            if key in raw.keys:
+                message = f'`{key}` means nothing for the tool {spec.name} in step "{raw.id}"'
+                outline.report("E271", message, raw.node.key(key), why)
+        outputs[raw.id] = handed_on(spec)
 
 
 def handed_on(spec: Spec) -> dict[str, dict[str, Any]]:

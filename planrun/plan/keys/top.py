@@ -95,20 +95,20 @@ def check(checked: Checked) -> None:
     """Report names that are reserved, listed twice or not declared, and those that an `env` sets as well."""
     outline = checked.outline
     declared = declared_secrets(outline.root)
-    listing = [draft for draft in outline.drafts if "secrets" in draft.keys]
+    listing = [raw for raw in outline.steps if "secrets" in raw.keys]
     if not declared and not listing:
         return
     _check_list(outline, outline.root)
-    for draft in listing:
-        _check_list(outline, draft.node)
-        for node in entries(draft.keys["secrets"]):
+    for raw in listing:
+        _check_list(outline, raw.node)
+        for node in entries(raw.keys["secrets"]):
             if node.value not in declared:
                 hint = did_you_mean(node.value, declared) or _declare(node.value, declared)
                 outline.report("E232", f'"{node.value}" is not among the secrets of the plan', node, hint)
-        listed = {node.value: node for node in entries(draft.keys["secrets"])}
-        _check_env(outline, draft.node, listed)
-        if draft.undo is not None:
-            _check_env(outline, draft.undo.node, listed)
+        listed = {node.value: node for node in entries(raw.keys["secrets"])}
+        _check_env(outline, raw.node, listed)
+        if raw.undo is not None:
+            _check_env(outline, raw.undo.node, listed)
     _check_env(outline, outline.root, declared)
 
 

@@ -43,21 +43,21 @@ _LIMITS_THAT_COUNT = ("max_parallel", "max_steps", "max_items")
 
 def take(outline: Outline, included: Included) -> None:
     """Read and check the plans that the steps of a plan use."""
-    for draft in outline.drafts:
-        node = draft.keys.get("uses")
+    for raw in outline.steps:
+        node = raw.keys.get("uses")
         if node is not None:
             for key in ("matrix", "foreach"):
-                if key in draft.keys:
-                    message = f'step "{draft.id}" uses a plan, and cannot have instances'
+                if key in raw.keys:
+                    message = f'step "{raw.id}" uses a plan, and cannot have instances'
                     hint = "use a matrix inside of that plan, and give it the values by `with`"
-                    outline.report("E284", message, draft.node.key(key), hint)
+                    outline.report("E284", message, raw.node.key(key), hint)
         if node is not None and node.kind == SCALAR and not outline.is_full:
-            draft.used = included.take(outline, node)
+            raw.used = included.take(outline, node)
             for key, hint in _MEANINGLESS.items():
-                if key in draft.keys:
+                if key in raw.keys:
                     message = f"`{key}` means nothing for a plan that is used"
-                    outline.report("E292", message, draft.node.key(key), hint)
-            for word in entries(draft.keys.get("on_failure")):
+                    outline.report("E292", message, raw.node.key(key), hint)
+            for word in entries(raw.keys.get("on_failure")):
                 if word.value in ("ask", "replan"):
                     message = f"`on_failure: {word.value}` means nothing for a plan that is used"
                     outline.report(
@@ -67,17 +67,17 @@ def take(outline: Outline, included: Included) -> None:
 
 def find(checked: Checked) -> None:
     """Check what used plans are given, and add what they hand on to the outputs."""
-    for draft in checked.outline.drafts:
-        if "uses" in draft.keys:
-            _check_given(checked.outline, draft)
-            found = _outputs_of(draft)
+    for raw in checked.outline.steps:
+        if "uses" in raw.keys:
+            _check_given(checked.outline, raw)
+            found = _outputs_of(raw)
             if found is not None:
-                checked.outputs[draft.id] = found
+                checked.outputs[raw.id] = found
 
 
-def _outputs_of(draft: RawStep) -> dict[str, dict[str, Any]] | None:
+def _outputs_of(raw: RawStep) -> dict[str, dict[str, Any]] | None:
     """Return what a step that uses a plan hands on, as fragments by name; None when that is not known."""
-    used = draft.used
+    used = raw.used
     if used is None or used.checked is None:
         return None
     types = used.checked.gives
@@ -87,13 +87,13 @@ def _outputs_of(draft: RawStep) -> dict[str, dict[str, Any]] | None:
     }
 
 
-def _check_given(outline: Outline, draft: RawStep) -> None:
+def _check_given(outline: Outline, raw: RawStep) -> None:
     """Report what does not fit of the values that a used plan is given, and secrets that it wants and does not get."""
-    used = draft.used
+    used = raw.used
     if used is None or used.checked is None:
         return
-    name = draft.keys["uses"].value
-    given, known = draft.keys.get("with"), used.checked.params
+    name = raw.keys["uses"].value
+    given, known = raw.keys.get("with"), used.checked.params
     for param, value in members(given):
         assert given is not None
         if param not in known:
@@ -109,29 +109,29 @@ def _check_given(outline: Outline, draft: RawStep) -> None:
     for param, fragment in known.items():
         if fragment.get("required") is True and param not in written:
             message = f'{name} requires the parameter "{param}"'
-            outline.report("E291", message, draft.keys["uses"], f"give it: `with: {{{param}: …}}`")
+            outline.report("E291", message, raw.keys["uses"], f"give it: `with: {{{param}: …}}`")
     declared = declared_secrets(outline.root)
     for secret in declared_secrets(used.checked.outline.root):
         if secret not in declared:
             message = f'{name} uses the secret "{secret}", which is not among the secrets of this plan'
             hint = f"declare it at the top level: `secrets: [{', '.join([*declared, secret])}]`"
-            outline.report("E232", message, draft.keys["uses"], hint)
+            outline.report("E232", message, raw.keys["uses"], hint)
 
 
 def check_types(checked: Checked, type_of: Callable[[Formula], Type]) -> None:
     """Report values of expressions that can never be of the type that a parameter of a used plan has."""
     for formula in checked.formulas.listed:
-        draft = formula.owner
-        if formula.kind != "given" or draft is None or draft.used is None or draft.used.checked is None:
+        raw = formula.owner
+        if formula.kind != "given" or raw is None or raw.used is None or raw.used.checked is None:
             continue
-        for param, value in members(draft.keys.get("with")):
-            fragment = draft.used.checked.params.get(param)
+        for param, value in members(raw.keys.get("with")):
+            fragment = raw.used.checked.params.get(param)
             if value is not formula.node or fragment is None:
                 continue
             found = type_of(formula)
             if not _may_be(found, fragment["type"]):
                 message = (
-                    f'the parameter "{param}" of {draft.keys["uses"].value} is of type {fragment["type"]}, '
+                    f'the parameter "{param}" of {raw.keys["uses"].value} is of type {fragment["type"]}, '
                     f"and this is of type {found}"
                 )
                 checked.outline.report("E291", message, value)
@@ -160,8 +160,8 @@ def warn(outline: Outline) -> None:
     for key, node in told:
         message = f"`{key}` does not count where another plan uses this one"
         outline.report("W304", message, node, "that of the plan which is run does", severity="warning")
-    for draft in outline.drafts:
-        for word in entries(draft.keys.get("on_failure")):
+    for raw in outline.steps:
+        for word in entries(raw.keys.get("on_failure")):
             if word.value == "replan":
                 message = "`replan` counts as `block` where another plan uses this one"
                 outline.report(
