@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
             """Return the shell of a script that names none."""
 
-        def veiled(self, step: Step, recipe: Recipe) -> Recipe:
+        def redacted(self, step: Step, recipe: Recipe) -> Recipe:
             """Return the recipe that a fingerprint is made of, without values of secrets."""
 
         def copying(self, step: Step, recipe: Recipe) -> Copying | None:

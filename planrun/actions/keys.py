@@ -65,13 +65,13 @@ def content(steps: Steps, step: Step, state: RunState) -> tuple[str, dict[str, s
     copying = steps.copying(step, recipe)
     if copying and copying.refusal:
         raise EvaluationError(copying.refusal)
-    veiled = steps.veiled(step, recipe)
-    found = veiled.fingerprint() + (copying.part if copying else "")
+    redacted = steps.redacted(step, recipe)
+    fingerprint = redacted.fingerprint() + (copying.part if copying else "")
     if step.container is not None:
-        found += steps.container_jobs().part(step, scope)
+        fingerprint += steps.container_jobs().part(step, scope)
     if step.expect or step.verify:
-        found += steps.post_checks().part(step, state, scope)
-    return found, veiled.env
+        fingerprint += steps.post_checks().part(step, state, scope)
+    return fingerprint, redacted.env
 
 
 def _text(steps: Steps, step: Step, state: RunState, text: Text) -> str:

@@ -95,7 +95,7 @@ class Steps:
             return Prepared(
                 fingerprint="", outcome=Outcome(status="failed", reason="refused", message=str(error))
             )
-        fingerprint = self.veiled(step, recipe).fingerprint()
+        fingerprint = self.redacted(step, recipe).fingerprint()
         copying = self.copying(step, recipe)
         if copying:
             fingerprint += copying.part
@@ -122,7 +122,7 @@ class Steps:
 
                 make_private(self._private(step, attempt))
             return self._job(step, attempt, recipe)
-        except OSError as error:  # an earlier step took the run's folders away, or the disk is full
+        except OSError as error:  # an earlier step deleted the run's folders, or the disk is full
             message = f"cannot write what the step needs: {error.filename}: {error.strerror}"
             return Outcome(status="failed", reason="spawn", message=message)
 
@@ -147,12 +147,12 @@ class Steps:
                 return str(kind_of(step.kind).fingerprint(self, step, state, scope))
             recipe = render_step(step, self.layers(step, state, scope), scope, self.shell(step, scope))
             copying = self.copying(step, recipe)
-            found = self.veiled(step, recipe).fingerprint() + (copying.part if copying else "")
+            fingerprint = self.redacted(step, recipe).fingerprint() + (copying.part if copying else "")
             if step.container is not None:
-                found += self.container_jobs().part(step, scope)
+                fingerprint += self.container_jobs().part(step, scope)
             if step.expect or step.verify:
-                found += self.post_checks().part(step, state, scope)
-            return found
+                fingerprint += self.post_checks().part(step, state, scope)
+            return fingerprint
         except EvaluationError:
             return ""
 
@@ -165,10 +165,10 @@ class Steps:
             env = added_environment(self.layers(step, state, self.scope(state, step, attempt)))
         except EvaluationError:
             return {}
-        return self.veiled(step, Recipe(argv=(), env=env, workdir="")).env
+        return self.redacted(step, Recipe(argv=(), env=env, workdir="")).env
 
     def opening(self, group: Step, state: RunState) -> dict[str, Any]:
-        """Return the fields of StepOpened that say what a group is made of now; raises EvaluationError."""
+        """Return the fields of StepOpened about the members of a group; raises EvaluationError."""
         from planrun.actions.groups import allow, opening  # few plans have groups
 
         fields = opening(group, self.scope(state, group))
@@ -187,7 +187,7 @@ class Steps:
 
     @property
     def filing(self) -> Filing:
-        """What becomes of the files that steps name."""
+        """The files that steps name: digests before, checks after."""
         if self._filing is None:
             from planrun.actions.files import Filing  # few steps name files
 
@@ -199,7 +199,7 @@ class Steps:
         return self.filing.reading(step, self.scope(state, step))
 
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
-        """Read the outputs of a completed attempt, or the last words of a failed one."""
+        """Read the outputs of a completed attempt, or the end of the log of a failed one."""
         if step.container is not None and step.container.shared:
             self.container_jobs().take_over(step, job, self._output_file(step, job.attempt))
         concluded = self._concluded(step, job, outcome)
@@ -242,7 +242,7 @@ class Steps:
         return self._containers
 
     def post_checks(self) -> PostChecks:
-        """What the steps have to prove, each in its way."""
+        """The post-checks of steps."""
         if self._post_checks is None:
             from planrun.actions.verify import PostChecks  # few steps have any
 
@@ -266,7 +266,7 @@ class Steps:
         return self._tracking
 
     def _tidy(self, step: Step, job: Job, concluded: Outcome) -> None:
-        """Leave nothing unmasked behind of what a step wrote as its outputs, and keep what a failed one wrote."""
+        """Delete output files that may hold secrets; otherwise keep those of failed attempts."""
         if self.place.masks:
             forget_outputs(self._output_file(step, job.attempt))
         elif concluded.status != "completed":
@@ -289,7 +289,7 @@ class Steps:
         return outcome.but(tail=_tail(job.log), errors=last_errors(job.log, outcome.stderr))
 
     def _get_ready(self, step: Step, state: RunState, scope: dict[str, Any]) -> None:
-        """See to secrets and files before a step is rendered; raises EvaluationError."""
+        """Check secrets and prepare files before a step is rendered; raises EvaluationError."""
         if step.secrets:
             self._require(step)
         if step.inputs or step.makes or step.writes or step.cache:
@@ -314,10 +314,10 @@ class Steps:
         known = self.place.secrets  # one that is not required may have no value
         return {name: known[name] for name in step.secrets if name in known}
 
-    def veiled(self, step: Step, recipe: Recipe) -> Recipe:
-        """Return the recipe that a fingerprint is made of: with the names of secrets, and nothing of their values.
+    def redacted(self, step: Step, recipe: Recipe) -> Recipe:
+        """Return the recipe that a fingerprint is made of: with the names of secrets, without their values.
 
-        So another value reruns nothing, and nobody can try values against a ledger.
+        So a new value reruns nothing, and no one can test guessed values against a ledger.
         """
         if step.secrets:
             recipe = recipe.but(env={**recipe.env, **dict.fromkeys(step.secrets, "***")})

@@ -1,4 +1,4 @@
-"""Questions and decisions as steps: the text that is asked, the answer that criteria give, and what an answer means."""
+"""The kinds `ask` and `decide` when their step starts: the question, the answer by criteria, and the outcome."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     Scope = dict[str, Any]
 
-# How a message tells where an answer came from, by `via` of the event; `{by}` is who gave it.
-_TOLD = {
+# The source of an answer in a message, by `via` of the event; `{by}` is who gave it.
+_SOURCES = {
     "command": "by {by}",
     "option": "by an option of the command line",
     "file": "by the decisions file",
@@ -63,7 +63,7 @@ def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
 
 
 def prepare(_steps: StepContext, step: Step, state: RunState, scope: Scope) -> Prepared:
-    """Return a step that asks as what its answer makes of it; one that nobody answered never passes.
+    """Return the outcome of a question by its answer; an unanswered one never passes.
 
     Raises EvaluationError for a question or a criterion without a value.
     """
@@ -71,13 +71,13 @@ def prepare(_steps: StepContext, step: Step, state: RunState, scope: Scope) -> P
     gate = state.steps[step.id].gate
     answered = gate.answered if gate else None
     if answered is None:
-        choice_of(step, scope)  # what is wrong with it is the reason why nobody was asked
+        choice_of(step, scope)  # its error is the reason why the question was not opened
         raise EvaluationError("nobody answered it")
     return Prepared(fingerprint=_marked(step, question), outcome=outcome_of(step, answered))
 
 
 def fingerprint(_steps: StepContext, step: Step, _state: RunState, scope: Scope) -> str:
-    """Return what an answer is to: the question as it is asked, and what can be answered; raises EvaluationError."""
+    """Return the fingerprint of the question with its values and possible answers; raises EvaluationError."""
     return _marked(step, rendered_question(step, scope))
 
 
@@ -90,12 +90,12 @@ def outcome_of(step: Step, answered: GateAnswered) -> Outcome:
 
 
 def _source(answered: GateAnswered) -> str:
-    told = _TOLD.get(answered.via, "by {by}").format(by=answered.by or "somebody")
-    return f"{told}: {answered.reason}" if answered.reason else told
+    source = _SOURCES.get(answered.via, "by {by}").format(by=answered.by or "somebody")
+    return f"{source}: {answered.reason}" if answered.reason else source
 
 
 def _marked(step: Step, question: str) -> str:
     meant = {**plain(step.action), "question": question}
-    for name in ("default", "timeout"):  # what would have been, had nobody answered
+    for name in ("default", "timeout"):  # they matter only without an answer
         meant.pop(name, None)
     return Recipe(argv=(repr(meant),), env={}, workdir="").fingerprint("question")

@@ -1,4 +1,4 @@
-"""A call of a tool for one attempt: its arguments with all values filled in, and the process that it becomes."""
+"""The kind `tool` when its step starts: the arguments with all values, and the argv of the process."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def record_of(job: Job, outcome: Outcome, masks: Masks | None) -> dict[str, Any]
     call = job.call
     args = (
         masks.mask_value(call["args"]) if masks else call["args"]
-    )  # half of a secret cannot be told any more
+    )  # a shortened secret would not be recognized
     return {
         "id": f"{job.step}.{job.attempt}",
         "name": call["name"],
@@ -96,7 +96,7 @@ def record_of(job: Job, outcome: Outcome, masks: Masks | None) -> dict[str, Any]
 
 
 def shortened(value: Any) -> Any:
-    """Return data with long texts and lists cut, and what was left out said."""
+    """Return data with long texts and lists cut, and a note of how much was left out."""
     if isinstance(value, dict):
         return {name: shortened(part) for name, part in value.items()}
     if isinstance(value, list):

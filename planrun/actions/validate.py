@@ -54,7 +54,7 @@ def fingerprint(steps: StepContext, step: Step, state: RunState, scope: dict[str
 def _fingerprint(steps: StepContext, step: Step, env: dict[str, str]) -> str:
     """Return the fingerprint of such a step; how its checks are laid out does not show in it."""
     recipe = Recipe(argv=(repr(plain(step.action)),), env=env, workdir="")
-    return steps.veiled(step, recipe).fingerprint("checks")
+    return steps.redacted(step, recipe).fingerprint("checks")
 
 
 class CheckScope:

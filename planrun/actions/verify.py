@@ -1,4 +1,4 @@
-"""The proofs of a step's work: what is expected of it, and the commands that verify it, with what came of each."""
+"""The post-checks of a step: `expect` and `verify`, and the result of each."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from planrun.model.plan import Action, Step
     from planrun.model.state import RunState
 
-    Proof = tuple[Recipe, Copying | None]
+    Command = tuple[Recipe, Copying | None]
 
 PROBE = ":ready"
-"""What follows the id of a service in the name of the job that tells whether it is ready; no id has a colon."""
+"""Suffix of the id of a service in the name of its readiness probe; no id has a colon."""
 SHOWN = 200
 """Characters of a command, and of its last line of output, that a result shows."""
 
 
 class PostChecks:
-    """What the attempts that go on have proven so far, by step."""
+    """The post-checks of the running attempts: outcomes so far, by step."""
 
     def __init__(self, steps: StepContext) -> None:
         self._steps = steps
@@ -40,45 +40,45 @@ class PostChecks:
         self._scopes: dict[str, dict[str, Any]] = {}
 
     def prepare(self, step: Step, state: RunState, scope: dict[str, Any], prepared: Prepared) -> Prepared:
-        """Add the commands that verify a step, and have what is expected of it looked at when it ends."""
+        """Add the `verify` commands of a step to its job, and keep the names that its `expect` reads."""
         assert prepared.job is not None
         try:
-            found = self._proofs(step, state, scope)
+            commands = self._commands(step, state, scope)
         except EvaluationError as error:
             refused = Outcome(status="failed", reason="refused", message=str(error))
             return Prepared(fingerprint="", outcome=refused)
-        refusal = next((copying.refusal for _, copying in found if copying and copying.refusal), "")
+        refusal = next((copying.refusal for _, copying in commands if copying and copying.refusal), "")
         if refusal:
             refused = Outcome(status="failed", reason="refused", message=refusal)
             return Prepared(fingerprint=prepared.fingerprint, outcome=refused)
         self._scopes[step.id] = scope
         return Prepared(
-            fingerprint=prepared.fingerprint + self._part(step, found),
+            fingerprint=prepared.fingerprint + self._part(step, commands),
             job=prepared.job.but(
                 following=following(
-                    prepared.job, found, step.verify_timeout, service=step.service is not None
+                    prepared.job, commands, step.verify_timeout, service=step.service is not None
                 )
             ),
         )
 
     def part(self, step: Step, state: RunState, scope: dict[str, Any]) -> str:
-        """Return the part of a fingerprint that stands for the proofs of a step; raises EvaluationError."""
-        return self._part(step, self._proofs(step, state, scope))
+        """Return the part of a fingerprint for the post-checks of a step; raises EvaluationError."""
+        return self._part(step, self._commands(step, state, scope))
 
-    def _proofs(self, step: Step, state: RunState, scope: dict[str, Any]) -> list[Proof]:
+    def _commands(self, step: Step, state: RunState, scope: dict[str, Any]) -> list[Command]:
         shell, layers = self._steps.shell(step, scope), self._steps.layers(step, state, scope)
-        recipes = [(proof, render_step(proof, layers, scope, shell)) for proof in step.verify_steps]
-        return [(recipe, self._steps.copying(proof, recipe)) for proof, recipe in recipes]
+        recipes = [(command, render_step(command, layers, scope, shell)) for command in step.verify_steps]
+        return [(recipe, self._steps.copying(command, recipe)) for command, recipe in recipes]
 
-    def _part(self, step: Step, found: list[Proof]) -> str:
-        commands = [
-            (self._steps.veiled(step, recipe).argv, copying.part if copying else "")
-            for recipe, copying in found
+    def _part(self, step: Step, commands: list[Command]) -> str:
+        parts = [
+            (self._steps.redacted(step, recipe).argv, copying.part if copying else "")
+            for recipe, copying in commands
         ]
-        return f" proofs:{brief((repr(plain(step.expect)), commands))}"
+        return f" proofs:{brief((repr(plain(step.expect)), parts))}"
 
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
-        """Return what a step came to when its action, or one of the commands after it, has ended."""
+        """Return the outcome of a step when its action, or one of the `verify` commands, has ended."""
         if job.part:
             return self.of_command(step, job, outcome)
         results: tuple[dict[str, Any], ...] = ()
@@ -88,36 +88,38 @@ class PostChecks:
         return self.of_action(step, outcome, results)
 
     def of_action(self, step: Step, outcome: Outcome, checks: tuple[dict[str, Any], ...]) -> Outcome:
-        """Return what the action of a step came to, with what was expected of it; kept for the commands to come."""
+        """Return the outcome of the action of a step with its `expect` results; kept for the `verify` commands."""
         outcome = _with(outcome, checks)
         if step.verify and outcome.status == "completed":
             self._so_far[step.id] = outcome
         return outcome
 
     def of_command(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
-        """Return what the step came to when one of its commands has ended."""
+        """Return the outcome of a step when one of its `verify` commands has ended."""
         before = self._so_far.pop(step.id)
-        said = "" if outcome.status == "completed" else f"{outcome.message or outcome.reason}{_last(outcome)}"
+        message = (
+            "" if outcome.status == "completed" else f"{outcome.message or outcome.reason}{_last(outcome)}"
+        )
         result = {
-            "name": f"verify: {_told(step.verify[job.part - 1], job)}",
+            "name": f"verify: {_shown(step.verify[job.part - 1], job)}",
             "ok": outcome.status == "completed",
-            "message": said,
+            "message": message,
             "exit_code": outcome.exit_code,
             "duration": round(outcome.duration, 4),
             "log": "/".join(job.log.split("/")[-3:]),
         }
-        found = _with(before, (result,)).but(duration=before.duration + outcome.duration)
+        after = _with(before, (result,)).but(duration=before.duration + outcome.duration)
         notes = (*before.notes, *outcome.notes)
         if notes:
-            found = found.but(notes=notes)
+            after = after.but(notes=notes)
         if outcome.status == "completed":
             if job.following:
-                self._so_far[step.id] = found
-            return found
+                self._so_far[step.id] = after
+            return after
         if outcome.status == "cancelled":
-            return found.but(status="cancelled", reason=outcome.reason, message=outcome.message, outputs={})
+            return after.but(status="cancelled", reason=outcome.reason, message=outcome.message, outputs={})
         kind = "verify" if outcome.reason == "exit" else outcome.reason
-        return found.but(reason=kind, exit_code=outcome.exit_code, tail=outcome.tail)
+        return after.but(reason=kind, exit_code=outcome.exit_code, tail=outcome.tail)
 
 
 def _with(outcome: Outcome, checks: tuple[dict[str, Any], ...]) -> Outcome:
@@ -138,19 +140,19 @@ def _last(outcome: Outcome) -> str:
 
 
 def not_ready(outcome: Outcome, tail: str) -> Outcome:
-    """Return the end of a service that never was ready; `tail`: what the last probe said that said anything."""
+    """Return the outcome of a service that never became ready; `tail`: the last output of its probes."""
     outcome = outcome.but(tail=tail)
     return outcome.but(message=f"{outcome.message}{_last(outcome)}")
 
 
-def _told(action: Action, job: Job) -> str:
+def _shown(action: Action, job: Job) -> str:
     words = job.argv[-1] if action.is_script else " ".join(job.argv)
     line = " ".join(words.split())
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
 def following(
-    main: Job, proofs: Sequence[Proof], timeout: float | None = None, *, service: bool = False
+    main: Job, commands: Sequence[Command], timeout: float | None = None, *, service: bool = False
 ) -> tuple[Job, ...]:
     """Return the jobs that verify a step, in order; each has a log of its own beside that of the action.
 
@@ -159,9 +161,9 @@ def following(
     """
     jobs = []
     bound = main.timeout if timeout is None or service else timeout
-    # By this its processes are told from those of the service.
+    # This distinguishes its processes from those of the service.
     mark = {"PLANRUN_STEP": f"{main.step}{PROBE}"} if service else {}
-    for number, (recipe, copying) in enumerate(proofs, 1):
+    for number, (recipe, copying) in enumerate(commands, 1):
         own = {"step": f"{main.step}{PROBE}"} if service else {"part": number}
         job = main.but(
             argv=recipe.argv,
