@@ -50,7 +50,7 @@ def test_pause_waits_for_what_runs(start: Callable[..., Going], planrun: Command
     assert ": paused; planrun resume " in out
     code, said = going.end()
     assert (code, going.ran()) == (5, ["before", "gate"])
-    assert "pausing: nothing more starts" in said
+    assert "pausing: no more steps start" in said
     ledger = json.loads((going.folder / "planrun-out" / "ledger.json").read_text())
     assert (ledger["status"], ledger["verdict"]) == ("paused", None)
     assert [step["status"] for step in ledger["steps"]] == ["completed", "completed", "pending", "pending"]
