@@ -127,7 +127,7 @@ GROWN: tuple[Bound, ...] = (
     _bound(
         "plans that extend each other",
         "includes:MAX_CHAIN",
-        "more than 5 plans extend each other",
+        "more than 5 plans in a chain of `extends`",
         _extended,
         5,
     ),

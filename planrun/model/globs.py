@@ -157,7 +157,7 @@ def _ways(text: str) -> list[str]:
     for choice in _choices(text[open_ + 1 : at - 1]):
         found += _ways(text[:open_] + choice + text[at:])
         if len(found) > MAX_WAYS:
-            raise BadGlob(f"means more than {MAX_WAYS} patterns by its braces")
+            raise BadGlob(f"expands to more than {MAX_WAYS} patterns")
     return found
 
 

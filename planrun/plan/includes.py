@@ -69,8 +69,8 @@ def extended(root: Node, file: str, data: bytes, shelf: IncludedPlans) -> Extend
         return Extended(None, None, own.problems)
     base, origins = found
     if "policy" in base.value and "policy" in root.value:
-        message = "the plan that this one extends has a policy, and nothing may replace it"
-        hint = "leave it out here; a stricter one is given by `--policy`"
+        message = "the base plan has a policy, which cannot be replaced"
+        hint = "remove it; pass a stricter one by `--policy`"
         own.report("E294", message, root.keys["policy"], hint)
     return Extended(_plan(base, root), origins, own.problems)
 
@@ -189,10 +189,10 @@ def check_declared(checked: Checked) -> None:
         found = _found(compiler, raw, {**fields, "declared_risk": ""})
         node = raw.keys["risk"]
         if found and found["risk_reason"] != TOO_MUCH and rank(node.value) < rank(found["risk"]):
-            message = f'step "{raw.id}" declares the risk {node.value}, and planrun finds {found["risk"]}'
+            message = f'step "{raw.id}" declares risk {node.value}, but planrun finds {found["risk"]}'
             hint = found["risk_reason"]
             if found.get("open_risk"):
-                hint += "; leave `risk` out, and it is found again when all values are known"
+                hint += "; remove `risk` to have the step classified again when all values are known"
             outline.report("E260", message, node, hint)
     checked.problems = in_order(outline.problems)
 
@@ -263,12 +263,12 @@ def _is_template(root: Node, file: str) -> Problem:
     place = root.key("template")
     return Problem(
         code="E297",
-        message="this is a template, and plans are made of it",
+        message="the file is a template, not a plan",
         file=file,
         line=place.line,
         col=place.col,
         end_col=place.col + len("template"),
-        hint=f"`planrun templates render {file} --var NAME=VALUE -o plan.yml` makes one",
+        hint=f"make a plan with `planrun templates render {file} --var NAME=VALUE -o plan.yml`",
     )
 
 
@@ -298,8 +298,11 @@ def _values(outline: Outline, node: Node, template: Template) -> dict[str, Any] 
         assert given is not None
         fragment = template.vars.get(name)
         if fragment is None:
-            hint = outline.nearest(name, template.vars) or f"there are {', '.join(template.vars) or 'none'}"
-            outline.report("E291", f'the template has no variable "{name}"', given.key(name), hint)
+            hint = (
+                outline.nearest(name, template.vars)
+                or f"known variables: {', '.join(template.vars) or 'none'}"
+            )
+            outline.report("E291", f'unknown variable "{name}" of the template', given.key(name), hint)
             continue
         data = to_data(value, fragment["type"])
         why = check_within(outline, fragment, data) or value_problem(data)
@@ -313,7 +316,7 @@ def _values(outline: Outline, node: Node, template: Template) -> dict[str, Any] 
             values[name] = fragment["default"]
         elif fragment.get("required") is True:
             message = f'the template requires the variable "{name}"'
-            outline.report("E291", message, node, f"give it: `with: {{{name}: …}}`")
+            outline.report("E291", message, node, f"add `with: {{{name}: …}}`")
     return None if len(outline.problems) > before else values
 
 
@@ -364,12 +367,12 @@ class IncludedPlans:
         if used is None:
             return None
         if len(self._around) + used.height > MAX_DEPTH:
-            outline.report("E290", f"more than {MAX_DEPTH} plans stand inside each other", node)
+            outline.report("E290", f"plans are nested more than {MAX_DEPTH} levels deep", node)
             return None
         if len(self._around) == 1:
             self._embedded += used.count
             if self._embedded > MAX_EMBEDDED:
-                message = f"the plans that are used have more than {MAX_EMBEDDED:,} steps together"
+                message = f"the used plans have more than {MAX_EMBEDDED:,} steps in total"
                 outline.report("E240", message, node, "steps of a plan that is used twice count twice")
                 return None
         return used
@@ -384,7 +387,7 @@ class IncludedPlans:
         if not path:
             return None
         if len(self._chain) >= MAX_CHAIN - 1:
-            outline.report("E290", f"more than {MAX_CHAIN} plans extend each other", named)
+            outline.report("E290", f"more than {MAX_CHAIN} plans in a chain of `extends`", named)
             return None
         try:
             data = self.contents[path] if path in self.contents else self._bytes(path)
@@ -438,23 +441,24 @@ class IncludedPlans:
             except NotIncluded:
                 continue
             return path
-        outline.report(
-            "E290", f'there is no template "{name}"', node, "`planrun templates` lists those that there are"
-        )
+        outline.report("E290", f'unknown template "{name}"', node, "`planrun templates` lists all")
         return ""
 
     def _path(self, outline: Outline, node: Node) -> str:
         """Return the path of a file from the folder of the outermost plan; empty when that was reported as wrong."""
         text: str = node.value
-        why, hint = "", "name a file of this repository, as seen from the file that uses it"
+        why, hint = "", "name a file of this repository, relative to the file that uses it"
         if OPEN in text:
-            why, hint = "which plan is used cannot depend on a value", "what was reviewed is what runs"
+            why, hint = (
+                "interpolations are not evaluated in the path of a plan",
+                "only a reviewed plan can be used",
+            )
         elif "://" in text or text.startswith("git@"):
-            why = "only files are used, and nothing is fetched"
+            why = "URLs are not supported: nothing is downloaded"
         elif text.startswith(("/", "~")):
-            why = f"{text} is no path inside of the plan's folder"
+            why = f"{text} is not a path inside the plan's directory"
         elif not text.strip() or not text.isprintable() or text.endswith("/"):
-            why = "this is no path of a file"
+            why = "not a file path"
         if why:
             outline.report("E290", why, node, hint)
             return ""
@@ -463,7 +467,7 @@ class IncludedPlans:
         )
         if path in self._around:
             chain = " → ".join([*self._around[self._around.index(path) :], path])
-            outline.report("E290", f"plans use each other in a circle: {chain}", node)
+            outline.report("E290", f"plans use each other in a cycle: {chain}", node)
             return ""
         return path
 
@@ -497,7 +501,7 @@ class IncludedPlans:
         self._size += len(data)
         if self._size > MAX_TOGETHER:
             raise NotIncluded(
-                f"the files that the plan uses have more than {MAX_TOGETHER >> 20} MiB together"
+                f"the files that the plan uses are larger than {MAX_TOGETHER >> 20} MiB in total"
             )
         return data
 

@@ -42,10 +42,10 @@ class Disk:
             return shipped(path)
         lexical = os.path.normpath(os.path.join(self._folder, path))
         if not _inside(lexical, self._root):
-            raise NotIncluded(f"it lies outside of {self._called}")
+            raise NotIncluded(f"it is outside {self._called}")
         real = _real(lexical)
         if not _inside(real, self._root):
-            raise NotIncluded(f"a symbolic link leads out of {self._called}")
+            raise NotIncluded(f"a symbolic link leads outside {self._called}")
         try:
             return read_source(real)
         except InvalidPlan as error:
@@ -53,7 +53,7 @@ class Disk:
 
     @property
     def _called(self) -> str:
-        return "the folder that planrun runs in" if self._is_here else "the folder of the plan"
+        return "the working directory" if self._is_here else "the plan's directory"
 
 
 def shipped(path: str) -> bytes:
@@ -64,7 +64,7 @@ def shipped(path: str) -> bytes:
             return read_source(os.path.join(_TEMPLATES, f"{name}.yml"))
     except (OSError, InvalidPlan):
         pass
-    raise NotIncluded("there is no such template")
+    raise NotIncluded("unknown template")
 
 
 def copies(files: Mapping[str, bytes]) -> Reader:
@@ -73,7 +73,7 @@ def copies(files: Mapping[str, bytes]) -> Reader:
     def read(path: str) -> bytes:
         found = files.get(path)
         if found is None:
-            raise NotIncluded("it is not among the files that were kept of the plan")
+            raise NotIncluded("it is not in the recorded files of the plan")
         return found
 
     return read

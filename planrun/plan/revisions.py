@@ -87,13 +87,13 @@ def _files_of_commit(commit: str, path: str) -> Reader:
             return shipped(name)
         found = os.path.normpath(os.path.join(folder, name))
         if found.startswith("../"):
-            raise NotIncluded("it lies outside of the repository")
+            raise NotIncluded("it is outside the repository")
         try:
             data = in_commit(f"{commit}:{found}")[2]
         except (InvalidInput, InvalidPlan) as error:
             raise NotIncluded(str(error)) from None
         if data is None:
-            raise NotIncluded("there is no such file in the commit")
+            raise NotIncluded("no such file in the commit")
         return data
 
     return read
@@ -121,7 +121,7 @@ def in_commit(name: str) -> tuple[str, str, bytes | None]:
     """Return the full name of the commit, the path, and the bytes of the file; None where there is no such file."""
     ref, _, path = name.partition(":")
     if not path or not path.isprintable() or path.endswith("/"):
-        raise InvalidInput(f'"{name}" names no file in the commit: COMMIT:path/to/plan.yml')
+        raise InvalidInput(f'expected COMMIT:path/to/plan.yml, got "{name}"')
     commit = commit_of(ref)
     found = _entry(commit, path)
     if not found:
@@ -138,19 +138,17 @@ def commit_of(ref: str) -> str:
     # A search through all commits is no name either.
     searches = "^{" in ref or any(char in ref for char in " ?*[\\")
     if not ref or ref.startswith("-") or not ref.isprintable() or searches:
-        raise InvalidInput(f'"{ref}" is no name of a commit; a file with a colon in its name is ./{ref}:…')
+        raise InvalidInput(f'invalid commit name "{ref}"; a file with a colon in its name is ./{ref}:…')
     # Told to be quiet, git would not say that a tag has the name of a branch, and take the tag: many may push one.
     code, out, why = _git("-c", "core.warnAmbiguousRefs=true", "rev-parse", "--verify", f"{ref}^{{commit}}")
     if not code and "ambiguous" in why:
-        raise InvalidInput(
-            f'"{ref}" names more than one thing; write refs/heads/…, refs/remotes/… or refs/tags/…'
-        )
+        raise InvalidInput(f'ambiguous name "{ref}"; write refs/heads/…, refs/remotes/… or refs/tags/…')
     if code:
         code, out, why = _git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     commit = out.decode("ascii", "replace").strip()
     if code or not commit.isalnum():
         hint = "fetch it first; a shallow checkout has one commit only"
-        raise InvalidInput(f'git knows no commit "{ref}": {why or hint}')
+        raise InvalidInput(f'unknown commit "{ref}": {why or hint}')
     return commit
 
 
@@ -198,11 +196,11 @@ def path_from_root(path: str) -> str:
         return path.rstrip("/")
     code, out, why = _git("rev-parse", "--show-prefix")
     if code:
-        raise InvalidInput(f"this folder is in no repository of git: {why}")
+        raise InvalidInput(f"not a git repository: {why}")
     prefix = out.decode("utf-8", "surrogateescape").removesuffix("\n")
     found = os.path.normpath(os.path.join(prefix, path))
     if found == ".." or found.startswith("../"):
-        raise InvalidInput(f"{path} leads out of the repository")
+        raise InvalidInput(f"{path} is outside the repository")
     return "" if found == "." else found
 
 

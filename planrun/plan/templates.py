@@ -51,8 +51,8 @@ def read_template(data: bytes, file: str) -> Template:
     outline = Outline(root, file, data)
     head = root.get(HEAD)
     if head is None:
-        hint = "it begins with `template: {vars: …}` at the top level"
-        outline.report("E298", "this file is no template", root, hint)
+        hint = "add `template: {vars: …}` at the top level"
+        outline.report("E298", "not a template", root, hint)
         raise InvalidPlan(outline.problems, sources={file: data})
     problems += shape.check(head, file, "Template") if head.kind == MAPPING else shape.check(root, file)
     outline.sound = not problems
@@ -87,7 +87,7 @@ def filled(template: Template, values: Mapping[str, Any]) -> Node:
     steps = tree.get("steps")
     for step in steps.value if steps is not None and steps.kind == SEQUENCE else ():
         if step.kind == MAPPING and "id" not in step.value:
-            template.outline.report("E298", "a step of a template needs an `id`", step)
+            template.outline.report("E298", "a step of a template requires an `id`", step)
     if len(template.outline.problems) > before:
         raise InvalidPlan(
             in_order(template.outline.problems[before:]), sources={template.file: template.data}
@@ -201,7 +201,7 @@ class Filling:
         found.keys = node.keys
         for name in node.value:
             if OPEN in name:
-                self._outline.report(CODE, "a key cannot be made of a variable", node.keys[name])
+                self._outline.report(CODE, "a key cannot contain a variable", node.keys[name])
         found.value = {name: self.filled(value, name) for name, value in node.value.items()}
         return found
 
@@ -219,8 +219,8 @@ class Filling:
             self._refuse(node, key, uses)
             return node_of(value, node)
         if key in _EXPRESSIONS:
-            message = "a variable is no part of an expression: what it holds would be read as one"
-            self._outline.report(CODE, message, node, "let a parameter of the plan have its value")
+            message = "a variable cannot be part of an expression: its value would be evaluated"
+            self._outline.report(CODE, message, node, "pass the value by a parameter of the plan")
             return node
         self._refuse(node, key, uses)
         return self._joined(node, uses)
@@ -230,7 +230,7 @@ class Filling:
         for name in dict.fromkeys(missing):
             hint = self._outline.nearest(name, self._values)
             self._outline.report(
-                CODE, f'the template has no variable "{name}", or none with a value', node, hint
+                CODE, f'unknown variable "{name}" of the template, or a variable without a value', node, hint
             )
         return not missing
 
@@ -241,14 +241,16 @@ class Filling:
         for place, use in enumerate(uses):
             value = self._values[use.name]
             if key in _EXPRESSIONS and isinstance(value, str):
-                message = f'the text of the variable "{use.name}" would be read as an expression'
-                self._outline.report(CODE, message, node, "let a parameter of the plan have its value")
+                message = f'the value of the variable "{use.name}" would be evaluated as an expression'
+                self._outline.report(CODE, message, node, "pass the value by a parameter of the plan")
             elif use.quoted and frames[place] not in ("command", "brace"):
-                message = f'`| sh` does not protect the variable "{use.name}" inside of quotes'
-                self._outline.report(CODE, message, node, "write it outside of quotes")
+                message = f'`| sh` does not protect the variable "{use.name}" inside quotes'
+                self._outline.report(CODE, message, node, "move it out of the quotes")
             elif is_script and not use.quoted and not _SAFE.fullmatch(text_of(value)):
-                message = f'the variable "{use.name}" holds what a shell would read as code'
-                hint = f"in the template: `${{{{ vars.{use.name} | sh }}}}`, outside of quotes, or in `env:`"
+                message = f'the value of the variable "{use.name}" would be read as code by a shell'
+                hint = (
+                    f"write `${{{{ vars.{use.name} | sh }}}}` outside quotes in the template, or use `env:`"
+                )
                 self._outline.report(CODE, message, node, hint)
 
     def _joined(self, node: Node, uses: list[Use]) -> Node:
@@ -258,7 +260,7 @@ class Filling:
             at = use.end
         found = Node(SCALAR, "".join([*parts, text[at:]]), node.line, node.col)
         if _interpolations(found.value) != _interpolations(text, without=uses):
-            message = "together with the text around it, a value would become an expression, or end one"
+            message = "the value and the text around it would form an expression"
             self._outline.report(CODE, message, node)
         return found
 
@@ -288,9 +290,9 @@ def value_problem(value: Any) -> str:
             waiting += part
         elif isinstance(part, str):
             if OPEN in part:
-                return f"holds `{OPEN}`, and no value is read as an expression"
+                return f"contains `{OPEN}`, and values are not evaluated"
             if not all(char.isprintable() or char in "\n\t" for char in part):
-                return "holds a character that cannot be seen"
+                return "contains an invisible character"
     return ""
 
 

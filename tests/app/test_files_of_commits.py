@@ -158,7 +158,7 @@ def test_paths_count_from_the_root_or_with_a_dot_from_here(
     ("name", "reason"),
     [
         ("main:ci/other.yml", "there is no policy at main:ci/other.yml"),
-        ("gone:ci/policy.yml", 'git knows no commit "gone"'),
+        ("gone:ci/policy.yml", 'unknown commit "gone"'),
         ("main:ci", "this is a directory"),
         ("main:", "names no file in the commit"),
         ("--upload-pack=touch sprung:x", "is no name of a commit"),

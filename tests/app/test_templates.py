@@ -193,7 +193,7 @@ def test_a_mistake_in_a_template_stands_at_its_own_line() -> None:
         "[$", '["$'
     ).replace("}]", '}"]')
     assert wrong(text, "v=missing").startswith("5:18: E202 ")
-    assert '5:10: E299 the template has no variable "w"' in wrong(
+    assert '5:10: E299 unknown variable "w" of the template' in wrong(
         f"{HEAD}steps:\n  - id: x\n    run: ${{{{ vars.w }}}}\n", "v=a"
     )
 
@@ -239,7 +239,7 @@ def test_a_projects_own_template_comes_first_and_that_is_told(tmp_path: Path) ->
     listed = planrun("templates", "--json", cwd=tmp_path)
     rows = {row["name"]: row for row in json.loads(listed.stdout)["templates"]}
     assert rows["node-package"]["hides"] is True
-    assert rows["broken"]["problem"].startswith("plans/templates/broken.yml:1:1: this file is no template")
+    assert rows["broken"]["problem"].startswith("plans/templates/broken.yml:1:1: not a template")
     assert "stands in for the template of that name" in planrun("templates", cwd=tmp_path).stdout
     done = planrun("templates", "render", "node-package", "-o", "plan.yml", cwd=tmp_path)
     assert done.stdout == "wrote plan.yml: 1 step; next: planrun show plan.yml\n"

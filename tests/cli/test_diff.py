@@ -263,7 +263,7 @@ def test_a_plan_that_is_not_in_the_commit_is_new(say: Callable[..., Said]) -> No
         ("--output=x:plans/release.yml", "no such option"),
         ("-x:plans/release.yml", "no such option"),
         (":plans/release.yml", "is no name of a commit"),
-        ("nowhere:plans/release.yml", 'git knows no commit "nowhere"'),
+        ("nowhere:plans/release.yml", 'unknown commit "nowhere"'),
         ("main..HEAD:plans/release.yml", "git knows no commit"),
         ("HEAD^{/one}:plans/release.yml", "is no name of a commit"),
         ("main:", "names no file"),

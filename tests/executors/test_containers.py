@@ -418,9 +418,9 @@ steps:
     told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert told.returncode == 2
     for line in (
-        'plan.yml:3:18: error[E293]: the container "build" reads values of an instance, and is one for all of them',
+        'plan.yml:3:18: error[E293]: the container "build" reads values of an instance, but all instances share it',
         'plan.yml:3:47: error[E293]: no step "other" runs in the container "build"',
-        'plan.yml:6:46: error[E293]: there is no container "biuld" under `containers`; did you mean "build"?',
+        'plan.yml:6:46: error[E293]: unknown container "biuld"; did you mean "build"?',
         "plan.yml:7:54: error[E293]: `cache` cannot stand beside a shared container",
     ):
         assert line in told.stdout + told.stderr

@@ -18,7 +18,7 @@ BAD = {
     ),
     "ids that differ in capitals": (
         steps("- id: Build", "  run: x", "- id: build", "  run: y"),
-        ("E201", 5, 9, 'the step ids "build" and "Build" (line 3) differ in capitals only'),
+        ("E201", 5, 9, 'the step ids "build" and "Build" (line 3) differ only in case'),
     ),
     "position taken as id": (
         steps("- id: 2", "  run: x", "- run: y"),
@@ -26,7 +26,7 @@ BAD = {
             "E201",
             5,
             5,
-            'duplicate step id "2", first on line 3; a step without an id is called by its position',
+            'duplicate step id "2", first on line 3; a step without an id gets its position as id',
         ),
     ),
     "the same id under finally": (
@@ -56,7 +56,12 @@ BAD = {
     ),
     "depends on a finally step": (
         steps("- id: a", "  run: x", "  depends_on: [z]") + "finally:\n  - {id: z, run: y}\n",
-        ("E205", 5, 18, 'step "a" depends on "z" under `finally:`; those run after everything else'),
+        (
+            "E205",
+            5,
+            18,
+            'step "a" depends on "z" under `finally:`; steps under `finally:` run after all others',
+        ),
     ),
     "a finally step depends on a main one": (
         steps("- id: a", "  run: x") + "finally:\n  - {id: z, run: y, depends_on: [a]}\n",
@@ -64,18 +69,18 @@ BAD = {
             "E205",
             6,
             34,
-            'step "z" under `finally:` depends on "a"; all other steps have ended when it starts',
+            'step "z" under `finally:` depends on "a"; it starts after all other steps; remove the dependency',
         ),
     ),
     "recovers and a plain edge": (
         steps("- id: a", "  run: x", "- id: b", "  run: x", "  depends_on: [a]", "  recovers: [a]"),
-        ("E206", 7, 18, 'step "b" recovers "a" and wants it `ok` at the same time'),
+        ("E206", 7, 18, 'step "b" recovers "a" and also depends on it as `ok`'),
     ),
     "recovers and an edge that wants success": (
         steps(
             "- id: a", "  run: x", "- id: b", "  run: x", "  depends_on: {a: completed}", "  recovers: [a]"
         ),
-        ("E206", 7, 18, "wants it `completed`"),
+        ("E206", 7, 18, "also depends on it as `completed`"),
     ),
     "more handlers than anybody needs": (
         steps("- {id: a, run: x}", *[f"- {{id: h{at}, run: x, recovers: [a]}}" for at in range(51)]),
@@ -100,7 +105,7 @@ BAD = {
             "- {id: ship, run: x, depends_on: [test]}",
             "- {id: fix, run: x, recovers: [test], depends_on: {ship: done}}",
         ),
-        ("E204", 5, 34, 'ship → fix → ship; "ship" waits for "fix" because that recovers "test"'),
+        ("E204", 5, 34, 'ship → fix → ship; "ship" depends on "fix" because it recovers "test"'),
     ),
     "cycle under finally": (
         steps("- run: x")
@@ -118,11 +123,11 @@ BAD = {
     ),
     "a parameter nobody declared": (
         HEAD + "params: {target: string}\nsteps:\n  - run: echo ${{ params.traget }}\n",
-        ("E211", 4, 19, 'there is no parameter "traget"; did you mean "target"?'),
+        ("E211", 4, 19, 'unknown parameter "traget"; did you mean "target"?'),
     ),
     "no params at all": (
         steps("- run: echo ${{ params.x }}"),
-        ("E211", 3, 19, 'there is no parameter "x"; params are not declared'),
+        ("E211", 3, 19, 'unknown parameter "x"; known parameters: none'),
     ),
     "unknown field of the run": (
         steps("- run: echo ${{ run.shaa }}"),
@@ -138,7 +143,7 @@ BAD = {
     ),
     "unknown step in an expression": (
         steps("- {id: abc, run: x}", "- {id: b, run: x, condition: step_abd_failed}"),
-        ("E202", 4, 32, 'there is no step "abd"; did you mean "abc"?'),
+        ("E202", 4, 32, 'unknown step "abd"; did you mean "abc"?'),
     ),
     "its own status": (
         steps("- {id: a, run: x, condition: step_a_failed}"),
@@ -146,13 +151,13 @@ BAD = {
     ),
     "a status that is none": (
         steps("- {id: a, run: x}", "- {id: b, run: x, condition: steps.a.status == 'success'}"),
-        ("E216", 4, 50, 'no step ever ends as "success"; statuses are completed, failed'),
+        ("E216", 4, 50, 'unknown step status "success"; valid statuses: completed, failed'),
     ),
     "a status in a list": (
         steps(
             "- {id: a, run: x}", "- {id: b, run: x, condition: \"steps.a.status in ['failed', 'skiped']\"}"
         ),
-        ("E216", 4, 62, 'no step ever ends as "skiped"; did you mean "skipped"?'),
+        ("E216", 4, 62, 'unknown step status "skiped"; did you mean "skipped"?'),
     ),
     "matrix without one": (
         steps("- run: echo ${{ matrix.python }}"),
@@ -164,7 +169,7 @@ BAD = {
     ),
     "a step in the plan's env": (
         HEAD + "env: {A: '${{ steps.a.outputs.x }}'}\nsteps:\n  - {id: a, run: x, outputs: {x: string}}\n",
-        ("E217", 2, 15, "`steps` cannot be used here: what the plan gives to all its steps"),
+        ("E217", 2, 15, "`steps` cannot be used here: a value for all steps"),
     ),
     "types that do not fit": (
         HEAD
@@ -189,27 +194,32 @@ BAD = {
     # Reading other steps
     "reading without an edge": (
         steps("- {id: a, run: x, outputs: {n: string}}", "- {id: b, run: 'echo ${{ steps.a.outputs.n }}'}"),
-        ("E213", 4, 28, 'step "b" reads outputs of "a" and does not depend on it; add `depends_on: [a]`'),
+        ("E213", 4, 28, 'step "b" reads outputs of "a" but does not depend on it; add `depends_on: [a]`'),
     ),
     "a status outside a condition": (
         steps("- {id: a, run: x}", "- {id: b, run: 'echo ${{ steps.a.status }}'}"),
-        ("E213", 4, 28, 'step "b" reads status of "a" and does not depend on it'),
+        ("E213", 4, 28, 'step "b" reads status of "a" but does not depend on it'),
     ),
     "reading forwards": (
         steps("- {id: a, run: x, condition: steps.z.status == 'failed'}") + "finally:\n  - {id: z, run: x}\n",
-        ("E213", 3, 32, 'step "a" reads status of "z"; nothing under `steps:` can read what comes after it'),
+        (
+            "E213",
+            3,
+            32,
+            'step "a" reads status of "z"; a step under `steps:` cannot read a step under `finally:`',
+        ),
     ),
     "outputs in finally": (
         steps("- {id: a, run: x, outputs: {n: string}}")
         + "finally:\n  - {id: z, run: \"echo ${{ default(steps.a.outputs.n, '') }}\"}\n",
-        ("E213", 5, 36, "can read the status of other steps, and nothing else of them"),
+        ("E213", 5, 36, "can read only the status of other steps"),
     ),
     "an output nobody declared": (
         steps(
             "- {id: a, run: x, outputs: {sha: string}}",
             "- {id: b, depends_on: [a], run: 'echo ${{ steps.a.outputs.sah }}'}",
         ),
-        ("E214", 4, 45, 'step "a" declares no output "sah"; did you mean "sha"?'),
+        ("E214", 4, 45, 'undeclared output "sah" of step "a"; did you mean "sha"?'),
     ),
     "an output of a step that may be skipped": (
         steps(
@@ -236,7 +246,7 @@ BAD = {
             "E219",
             4,
             28,
-            'the parameter "n" may be absent: it has no default and need not be given; give it a `default`',
+            'the parameter "n" may be absent: it has no default and is not required; add a `default`',
         ),
     ),
     "an empty interpolation": (
@@ -271,7 +281,7 @@ BAD = {
     # The rest
     "a reserved variable": (
         HEAD + "env: {PLANRUN_RUN: x}\nsteps: [run: x]\n",
-        ("E230", 2, 7, "the environment variable PLANRUN_RUN is set by planrun itself"),
+        ("E230", 2, 7, "reserved environment variable PLANRUN_RUN: planrun sets it"),
     ),
     "a reserved variable of a step": (
         steps("- run: x", "  env: {PLANRUN_STEP: x}"),
@@ -284,11 +294,11 @@ BAD = {
     ),
     "too many steps": (
         HEAD + "limits: {max_steps: 1}\nsteps:\n  - run: x\nfinally:\n  - run: y\n",
-        ("E240", 2, 21, "the plan has 2 steps; `max_steps` allows 1; `limits: {max_steps: 2}` allows it"),
+        ("E240", 2, 21, "the plan has 2 steps; `max_steps` allows 1; set `limits: {max_steps: 2}`"),
     ),
     "a title that is no template": (
         steps("- run: x", "  title: Version ${{ run.sha }}"),
-        ("W301", 4, 12, "`title` is shown as it is"),
+        ("W301", 4, 12, "`title` is shown as written"),
     ),
     # Gates and policies
     "two options with the same label": (
@@ -305,18 +315,18 @@ BAD = {
             "E251",
             4,
             63,
-            'the default of step "a" is "redsi", and no option has this value; did you mean "redis"?',
+            'the default of step "a" is not an option: "redsi"; did you mean "redis"?',
         ),
     ),
     "a default of two choices where one is taken": (
         steps("- id: a", "  decide: {question: q, options: [{label: b}, {label: c}], default: [b, c]}"),
-        ("E251", 4, 71, "no option has this value"),
+        ("E251", 4, 71, "is not an option"),
     ),
     "a default that takes one option twice": (
         steps(
             "- id: a", "  decide: {question: q, options: [{label: b}], multi_select: true, default: [b, b]}"
         ),
-        ("E251", 4, 79, "names an option twice"),
+        ("E251", 4, 79, "lists an option twice"),
     ),
     "a default that is neither yes nor no": (
         steps("- id: a", "  ask: {question: q, default: maybe}"),
@@ -332,7 +342,7 @@ BAD = {
     ),
     "a decision that reads a step without depending on it": (
         steps("- {id: b, run: x}", "- id: a", "  ask: {question: 'After ${{ steps.b.status }}?'}"),
-        ("E213", 5, 32, 'step "a" reads status of "b" and does not depend on it'),
+        ("E213", 5, 32, 'step "a" reads status of "b" but does not depend on it'),
     ),
     "a decision of the plan that waits for a step": (
         HEAD
@@ -346,14 +356,14 @@ BAD = {
     ),
     "a folder of a question": (
         steps("- id: a", "  ask: {question: 'Look at ${{ step.dir }}?'}"),
-        ("E217", 4, 34, "`step` cannot be used here: a question has no folder"),
+        ("E217", 4, 34, "`step` cannot be used here: a question has no directory"),
     ),
     "an unknown output of a gate": (
         steps(
             "- {id: a, ask: {question: q}}",
             "- {id: b, depends_on: [a], run: 'x ${{ steps.a.outputs.anser }}'}",
         ),
-        ("E214", 4, 42, 'step "a" declares no output "anser"'),
+        ("E214", 4, 42, 'undeclared output "anser" of step "a"'),
     ),
     "an answer compared with another type": (
         steps(
@@ -369,7 +379,7 @@ BAD = {
     **{
         f"{key} of a question": (
             steps("- id: a", "  ask: {question: q}", f"  {key}: {value}"),
-            ("E252", 5, 5, f'`{key}` means nothing for `ask` in step "a"'),
+            ("E252", 5, 5, f'`{key}` does not apply to `ask` in step "a"'),
         )
         for key, value in {
             "retries": "1",
@@ -386,7 +396,7 @@ BAD = {
     "secrets of a decision": (
         HEAD
         + "secrets: [KEY]\nsteps: [{id: a, secrets: [KEY], decide: {question: q, options: [{label: x}]}}]\n",
-        ("E252", 3, 17, "no process gets them"),
+        ("E252", 3, 17, "no process is started"),
     ),
     "a rule about a step that there is not": (
         HEAD + "policy: {rules: [{deny: {step: biuld}}]}\nsteps: [{id: build, run: x}]\n",
@@ -394,7 +404,7 @@ BAD = {
             "E202",
             2,
             32,
-            'a rule is about the step "biuld", and the plan has no such step; did you mean "build"?',
+            'a rule names unknown step "biuld"; did you mean "build"?',
         ),
     ),
     "a rule about a secret that is not declared": (
@@ -403,24 +413,24 @@ BAD = {
             "E232",
             3,
             38,
-            'a rule is about the secret "KEYS", and the plan has no such secret; did you mean "KEY"?',
+            'a rule names unknown secret "KEYS"; did you mean "KEY"?',
         ),
     ),
     "a rule about a tool that there is not": (
         HEAD + "policy: {rules: [{deny: {tool: excec}}]}\nsteps: [{run: x}]\n",
-        ("E105", 2, 32, 'a rule is about the tool "excec", and there is none; did you mean "exec"?'),
+        ("E105", 2, 32, 'a rule names unknown tool "excec"; did you mean "exec"?'),
     ),
     "a rule about an effect that there is not": (
         HEAD + "policy: {rules: [{deny: {effect: [destroy]}}]}\nsteps: [{run: x}]\n",
-        ("E105", 2, 35, 'a rule is about the effect "destroy", and there is none; did you mean "destroys"?'),
+        ("E105", 2, 35, 'a rule names unknown effect "destroy"; did you mean "destroys"?'),
     ),
     "an answer for a step that there is not": (
         HEAD + "policy: {decisions: {stroe: x}}\nsteps: [{id: store, ask: {question: q, type: string}}]\n",
-        ("E202", 2, 22, 'an answer for unknown step "stroe"; did you mean "store"?'),
+        ("E202", 2, 22, 'answer for unknown step "stroe"; did you mean "store"?'),
     ),
     "an answer for a step that asks for nothing": (
         HEAD + "policy: {decisions: {a: x}}\nsteps: [{id: a, run: x}]\n",
-        ("E253", 2, 22, 'an answer for step "a", which asks for nothing'),
+        ("E253", 2, 22, 'answer for step "a", which is not an `ask` or `decide` step'),
     ),
     "a pattern that leaves the workspace": (
         steps("- {id: a, run: x, inputs: ../lib}"),
@@ -432,28 +442,28 @@ BAD = {
     ),
     "a pattern that takes away where nothing can be": (
         steps("- {id: a, run: x, produces: ['dist/*', '!dist/x']}"),
-        ("E265", 3, 42, 'the pattern "!dist/x" of step "a" takes away, which only `inputs` can'),
+        ("E265", 3, 42, 'the pattern "!dist/x" of step "a" begins with `!`, which only `inputs` accepts'),
     ),
     "a file that two steps make at once": (
         steps("- {id: a, run: x, produces: dist/x}", "- {id: b, run: x, produces: ./dist/x}"),
-        ("E266", 4, 31, 'steps "a" and "b" may run together, and both make "./dist/x"'),
+        ("E266", 4, 31, 'steps "a" and "b" may run in parallel and both produce "./dist/x"'),
     ),
     "files of a question": (
         steps("- {id: a, ask: {question: q}, produces: x}"),
-        ("E267", 3, 33, '`produces` means nothing for `ask` in step "a"; no process is started'),
+        ("E267", 3, 33, '`produces` does not apply to `ask` in step "a"; no process is started'),
     ),
     "a result that must not be used again": (
         steps("- {id: a, run: x, inputs: x, idempotent: false, cache: true}"),
-        ("E268", 3, 51, 'the result of step "a" cannot be used again: it has `idempotent: false`'),
+        ("E268", 3, 51, 'step "a" cannot be cached: it has `idempotent: false`'),
     ),
     "a cached step that changes files of others": (
         steps("- {id: a, run: x, inputs: x, writes: y, cache: true}"),
-        ("E268", 3, 43, 'the result of step "a" cannot be used again: it has `writes`'),
+        ("E268", 3, 43, 'step "a" cannot be cached: it has `writes`'),
     ),
     "an answer that is no option": (
         HEAD
         + "policy: {decisions: {a: c}}\nsteps: [{id: a, decide: {question: q, options: [{label: b}]}}]\n",
-        ("E251", 2, 25, 'the answer to step "a" is "c", and no option has this value; options are "b"'),
+        ("E251", 2, 25, 'the answer to step "a" is not an option: "c"; valid options: "b"'),
     ),
     "an answer of another type": (
         HEAD + "policy: {decisions: {a: many}}\nsteps: [{id: a, ask: {question: q, type: integer}}]\n",

@@ -259,7 +259,7 @@ def test_a_step_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize("text", ["", "run: x\n", "- id: [\n", "[{id: a}]\n", "- id: a\n  id: b\n"])
 def test_a_text_that_is_no_list_of_steps_is_refused(text: str) -> None:
     """What is to be added has to be a list in lines."""
-    with pytest.raises(EditError, match="no list of steps"):
+    with pytest.raises(EditError, match="not a list of steps"):
         append_steps(b"version: 1\nsteps: [{id: a, run: x}]\n", "plan.yml", text)
 
 

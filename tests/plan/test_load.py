@@ -103,14 +103,14 @@ def test_params_are_typed_and_defaults_fill_in() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], 'the parameter "version" is required: give it by --param version=VALUE'),
-        (["version=1.2", "tagret=prod"], 'there is no parameter "tagret"; did you mean "target"?'),
+        ([], 'the parameter "version" is required; pass --param version=VALUE'),
+        (["version=1.2", "tagret=prod"], 'unknown parameter "tagret"; did you mean "target"?'),
         (["version=1"], 'the parameter "version" is "1", which does not match the pattern'),
         (["version=1.2", "target=test"], 'the parameter "target" is "test", not one of "staging", "prod"'),
         (["version=1.2", "jobs=many"], 'the parameter "jobs" is "many", not an integer'),
         (["version=1.2", "flags=[1]"], 'the parameter "flags" does not fit at [0]'),
-        (["version"], 'a parameter is given as name=value, not "version"'),
-        (["version=1.2", "version=1.3"], 'the parameter "version" is given twice'),
+        (["version"], 'expected a parameter as name=value, got "version"'),
+        (["version=1.2", "version=1.3"], 'duplicate parameter "version"'),
         (["jobs=x", "target=y"], 'the parameter "target" is "y", not one of'),
         (["jobs=x", "target=y"], 'the parameter "version" is required'),
     ],

@@ -92,7 +92,7 @@ def test_copies_are_all_there_is() -> None:
     write("sub.yml", SUB)
     with pytest.raises(InvalidPlan) as error:
         load_bytes(using("sub.yml").encode(), "plan.yml", read=copies({}))
-    assert "not among the files that were kept" in error.value.problems[0].message
+    assert "not in the recorded files" in error.value.problems[0].message
     with pytest.raises(NotIncluded):
         copies({})("sub.yml")
 
@@ -100,18 +100,18 @@ def test_copies_are_all_there_is() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("../secret.yml", "lies outside of the folder that planrun runs in"),
-        ("sub/../../secret.yml", "lies outside of the folder that planrun runs in"),
-        ("link.yml", "a symbolic link leads out of the folder that planrun runs in"),
-        ("folder/secret.yml", "a symbolic link leads out of the folder that planrun runs in"),
-        ("/etc/hostname", "no path inside"),
-        ("~/plan.yml", "no path inside"),
-        ("git@example.org:x/y.yml", "nothing is fetched"),
+        ("../secret.yml", "is outside the working directory"),
+        ("sub/../../secret.yml", "is outside the working directory"),
+        ("link.yml", "a symbolic link leads outside the working directory"),
+        ("folder/secret.yml", "a symbolic link leads outside the working directory"),
+        ("/etc/hostname", "not a path inside"),
+        ("~/plan.yml", "not a path inside"),
+        ("git@example.org:x/y.yml", "nothing is downloaded"),
         ("dangling.yml", "no such file"),
         ("loop.yml", ""),
-        ("pipe.yml", "this is a pipe"),
-        ("sub", "this is a directory"),
-        ("sub/", "no path of a file"),
+        ("pipe.yml", "got a pipe"),
+        ("sub", "got a directory"),
+        ("sub/", "not a file path"),
         ("a\\tb.yml", "no such file"),
     ],
 )
@@ -140,7 +140,7 @@ def test_the_root_is_the_folder_that_planrun_runs_in_or_the_plans_own(
     monkeypatch.chdir("plans")
     with pytest.raises(InvalidPlan) as error:
         load("plan.yml")
-    assert "outside of the folder that planrun runs in" in error.value.problems[0].message
+    assert "outside the working directory" in error.value.problems[0].message
 
 
 def test_links_inside_the_root_are_files_like_others() -> None:
@@ -154,11 +154,11 @@ def test_links_inside_the_root_are_files_like_others() -> None:
 
 
 def test_depth_and_numbers_are_bounded() -> None:
-    """Sixteen plans may stand inside each other; fan-out through many levels is counted, not built."""
+    """Sixteen plans may be nested; fan-out through many levels is counted, not built."""
     for at in range(1, MAX_DEPTH):
         write(f"d{at}.yml", using(f"d{at + 1}.yml") if at < MAX_DEPTH - 1 else SUB)
     assert refused(using("d1.yml")) == []
-    assert any("more than 16 plans" in each for each in refused(using("plan.yml"), "top.yml"))
+    assert any("nested more than 16 levels" in each for each in refused(using("plan.yml"), "top.yml"))
     for at in range(15):
         write(f"bomb{at}.yml", using(*[f"bomb{at + 1}.yml"] * 8) if at < 14 else SUB)
     found = refused(using("bomb0.yml"))

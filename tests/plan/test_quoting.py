@@ -144,7 +144,7 @@ def test_an_error_stands_at_the_expression() -> None:
     assert (found.code, found.severity, found.line, found.col) == ("E218", "error", 4, 22)
     assert found.text == (
         "`| sh` inside double quotes does not protect the value;"
-        " write the interpolation outside of quotes, or pass the value in `env:`"
+        " move the interpolation out of the quotes, or pass the value in `env:`"
     )
 
 

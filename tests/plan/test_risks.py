@@ -133,7 +133,7 @@ DECLARED = {
     "lower, without a shell": ("exec: [tee, /etc/y], risk: low", "planrun finds high"),
     "lower than what is not known": (
         "run: 'echo x > ${{ params.target }}', risk: low",
-        "leave `risk` out, and it is found again when all values are known",
+        "remove `risk` to have the step classified again when all values are known",
     ),
     "lower than inline code": ("run: x, shell: python3, risk: low", "inline code of python3"),
     "lower by an environment": ("run: ls, env: {PATH: x}, risk: low", "its environment sets PATH"),

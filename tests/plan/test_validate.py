@@ -95,7 +95,7 @@ def test_a_cycle_names_every_edge() -> None:
     """The other edges of the cycle are related places."""
     text = steps("- {id: a, run: x, depends_on: [b]}", "- {id: b, run: x, depends_on: [a]}")
     problem = check_bytes(text.encode(), "plan.yml").problems[0]
-    assert problem.related == ((4, 34, '"b" waits for "a" here'),)
+    assert problem.related == ((4, 34, '"b" depends on "a" here'),)
 
 
 def test_positions_inside_block_texts_are_exact() -> None:

@@ -123,7 +123,7 @@ def test_a_whole_plan_is_approved_or_rejected(tmp_path: Path) -> None:
 
 
 def test_values_of_every_kind_can_be_answered(tmp_path: Path) -> None:
-    """Types and bounds of a value are shown; options are quoted for the shell; several can be chosen."""
+    """Types and bounds of a value are shown; valid options: quoted for the shell; several can be chosen."""
     story = Story(tmp_path, asking("n"), asking("many"))
     story.ask("n", "ask", question="How many?", schema={"type": "integer", "minimum": 1})
     options = tuple({"label": word, "value": word} for word in ("a b", "$x;", "c"))

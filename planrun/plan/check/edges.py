@@ -186,7 +186,9 @@ def reroute(outline: Outline) -> None:
         for link in raw.links:
             if link.on in own:
                 message = f'step "{raw.id}" replaces "{link.on}" and depends on it'
-                outline.report("E203", message, link.node, "it takes its place; take one of the two out")
+                outline.report(
+                    "E203", message, link.node, "a replaced step does not run; remove one of the two"
+                )
         if any(link.on in places for link in raw.links):
             raw.links = _rerouted(outline, raw.links, places, own)
 
@@ -207,7 +209,7 @@ def _rerouted(outline: Outline, links: list[Link], places: dict[str, list[str]],
             ]
             seen.update(ends)
             if len(seen) > MAX_REROUTED + 1:
-                message = f'more than {MAX_REROUTED:,} steps take the place of "{link.on}"'
+                message = f'more than {MAX_REROUTED:,} steps replace "{link.on}"'
                 outline.report("E207", message, link.node)
                 outline.tangled = True
                 break
@@ -251,10 +253,10 @@ def _report_link(outline: Outline, raw: RawStep, link: Link, verb: str) -> None:
         outline.report("E203", f'step "{raw.id}" {verb} itself', link.node)
     elif raw.section == "finally":
         message = f'step "{raw.id}" under `finally:` {verb} "{link.on}"'
-        outline.report("E205", message, link.node, "all other steps have ended when it starts")
+        outline.report("E205", message, link.node, "it starts after all other steps; remove the dependency")
     else:
         message = f'step "{raw.id}" {verb} "{link.on}" under `finally:`'
-        outline.report("E205", message, link.node, "those run after everything else")
+        outline.report("E205", message, link.node, "steps under `finally:` run after all others")
 
 
 def _join_recovered(outline: Outline, raw: RawStep) -> None:
@@ -265,8 +267,8 @@ def _join_recovered(outline: Outline, raw: RawStep) -> None:
         if other is None or other.kind == "done":
             raw.links.append(link)
         elif other.kind != "failed":
-            hint = f"`recovers` means {{{link.on}: failed}} already; take it out of `depends_on`"
-            message = f'step "{raw.id}" recovers "{link.on}" and wants it `{other.kind}` at the same time'
+            hint = f"`recovers` implies {{{link.on}: failed}}; remove it from `depends_on`"
+            message = f'step "{raw.id}" recovers "{link.on}" and also depends on it as `{other.kind}`'
             outline.report("E206", message, other.node, hint)
             other.kind = "failed"  # one mistake, one finding: as it stands it would also wait for itself
 
@@ -336,9 +338,9 @@ def _report_cycle(outline: Outline, path: list[str]) -> None:
         if link is None:
             wanted = {each.on for each in raw.links}
             healed = next(link for link in outline.by_id[other].recovers if link.on in wanted)
-            implied.append(f'"{name}" waits for "{other}" because that recovers "{healed.on}"')
+            implied.append(f'"{name}" depends on "{other}" because it recovers "{healed.on}"')
             link = healed
         places.append(link.node)
-        related.append((link.node.line, link.node.col, f'"{name}" waits for "{other}" here'))
+        related.append((link.node.line, link.node.col, f'"{name}" depends on "{other}" here'))
     message = f"dependency cycle: {' → '.join(shown)}"
     outline.report("E204", message, places[0], "; ".join(implied[:2]), related=tuple(related[1:MAX_SHOWN]))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"))
 
-_HINT = "write the interpolation outside of quotes, or pass the value in `env:`"
+_HINT = "move the interpolation out of the quotes, or pass the value in `env:`"
 MAX_LOOKED_AT = 300_000  # places of all scripts of a plan where quotes could begin or end: half a second
 _HOLE = "\0"  # stands for an interpolation; no script contains it
 _SPECIAL = "\n#<()\"'$`{}\\\0c"  # the only characters that can mean something; c: `case`
@@ -51,7 +51,7 @@ _WHERE = {
     "sum": "inside `((…))`, where quotes are text",
     "comment": "in a comment, which a line break in the value ends",
     "document": "in a here-document, where quotes are text",
-    "escaped": "after a backslash, which takes the first quote away",
+    "escaped": "after a backslash, which escapes the first quote",
 }
 
 
@@ -69,9 +69,7 @@ def check_quoting(outline: Outline, formulas: Iterable[Formula]) -> None:
         if known:
             left -= costs(formula.value)
             if left < 0:
-                message = (
-                    f"scripts with `| sh` have more than {MAX_LOOKED_AT:,} quotes, brackets and the like"
-                )
+                message = f"scripts with `| sh` have more than {MAX_LOOKED_AT:,} quotes and brackets"
                 outline.report("E241", message, formula.node, "pass values in `env:`")
                 return
         for tree, where, sure in misplaced(formula.value) if known else _all(formula.value):
@@ -96,7 +94,7 @@ def _is_posix(outline: Outline, raw: RawStep) -> bool:
 def _all(template: Template) -> Iterator[tuple[Tree, str, bool]]:
     for part in template[1]:
         if not isinstance(part, str) and part[0][0] == "sh":
-            yield part[0], "quotes for sh and bash, and `shell` may read quotes differently", False
+            yield part[0], "quotes for sh and bash, but `shell` may quote differently", False
 
 
 def costs(template: Template) -> int:
@@ -116,7 +114,7 @@ def misplaced(template: Template) -> Iterator[tuple[Tree, str, bool]]:
     found = _Scan("".join([part if isinstance(part, str) else _HOLE for part in parts])).holes()
     for tree, (frame, sure) in zip(trees, found, strict=True):
         if tree[0] == "sh" and (frame in _WHERE or not sure):
-            yield tree, _WHERE.get(frame, "where quotes may be open"), sure
+            yield tree, _WHERE.get(frame, "where a quote may be open"), sure
 
 
 def open_quotes(parts: Iterable[object]) -> list[str]:
@@ -481,18 +479,18 @@ def _refused(
     instance = never[0] if never else next(iter(refused))
     text = refused[instance]
     shown = quote(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
-    message = f"`run` refuses the value {shown}: it contains {unsafe_in(text)!a} and is not quoted"
+    message = f"`run` rejects the value {shown}: it contains {unsafe_in(text)!a} and is not quoted"
     if instance is not None:
         message = f"instance {quote(instance)}: {message}"
     if len(refused) > 1:
-        message += f" ({len(refused) - 1} more like it)"
+        message += f" ({len(refused) - 1} more)"
     return message, bool(never)
 
 
 def _hint(template: Template, place: int, part: tuple[Tree, str]) -> str:
     source = part[1].strip()
     if open_quotes(template[1])[place] not in _OUTSIDE:
-        return "write the interpolation outside of quotes and add `| sh`, or pass the value in `env:`"
+        return "move the interpolation out of the quotes and add `| sh`, or pass the value in `env:`"
     if part[0][0] == "path":
         return f"write `${{{{ {source} | sh }}}}` to quote it, or pass the value in `env:`"
     return "add `| sh` to quote it, or pass the value in `env:`"

@@ -41,7 +41,7 @@ def wrong_value(each: Instances | None, kind: str, reference: Reference) -> Iter
         key = "matrix" if root == "matrix" else "foreach"
         yield "E217", f"`{root}` cannot be used here: the step has no `{key}:`", ""
     elif kind == "list":
-        yield "E217", f"`{root}` cannot be used here: it is made of this list", ""
+        yield "E217", f"`{root}` cannot be used here: this list defines it", ""
     else:
         try:
             type_of_value(each, path)
@@ -57,7 +57,7 @@ def wrong_value(each: Instances | None, kind: str, reference: Reference) -> Iter
 def type_of_value(each: Instances, path: Path) -> Type:
     """Return the type that a value has in every instance, "any" where they differ; raises ExpressionError."""
     if path[0] == "matrix" and len(path) > 1 and path[1] not in each.names:
-        hint = did_you_mean(str(path[1]), each.names) or f"there are {', '.join(each.names)}"
+        hint = did_you_mean(str(path[1]), each.names) or f"known names: {', '.join(each.names)}"
         raise ExpressionError(f'the matrix has no "{path[1]}"; {hint}')
     if each.made is None:
         return _of_axis(each, path)
@@ -73,7 +73,7 @@ def type_of_value(each: Instances, path: Path) -> Type:
     if failed:
         raise failed
     if not found and each.made and path[0] == "item":
-        raise ExpressionError(f"no item has a value under {spelled(path)}")
+        raise ExpressionError(f"no item has a value for {spelled(path)}")
     return united(found)
 
 
@@ -137,8 +137,8 @@ def _lacking_at_run_time(each: Instances, path: Path) -> str:
         return ""
     name = path[1]
     if name not in each.axes:
-        return "every instance, maybe"
-    return "what `include` adds" if any(name not in entry for entry in each.include) else ""
+        return "possibly every instance"
+    return "instances that `include` adds" if any(name not in entry for entry in each.include) else ""
 
 
 # A group, as other steps read it.
@@ -151,11 +151,11 @@ def wrong_field(name: str, path: Path) -> Finding | None:
     if len(path) > 2 and path[2] in _OF_ONE:
         hint = f"read steps.{name}.all.<output> or steps.{name}.by['<instance>'].<output>"
         if path[2] != "outputs":
-            hint = f"a group has {', '.join(INSTANCE_FIELDS)}"
-        return "E211", f'step "{name}" has instances, and no {path[2]} of its own', hint
+            hint = f"a group has the fields {', '.join(INSTANCE_FIELDS)}"
+        return "E211", f'step "{name}" has instances, so it has no {path[2]} of its own', hint
     if len(path) < 3:
-        return "E211", f"steps.{name} needs a field", f"fields are {', '.join(INSTANCE_FIELDS)}"
-    hint = did_you_mean(str(path[2]), INSTANCE_FIELDS) or f"fields are {', '.join(INSTANCE_FIELDS)}"
+        return "E211", f"steps.{name} requires a field", f"valid fields: {', '.join(INSTANCE_FIELDS)}"
+    hint = did_you_mean(str(path[2]), INSTANCE_FIELDS) or f"valid fields: {', '.join(INSTANCE_FIELDS)}"
     return "E211", f'steps.{name} has no "{path[2]}"', hint
 
 
@@ -165,18 +165,19 @@ def wrong_output(each: Instances, outputs: Mapping[str, Any], path: Path) -> Fin
     if field == "by" and rest:
         calls = each.calls
         if not isinstance(rest[0], str):
-            return "E214", f"steps.{name}.by wants the name of an instance, a text", f"write by['{rest[0]}']"
+            return (
+                "E214",
+                f"steps.{name}.by requires the name of an instance as a string",
+                f"write by['{rest[0]}']",
+            )
         if calls is not None and rest[0] not in calls:
-            hint = did_you_mean(rest[0], calls) or f"there are {_some(calls)}"
+            hint = did_you_mean(rest[0], calls) or f"known instances: {_some(calls)}"
             return "E214", f'step "{name}" has no instance "{rest[0]}"', hint
         rest = rest[1:]
     if field == "status" or not rest or rest[0] in outputs:
         return None
-    message = f'step "{name}" declares no output "{rest[0]}"'
-    hint = (
-        did_you_mean(str(rest[0]), outputs)
-        or f'declare it: `outputs: {{{rest[0]}: string}}` in step "{name}"'
-    )
+    message = f'undeclared output "{rest[0]}" of step "{name}"'
+    hint = did_you_mean(str(rest[0]), outputs) or f'add `outputs: {{{rest[0]}: string}}` to step "{name}"'
     return "E214", message, hint
 
 
@@ -233,14 +234,14 @@ ENDS = ("completed", "failed", "skipped", "blocked", "cancelled")
 VERDICTS = ("completed", "partial", "failed", "cancelled")
 # Names that have no value in some places, and why.
 _NOT_HERE = {
-    ("general", "steps"): "what the plan gives to all its steps cannot depend on one of them",
-    ("general", "step"): "what the plan gives to all its steps cannot depend on one of them",
-    ("outputs", "step"): "an output of the plan belongs to no step",
-    ("question", "step"): "a question has no folder",
-    ("when", "step"): "a question has no folder",
-    ("list", "step"): "what a step has instances of is known before it has a folder",
-    ("given", "step"): "a step that uses a plan has no folder",
-    ("condition", "step"): "a step has no folder before it was decided to run it",
+    ("general", "steps"): "a value for all steps cannot depend on one step",
+    ("general", "step"): "a value for all steps cannot depend on one step",
+    ("outputs", "step"): "an output of the plan has no step",
+    ("question", "step"): "a question has no directory",
+    ("when", "step"): "a question has no directory",
+    ("list", "step"): "instances are computed before the step has a directory",
+    ("given", "step"): "a step that uses a plan has no directory",
+    ("condition", "step"): "a condition is evaluated before the step has a directory",
 }
 
 
@@ -308,8 +309,8 @@ class References:
             self.outline.report_in(formula.node, "E212", error)
         for word in unknown_statuses(formula.value):
             known = VERDICTS if word[4:] else ENDS
-            message = f'no {"run" if word[4:] else "step"} ever ends as "{word[3]}"'
-            hint = did_you_mean(word[3], known) or f"statuses are {', '.join(known)}"
+            message = f'unknown {"run" if word[4:] else "step"} status "{word[3]}"'
+            hint = did_you_mean(word[3], known) or f"valid statuses: {', '.join(known)}"
             self.outline.report_in(formula.node, "E216", ExpressionError(message, word[1], word[2]), hint)
 
     def _wrong(
@@ -324,12 +325,10 @@ class References:
         elif root in ("matrix", "item"):
             yield from wrong_value(self._own, formula.kind, reference)
         elif formula.kind == "key":
-            yield "E217", f"`{root}` cannot be used here: an item is called by what it is itself", ""
+            yield "E217", f"`{root}` cannot be used here: `key` can only read `item`", ""
         elif root == "env" and len(path) > 1 and path[1] in self._secrets:
             name = path[1]
-            message = (
-                f"`env.{name}` cannot be used here: {name} is a secret, and a secret is never put into a text"
-            )
+            message = f"`env.{name}` cannot be used here: {name} is a secret, which expressions cannot read"
             yield (
                 "E217",
                 message,
@@ -337,7 +336,7 @@ class References:
             )
         elif root == "run" and path[1:2] and path[1] in OUTCOME and not _comes_last(formula):
             message = (
-                f"`run.{path[1]}` cannot be used here: what became of the steps is known when all have ended"
+                f"`run.{path[1]}` cannot be used here: the outcome of the steps is known when all have ended"
             )
             yield "E217", message, "steps under `finally:` can read it"
         elif root == "steps":
@@ -356,8 +355,8 @@ class References:
         fragment = self._params[name]
         if "default" in fragment or fragment.get("required") is True:
             return
-        message = f'the parameter "{name}" may be absent: it has no default and need not be given'
-        hint = f"give it a `default`, write `required: true`, or read it by default(params.{name}, otherwise)"
+        message = f'the parameter "{name}" may be absent: it has no default and is not required'
+        hint = f"add a `default`, set `required: true`, or use default(params.{name}, otherwise)"
         yield "E219", message, hint
 
     def _wrong_step(
@@ -365,21 +364,21 @@ class References:
     ) -> Iterator[tuple[str, str, str]]:
         path = reference.path
         if len(path) < 2:
-            yield "E211", "`steps` needs the id of a step: steps.<id>.status", ""
+            yield "E211", "`steps` requires the id of a step: steps.<id>.status", ""
             return
         name = str(path[1])
         raw = self.outline.by_id.get(name)
         if raw is None:
-            yield "E202", f'there is no step "{name}"', self.outline.suggest(name)
+            yield "E202", f'unknown step "{name}"', self.outline.suggest(name)
             return
         if name in self._seen:
             yield from self._wrong_group(raw, reference, formula, available)
             return
         fields = FIELDS if "uses" not in raw.keys else OF_USED
         if len(path) < 3 or path[2] not in fields:
-            field = f'has no "{path[2]}"' if len(path) > 2 else "needs a field"
+            field = f'has no "{path[2]}"' if len(path) > 2 else "requires a field"
             hint = did_you_mean(str(path[2]), fields) if len(path) > 2 else ""
-            yield "E211", f"steps.{name} {field}", hint or f"fields are {', '.join(fields)}"
+            yield "E211", f"steps.{name} {field}", hint or f"valid fields: {', '.join(fields)}"
             return
         found = self._unreachable(raw, str(path[2]), formula, available)
         if found:
@@ -428,19 +427,19 @@ class References:
             return (
                 "E203",
                 f'step "{raw.id}" reads its own {field}',
-                "its values are there when it has ended",
+                "its values are available when it has ended",
             )
         if reader.section != raw.section and (reader.section, raw.section) != ("rollback", "steps"):
             if field == "status" and reader.section == "finally":
                 return None
-            rule = "nothing under `steps:` can read what comes after it"
+            rule = "a step under `steps:` cannot read a step under `finally:`"
             if reader.section == "finally":
-                rule = "a step under `finally:` can read the status of other steps, and nothing else of them"
+                rule = "a step under `finally:` can read only the status of other steps"
             return "E213", f'step "{reader.id}" reads {field} of "{raw.id}"', rule
         if available.is_behind(reader.id, raw.id):
             return None
         who = f'the rollback of step "{reader.undoes.id}"' if reader.undoes else f'step "{reader.id}"'
-        message = f'{who} reads {field} of "{raw.id}" and does not depend on it'
+        message = f'{who} reads {field} of "{raw.id}" but does not depend on it'
         return "E213", message, f"add `depends_on: [{raw.id}]`"
 
     def _absent(
@@ -465,7 +464,7 @@ class References:
             return None
         name = reference.path[4 if raw.id in self._seen else 3]
         message = (
-            f'the output "{name}" of step "{raw.id}" may be absent here: the step need not have completed'
+            f'the output "{name}" of step "{raw.id}" may be absent here: the step may not have completed'
         )
         return "E215", message, "write default(…, otherwise), or depend on it by `completed`"
 
@@ -474,10 +473,10 @@ class References:
             return ""
         declared = self._outputs.get(name, {})
         used = self.outline.by_id[name].keys.get("uses")
-        where = f'`outputs: {{{path[3]}: string}}` in step "{name}"'
+        where = f'`outputs: {{{path[3]}: string}}` to step "{name}"'
         if used is not None:
-            where = f"`outputs: {{{path[3]}: ${{{{ … }}}}}}` in {used.value}"
-        return did_you_mean(str(path[3]), declared) or f"declare it: {where}"
+            where = f"`outputs: {{{path[3]}: ${{{{ … }}}}}}` to {used.value}"
+        return did_you_mean(str(path[3]), declared) or f"add {where}"
 
     def _type(self, path: Path) -> Type:
         """Return the type of a path; raises ExpressionError for one that does not exist."""
@@ -493,9 +492,9 @@ class References:
             if name not in self._params:
                 hint = (
                     did_you_mean(name, self._params)
-                    or f"params are {', '.join(self._params) or 'not declared'}"
+                    or f"known parameters: {', '.join(self._params) or 'none'}"
                 )
-                raise ExpressionError(f'there is no parameter "{name}"; {hint}')
+                raise ExpressionError(f'unknown parameter "{name}"; {hint}')
             return _inside(self._params[name]["type"], path, 2)
         if root == "env":
             return _inside("string", path, 2)
@@ -503,7 +502,7 @@ class References:
         if fields is None:
             return "any"
         if name not in fields:
-            hint = did_you_mean(name, fields) or f"there are {', '.join(fields)}"
+            hint = did_you_mean(name, fields) or f"known names: {', '.join(fields)}"
             raise ExpressionError(f'`{root}` has no "{name}"; {hint}')
         return _inside(fields[name], path, 2)
 
@@ -519,7 +518,7 @@ class References:
         if path[1] in self.unknown:
             return "any"
         if name not in declared:
-            raise ExpressionError(f'step "{path[1]}" declares no output "{name}"')
+            raise ExpressionError(f'undeclared output "{name}" of step "{path[1]}"')
         return _inside(declared[name]["type"], path, 4)
 
 

@@ -127,11 +127,11 @@ def _check_ids(outline: Outline) -> None:
             message = f'duplicate step id "{raw.id}", first on {outline.line_of(first.at)}'
         else:
             where = outline.line_of(first.at)
-            message = f'the step ids "{raw.id}" and "{first.id}" ({where}) differ in capitals only'
+            message = f'the step ids "{raw.id}" and "{first.id}" ({where}) differ only in case'
         if "id" not in raw.keys or "id" not in first.keys:
-            hint = "a step without an id is called by its position; give both an id"
+            hint = "a step without an id gets its position as id; give both an id"
         else:
-            hint = "logs and records are kept by id"
+            hint = "log files are named after ids; rename one"
         place = _value_place(raw)
         related = ((_value_place(first).line, _value_place(first).col, "first defined here"),)
         outline.report("E201", message, place, hint, related=related)
@@ -159,7 +159,9 @@ def _check_actions(outline: Outline) -> None:
         return  # the action may be a misspelt key
     for raw in outline.steps:
         if _ACTIONS.isdisjoint(raw.keys):
-            hint = "add `run` or another action, have `planrun expand` write one, or execute with --skip-abstract"
+            hint = (
+                "add `run` or another action, write it with `planrun expand`, or execute with --skip-abstract"
+            )
             outline.report("W305", f'step "{raw.id}" has no action', raw.at, hint, severity="warning")
 
 
@@ -179,7 +181,7 @@ def _check_texts(outline: Outline) -> None:
             _check_words(outline, raw.node)
         for key in _LITERAL:
             if key in keys and keys[key].kind == SCALAR and OPEN in keys[key].value:
-                message = f"`{key}` is shown as it is: nothing is filled in here"
+                message = f"`{key}` is shown as written: interpolations are not evaluated"
                 outline.report("W301", message, keys[key], severity="warning")
 
 
@@ -187,7 +189,7 @@ def _check_env(outline: Outline, node: Node) -> None:
     env = node.get("env")
     for name, _ in members(env):
         if name.startswith(RESERVED) and env is not None:
-            outline.report("E230", f"the environment variable {name} is set by planrun itself", env.key(name))
+            outline.report("E230", f"reserved environment variable {name}: planrun sets it", env.key(name))
 
 
 def _check_words(outline: Outline, node: Node) -> None:
@@ -225,5 +227,5 @@ def _check_limits(outline: Outline) -> None:
         given = scalar(limits.get("max_steps")) if limits is not None else None
         message = f"the plan has {count:,} steps; `max_steps` allows {most:,}"
         outline.report(
-            "E240", message, given or outline.root.key("steps"), f"`limits: {{max_steps: {count}}}` allows it"
+            "E240", message, given or outline.root.key("steps"), f"set `limits: {{max_steps: {count}}}`"
         )

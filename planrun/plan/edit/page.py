@@ -95,7 +95,7 @@ def check_edit(before: Plan, root: Node, data: bytes, gone: Sequence[str], new: 
     written = [to_data(node) for node in _listed(tree)]
     wanted = [to_data(node) for node in new]
     if not any(written[at : at + len(wanted)] == wanted for at in range(len(written) - len(wanted) + 1)):
-        return "the new steps would read otherwise than they were written"
+        return "the new steps would be parsed differently than they were written"
     return _others(before, load_bytes(data, before.file, cache=False), set(gone), new)
 
 
@@ -204,7 +204,7 @@ class _Fragment:
         listing = listings(whole).get("steps") if root is not None and not problems else None
         if root is None or listing is None or listing.is_flow or root.value["steps"].kind != SEQUENCE:
             told = f": {problems[0].text}" if problems else ""
-            raise EditError(f"the text of the new steps is no list of steps{told}")
+            raise EditError(f"the text of the new steps is not a list of steps{told}")
         self.nodes: list[Node] = root.value["steps"].value
         starts = [with_comments(whole, entry.dash) for entry in listing.entries]
         starts[0] = len("steps:\n")
@@ -263,8 +263,8 @@ class Page:
         found = self.listings.get(section)
         if found is None or len(found.entries) != len(self.nodes(section)) or not found.entries:
             raise EditError(
-                f"{self.file}: `{section}:` is not written out as a list below its key, so nothing can be added to it; "
-                f"write it out there"
+                f"{self.file}: `{section}:` is not a block list, so no step can be added; "
+                f"write it as a list below its key"
             )
         return found
 

@@ -144,16 +144,14 @@ def reorder_steps(data: bytes, file: str, names: Sequence[str]) -> bytes:
     listing = page.listing("steps")
     steps = page.steps["steps"]
     if listing.is_flow:
-        raise EditError(
-            f"{file}: the steps stand between brackets; write one below the other, and they can move"
-        )
+        raise EditError(f"{file}: steps in brackets cannot be moved; write them as a block list")
     for raw in steps:
         if "id" not in raw.keys:
             raise EditError(
-                f'{file}:{raw.at.line}: step "{raw.id}" has no id and would be counted otherwise; give it one'
+                f'{file}:{raw.at.line}: step "{raw.id}" has no id, and its position would change; give it an id'
             )
     if sorted(names) != sorted(raw.id for raw in steps):
-        raise EditError(f"{file}: the order names other steps than the file has")
+        raise EditError(f"{file}: the order must list exactly the steps of the file")
     made = _bom(data) + _moved(page, [raw.id for raw in steps], names).encode("utf-8")
     _check(page, made, names)
     return made
@@ -164,7 +162,7 @@ def _moved(page: Page, now: Sequence[str], names: Sequence[str]) -> str:
     starts = [with_comments(text, entry.dash) for entry in entries]
     ends = [*starts[1:], page.end_of_steps()]
     if any(end < start for start, end in zip(starts, ends, strict=True)):
-        raise EditError(f"{page.file}: two steps stand in one line")
+        raise EditError(f"{page.file}: two steps are on one line")
     chunks = {name: text[start:end] for name, start, end in zip(now, starts, ends, strict=True)}
     gaps = {name: chunk[len(chunk.rstrip()) :] for name, chunk in chunks.items()}
     bodies = {name: chunk.rstrip() for name, chunk in chunks.items()}
@@ -185,7 +183,7 @@ def _check(page: Page, made: bytes, names: Sequence[str]) -> None:
         if before != after or plain(page.plan) != plain(plan):
             what = "a step would change"
         elif written != list(names):
-            what = "the order would be another one"
+            what = "the order would change"
     if what:
         raise EditError(f"{page.file}: the steps cannot be moved: {what}; nothing was written")
 

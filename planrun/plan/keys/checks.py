@@ -65,18 +65,18 @@ def check(checked: Checked) -> None:
     outline = checked.outline
     for raw in outline.steps:
         if "criteria" in raw.keys and _PROVING.isdisjoint(raw.keys):
-            message = f'"criteria" of step "{raw.id}" without a proof'
-            hint = "add `expect` or `verify`: a step completes only with evidence for its criteria"
+            message = f'"criteria" of step "{raw.id}" without a post-check'
+            hint = "add `expect` or `verify`, which check the criteria"
             outline.report("E254", message, raw.keys["criteria"], hint)
         if "verify_timeout" in raw.keys and "verify" not in raw.keys:
-            message = f'"verify_timeout" of step "{raw.id}" without `verify`'
+            message = f'"verify_timeout" of step "{raw.id}" requires `verify`'
             outline.report(
-                "E208", message, raw.keys["verify_timeout"], "it bounds each command under `verify`"
+                "E208", message, raw.keys["verify_timeout"], "it limits each command under `verify`"
             )
         for key in PROOFS:
             if key in raw.keys and not any(action in raw.keys for action in PROCESSES):
-                message = f'"{key}" of step "{raw.id}" has nothing to prove'
-                hint = f"it goes with {', '.join(PROCESSES[:-1])} or {PROCESSES[-1]}"
+                message = f'"{key}" of step "{raw.id}" has no action to check'
+                hint = f"it requires {', '.join(PROCESSES[:-1])} or {PROCESSES[-1]}"
                 outline.report("E208", message, raw.keys[key], hint)
 
 

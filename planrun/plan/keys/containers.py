@@ -31,11 +31,11 @@ def take(outline: Outline, _included: Included) -> None:
             continue
         held = known.get(named.value)
         if held is None or held.kind != MAPPING:
-            hint = outline.nearest(named.value, known) or "declare it at the top: `containers: {…}`"
-            outline.report("E293", f'there is no container "{named.value}" under `containers`', named, hint)
+            hint = outline.nearest(named.value, known) or "declare it at the top level: `containers: {…}`"
+            outline.report("E293", f'unknown container "{named.value}"', named, hint)
         elif len(node.value) > 1:
             other = next(key for key in node.value if key != "shared")
-            message = f'`{other}` cannot stand beside `shared` in step "{raw.id}"'
+            message = f'`{other}` is not allowed with `shared` in step "{raw.id}"'
             outline.report(
                 "E293", message, node.key(other), "write it under `containers`: its steps share it"
             )
@@ -93,9 +93,9 @@ def check(checked: Checked) -> None:
         if node is None:
             continue
         if not any(action in raw.keys for action in _ACTS):
-            what = "a tool runs with planrun, outside of it" if "tool" in raw.keys else "it starts no process"
+            what = "a tool runs inside planrun" if "tool" in raw.keys else "it starts no process"
             message = f'step "{raw.id}" cannot run in a container: {what}'
-            outline.report("E293", message, raw.node.key("container"), "it goes with `run` and `exec`")
+            outline.report("E293", message, raw.node.key("container"), "`container` requires `run` or `exec`")
         if node.get("shared") is not None:
             _check_shared(outline, raw, node, of_instances)
         elif node.kind == MAPPING and node.get("image") is None:
@@ -107,18 +107,18 @@ def _check_shared(outline: Outline, raw: RawStep, node: Node, of_instances: set[
     """Report what cannot go with a container that outlives the step."""
     for key, why in (
         ("service", "a service has a container of its own: write its image here"),
-        ("cache", "what the step changes inside the container cannot be put back"),
+        ("cache", "changes inside the container cannot be restored"),
     ):
         said = raw.keys.get(key)
         if said is not None and (said.kind == MAPPING or said.value.lower() != "false"):
-            message = f'`{key}` cannot stand beside a shared container in step "{raw.id}"'
+            message = f'`{key}` is not allowed with a shared container in step "{raw.id}"'
             outline.report("E293", message, raw.node.key(key), why)
     per = scalar(node.get("per"))
     if per is None or per.value != "instance":
         for place, _ in container_places(node):
             if id(place) in of_instances:
                 name = node.value["shared"].value
-                message = f'the container "{name}" reads values of an instance, and is one for all of them'
+                message = f'the container "{name}" reads values of an instance, but all instances share it'
                 outline.report("E293", message, place, "add `per: instance`")
 
 

@@ -33,15 +33,15 @@ Those with `*` and its like count, and the same file named by several.
 """
 # What a step does of which planrun knows no files, and why.
 _STRANGERS = {
-    "validate": "its checks look at whatever is there",
-    "uses": "the steps of the other plan say it themselves",
+    "validate": "its checks declare no files",
+    "uses": "declare files in the steps of that plan",
     "ask": "no process is started",
     "decide": "no process is started",
 }
 # What cannot be done once for all, by the key that says so.
 _ALWAYS = {
     "agent": "a model answers differently each time",
-    "writes": "what it changes of others' files cannot be brought back; say what it makes under `produces`",
+    "writes": "a cache cannot restore changed files; list files that the step creates under `produces`",
 }
 
 
@@ -89,7 +89,7 @@ def _check_amount(outline: Outline, named: list[_Named]) -> None:
     wide = [each for each in changing if not is_literal(each.node.value)]
     patterns, every = _count(wide), _count(changing)
     if patterns * every > MAX_CHANGED:
-        message = f"{patterns:,} patterns of files that steps change are too many beside {every:,} in all"
+        message = f"too many file patterns of steps that change files: {patterns:,} with wildcards, {every:,} in total"
         outline.report("E241", message, wide[-1].node, "name single files or folders")
         return
     same: dict[str, list[_Named]] = {}
@@ -97,7 +97,7 @@ def _check_amount(outline: Outline, named: list[_Named]) -> None:
         same.setdefault(each.node.value, []).append(each)
     for text, found in same.items():
         if _count(found) ** 2 > MAX_CHANGED:
-            message = f'{_count(found):,} steps change "{text}", which are too many to keep apart'
+            message = f'too many steps change "{text}": {_count(found):,}'
             outline.report("E241", message, found[-1].node, "give them a `lock`")
 
 
@@ -110,7 +110,7 @@ def _check_kind(outline: Outline, raw: RawStep) -> None:
         if action in raw.keys:
             for key in KEYS:
                 if key in raw.keys:
-                    message = f'`{key}` means nothing for `{action}` in step "{raw.id}"'
+                    message = f'`{key}` does not apply to `{action}` in step "{raw.id}"'
                     outline.report("E267", message, raw.node.key(key), why)
 
 
@@ -121,20 +121,20 @@ def _check_cache(outline: Outline, raw: RawStep) -> None:
     place = raw.node.key("cache")
     for key, why in _ALWAYS.items():
         if key in raw.keys:
-            message = f'the result of step "{raw.id}" cannot be used again: it has `{key}`'
+            message = f'step "{raw.id}" cannot be cached: it has `{key}`'
             outline.report("E268", message, place, why)
     for key, word, why in (
-        ("idempotent", "false", "it is to have its effect each time"),
-        ("service", "true", "it has to run while others do"),
+        ("idempotent", "false", "it must run each time"),
+        ("service", "true", "it must run while other steps need it"),
     ):
         said = raw.keys.get(key)
         if said is not None and said.kind == SCALAR and said.value.lower() == word:
-            message = f'the result of step "{raw.id}" cannot be used again: it has `{key}: {word}`'
+            message = f'step "{raw.id}" cannot be cached: it has `{key}: {word}`'
             outline.report("E268", message, place, why)
     own = node.get("inputs") is not None or node.get("key") is not None
     if not own and "inputs" not in raw.keys and not raw.links:
-        message = f'step "{raw.id}" is cached and depends on nothing but its own text'
-        hint = "name the files that it reads under `inputs`"
+        message = f'step "{raw.id}" is cached without inputs'
+        hint = "list the files that it reads under `inputs`"
         outline.report("W311", message, place, hint, severity="warning")
 
 
@@ -150,7 +150,7 @@ def _read(outline: Outline, raw: RawStep, key: str, node: Node) -> list[_Named]:
         return []
     negated = text.startswith("!")
     if negated and key != "inputs":
-        message = f'the pattern "{text}" of step "{raw.id}" takes away, which only `inputs` can'
+        message = f'the pattern "{text}" of step "{raw.id}" begins with `!`, which only `inputs` accepts'
         outline.report("E265", message, node)
     return [] if negated else [_Named(raw, key, node, globs)]
 
@@ -163,8 +163,8 @@ def _check_makers(outline: Outline, makers: list[_Named]) -> None:
         if not each.globs or not is_literal(each.node.value):
             continue
         if "matrix" in each.raw.keys or "foreach" in each.raw.keys:
-            message = f'each instance of step "{each.raw.id}" makes "{each.node.value}"'
-            hint = "put what tells them apart into its name, such as ${{ matrix.os }} or ${{ item }}"
+            message = f'each instance of step "{each.raw.id}" produces "{each.node.value}"'
+            hint = "make the name unique, e.g. with ${{ matrix.os }} or ${{ item }}"
             outline.report("E266", message, each.node, hint)
             continue
         others = first.setdefault((each.raw.section, each.globs), [])
@@ -176,8 +176,8 @@ def _check_makers(outline: Outline, makers: list[_Named]) -> None:
     for one, other in pairs[:MAX_MET]:
         if apart.may_meet(one, other) and not (one.raw.condition and other.raw.condition):
             names = f'"{one.raw.id}" and "{other.raw.id}"'
-            message = f'steps {names} may run together, and both make "{other.node.value}"'
-            hint = "have one of them depend on the other, or name two files"
+            message = f'steps {names} may run in parallel and both produce "{other.node.value}"'
+            hint = "make one depend on the other, or name two files"
             related = ((one.node.line, one.node.col, "first defined here"),)
             outline.report("E266", message, other.node, hint, related=related)
 
@@ -201,10 +201,8 @@ def _check_readers(outline: Outline, named: list[_Named]) -> None:
     apart = _Apart(outline, pairs)
     for maker, reader in pairs:
         if apart.may_meet(maker, reader):
-            message = (
-                f'step "{reader.raw.id}" reads what step "{maker.raw.id}" makes, and does not depend on it'
-            )
-            related = ((maker.node.line, maker.node.col, "it is made here"),)
+            message = f'step "{reader.raw.id}" reads files of step "{maker.raw.id}" but does not depend on it'
+            related = ((maker.node.line, maker.node.col, "produced here"),)
             outline.report("W310", message, reader.node, severity="warning", related=related)
 
 

@@ -357,7 +357,7 @@ class Formulas:
         self.parsed += _length(text) + PLACE * max(text.count(OPEN), 1)
         if self.parsed > MAX_PARSED:
             message = f"the expressions of the plan have more than {MAX_PARSED:,} characters"
-            hint = f"each counts {PLACE} besides its own; equal texts count once"
+            hint = f"each counts {PLACE} extra characters; equal ones count once"
             self.outline.report("E241", message, node, hint)
             return False
         return True

@@ -80,9 +80,7 @@ def _affords(outline: Outline, what: str, node: Node, fragment: dict[str, Any]) 
         return False
     outline.schemas += _schemas(fragment)
     if outline.schemas > MAX_SCHEMAS:
-        outline.report(
-            "E241", f"{what}: the plan has more than {MAX_SCHEMAS:,} schemas inside of schemas", node
-        )
+        outline.report("E241", f"{what}: the plan has more than {MAX_SCHEMAS:,} nested schemas", node)
         return False
     return True
 
@@ -137,7 +135,7 @@ def check_within(outline: Outline, fragment: dict[str, Any], value: Any) -> str 
     if fragment.keys() <= _QUICK:
         return check_value(fragment, value)
     if outline.matching > MAX_MATCHING:
-        return "was not checked: those before it took too long"
+        return "was not checked: earlier checks took too long"
     began = process_time()  # the plan's own: a busy machine does not make a plan wrong
     problem = check_value(fragment, value)
     outline.matching += process_time() - began

@@ -26,11 +26,11 @@ _NEED_A_TYPE = ("pattern", "minimum", "maximum")
 _MEANINGLESS = {
     "retries": "a question is asked once",
     "idempotent": "a question changes nothing",
-    "timeout": "the time for an answer stands inside of the gate",
-    "idle_timeout": "the time for an answer stands inside of the gate",
-    "secrets": "no process gets them",
-    "env": "no process gets them",
-    "env_file": "no process gets them",
+    "timeout": "write `timeout` inside `ask` or `decide`",
+    "idle_timeout": "write `timeout` inside `ask` or `decide`",
+    "secrets": "no process is started",
+    "env": "no process is started",
+    "env_file": "no process is started",
     "shell": "no process is started",
     "workdir": "no process is started",
     "outputs": f"its only output is `{ANSWER}`",
@@ -86,9 +86,9 @@ class Gate:
                 known = [known for known in self.values if isinstance(known, str)]
                 hint = outline.nearest(value, known) if isinstance(value, str) else ""
                 options = ", ".join(show(known) for known in self.values[:8])
-                return f"is {show(value)}, and no option has this value", hint or f"options are {options}"
+                return f"is not an option: {show(value)}", hint or f"valid options: {options}"
         if len({_key(value) for value in chosen}) < len(chosen):
-            return "names an option twice", ""
+            return "lists an option twice", ""
         return None
 
     def record(self, formulas: Formulas, timeout: Node | None) -> Ask | Decide:
@@ -127,7 +127,7 @@ def check(checked: Checked) -> None:
         raw = outline.by_id[gate.id]
         for key, hint in _MEANINGLESS.items():
             if key in raw.keys:
-                message = f'`{key}` means nothing for `{gate.kind}` in step "{raw.id}"'
+                message = f'`{key}` does not apply to `{gate.kind}` in step "{raw.id}"'
                 outline.report("E252", message, raw.node.key(key), hint)
         _check_literals(outline, gate)
         if gate.kind == "ask":
@@ -167,7 +167,7 @@ def _check_decide(outline: Outline, gate: Gate) -> None:
             if first is not node:
                 related = ((first.line, first.col, "first defined here"),)
                 same = first.value == node.value
-                how = "have" if same else "differ in blanks only:"
+                how = "have" if same else "differ only in whitespace:"
                 message = f'two options of step "{gate.id}" {how} {text}'
                 outline.report("E250", message, node, related=related)
                 break
@@ -186,7 +186,7 @@ def _check_literals(outline: Outline, gate: Gate) -> None:
     """Warn of templates in what is shown and given as it is written."""
     for key, node in _literals(gate):
         if node.kind == SCALAR and OPEN in node.value:
-            message = f"`{key}` is taken as it is: nothing is filled in here"
+            message = f"`{key}` is used as written: interpolations are not evaluated"
             outline.report("W301", message, node, severity="warning")
 
 

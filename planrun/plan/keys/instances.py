@@ -117,7 +117,7 @@ def _check_same(outline: Outline, groups: dict[str, Instances]) -> None:
                     more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
                     names = ", ".join([f'"{name}"' for name in missing[:3]])
                     message = f'step "{link.on}" has no instance {names}{more}, which "{raw.id}" has'
-                    outline.report("E286", message, link.node, "both need the same values")
+                    outline.report("E286", message, link.node, "both steps need the same instances")
 
 
 def _check_step(outline: Outline, raw: RawStep, forms: list[str]) -> None:
@@ -126,14 +126,16 @@ def _check_step(outline: Outline, raw: RawStep, forms: list[str]) -> None:
         message = f'"matrix" and "foreach" are mutually exclusive in step "{raw.id}"'
         outline.report("E118", message, raw.node.key(forms[1]), "a list can be an axis of the matrix")
     if raw.is_gate:
-        hint = "ask in a step of its own, and depend on that"
-        outline.report("E284", f'step "{raw.id}" asks once, and cannot have instances', key, hint)
+        hint = "ask in a separate step and depend on it"
+        outline.report(
+            "E284", f'step "{raw.id}" is `ask` or `decide`, which cannot have instances', key, hint
+        )
     elif outline.sound and not any(name in raw.keys for name in _ACTIONS):
-        outline.report("E284", f'step "{raw.id}" has no action yet, and cannot have instances', key)
+        outline.report("E284", f'step "{raw.id}" has no action and cannot have instances', key)
     word = raw.keys.get("on_failure")
     if word is not None and word.value == "replan":
-        message = f'step "{raw.id}" has instances, and a model cannot plan one of them anew'
-        outline.report("E284", message, word, "write another word, or leave it out")
+        message = f'step "{raw.id}" has instances, so `on_failure: replan` is not allowed'
+        outline.report("E284", message, word, "write another value, or remove it")
 
 
 def reads_values(raw: RawStep) -> bool:
@@ -204,7 +206,7 @@ def _combine(outline: Outline, each: Instances, budget: _Budget) -> None:
     count = size(axes)
     if count > MAX_PRODUCT:
         message = f'the matrix of step "{each.raw.id}" has {count:,} combinations before `exclude`'
-        outline.report("E280", message, node, f"at most {MAX_PRODUCT:,} are looked at")
+        outline.report("E280", message, node, f"at most {MAX_PRODUCT:,} are allowed")
         return
     if not budget.affords(each, count):
         return
@@ -237,7 +239,7 @@ def _check_literal(outline: Outline, node: Node, what: str) -> None:
     if node.kind == SCALAR:
         if OPEN in node.value:
             hint = "make the whole list one `${{ … }}`"
-            outline.report("E285", f"nothing is filled in inside of {what}", node, hint)
+            outline.report("E285", f"interpolations are not evaluated in {what}", node, hint)
         return
     for item in node.value.values() if node.kind == MAPPING else node.value:
         _check_literal(outline, item, what)
@@ -250,8 +252,8 @@ def _check_excluded(outline: Outline, each: Instances) -> None:
             _check_literal(outline, entry, f"`{key}`")
             for name in entry.value if key == "exclude" else ():
                 if name not in each.axes:
-                    hint = outline.nearest(name, each.axes) or f"axes are {', '.join(each.axes)}"
-                    outline.report("E282", f'the matrix has no axis "{name}"', entry.key(name), hint)
+                    hint = outline.nearest(name, each.axes) or f"known axes: {', '.join(each.axes)}"
+                    outline.report("E282", f'unknown axis "{name}" in the matrix', entry.key(name), hint)
 
 
 def _check_matched(outline: Outline, each: Instances, axes: dict[str, list[Any]]) -> None:
@@ -264,7 +266,7 @@ def _check_matched(outline: Outline, each: Instances, axes: dict[str, list[Any]]
         if not any(describes(entry, values) for values in every):
             told = ", ".join(f"{name}: {spelled_value(value)}" for name, value in entry.items())
             hint = "; ".join(_nearest_value(outline, axes[name], value) for name, value in entry.items())
-            outline.report("E282", f"no combination has {told}", node, hint.strip("; "))
+            outline.report("E282", f"no combination of the matrix has {told}", node, hint.strip("; "))
 
 
 def _nearest_value(outline: Outline, values: list[Any], wanted: Any) -> str:
@@ -273,7 +275,7 @@ def _nearest_value(outline: Outline, values: list[Any], wanted: Any) -> str:
         return outline.nearest(spelled_value(wanted), [spelled_value(value) for value in values])
     if type(alike) is type(wanted):
         return ""
-    return f"{spelled_value(wanted)} is text in one place and none in the other"
+    return f"{spelled_value(wanted)} is a string in one place and not in the other"
 
 
 # Lists.
@@ -298,7 +300,10 @@ def _number(outline: Outline, each: Instances, formulas: Formulas) -> None:
     if len(items.value) > most:
         message = f'`foreach` of step "{each.raw.id}" has {len(items.value):,} items'
         outline.report(
-            "E280", message, items, f"at most {most:,} are allowed; `limits: {{max_items: N}}` changes that"
+            "E280",
+            message,
+            items,
+            f"at most {most:,} are allowed; `limits: {{max_items: N}}` raises the limit",
         )
         return
     key = formulas.known(each.key) if each.key is not None else None
@@ -327,7 +332,10 @@ def _is_named(
     if len(names) > most:
         message = f'step "{each.raw.id}" has {len(names):,} instances'
         outline.report(
-            "E280", message, node, f"at most {most:,} are allowed; `limits: {{max_items: N}}` changes that"
+            "E280",
+            message,
+            node,
+            f"at most {most:,} are allowed; `limits: {{max_items: N}}` raises the limit",
         )
         return False
     seen: set[str] = set()
@@ -338,7 +346,7 @@ def _is_named(
             outline.report("E283", f"the name of instance {at + 1} {wrong}", place)
             return False
         if name in seen:
-            message = f'two instances of step "{each.raw.id}" are called "{name}"'
+            message = f'duplicate instance name "{name}" in step "{each.raw.id}"'
             outline.report("E281", message, place)
             return False
         seen.add(name)

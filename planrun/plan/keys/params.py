@@ -21,9 +21,9 @@ def parse_params(plan: Plan, given: Iterable[str]) -> dict[str, Any]:
     for word in given:
         name, equals, text = word.partition("=")
         if not equals:
-            problems.append(f'a parameter is given as name=value, not "{word[:60]}"')
+            problems.append(f'expected a parameter as name=value, got "{word[:60]}"')
         elif name in texts:
-            problems.append(f'the parameter "{name}" is given twice')
+            problems.append(f'duplicate parameter "{name}"')
         else:
             texts[name] = text
     return resolve_params(plan, texts, problems)
@@ -48,7 +48,7 @@ def resolve_params(plan: Plan, given: Mapping[str, str], problems: Iterable[str]
         elif "default" in param.schema:
             values[name] = param.schema["default"]
         elif param.required:
-            found.append(f'the parameter "{name}" is required: give it by --param {name}=VALUE')
+            found.append(f'the parameter "{name}" is required; pass --param {name}=VALUE')
     if found:
         raise InvalidInput("; ".join(found))
     return values
@@ -100,5 +100,7 @@ def _unknown(name: str, declared: Iterable[str]) -> str:
     from planrun.plan.problems import did_you_mean
 
     names = list(declared)
-    hint = did_you_mean(name, names) or (f"there are {', '.join(names)}" if names else "the plan has none")
-    return f'there is no parameter "{name}"; {hint}'
+    hint = did_you_mean(name, names) or (
+        f"known parameters: {', '.join(names)}" if names else "the plan has no parameters"
+    )
+    return f'unknown parameter "{name}"; {hint}'

@@ -104,7 +104,7 @@ def check(checked: Checked) -> None:
             hint = (
                 outline.suggest(word.value) if field == "step" else outline.nearest(word.value, known[field])
             )
-            message = f'a rule is about the {field} "{word.value}", and the plan has no such {field}'
+            message = f'a rule names unknown {field} "{word.value}"'
             outline.report(code, message, word, hint)
     for name, answer in members(policy.get("decisions")):
         _check_answer(outline, policy, gates, (name, answer))
@@ -117,10 +117,12 @@ def _check_answer(
     place = policy.value["decisions"].key(name)
     gate = gates.get(name)
     if name not in outline.by_id:
-        outline.report("E202", f'an answer for unknown step "{name}"', place, outline.suggest(name))
+        outline.report("E202", f'answer for unknown step "{name}"', place, outline.suggest(name))
     elif gate is None:
-        asking = outline.nearest(name, gates) or "answers are for `ask` and `decide` steps"
-        outline.report("E253", f'an answer for step "{name}", which asks for nothing', place, asking)
+        asking = outline.nearest(name, gates) or "only `ask` and `decide` steps take answers"
+        outline.report(
+            "E253", f'answer for step "{name}", which is not an `ask` or `decide` step', place, asking
+        )
     elif outline.sound and (refused := gate.refusal(outline, answer)):
         outline.report("E251", f'the answer to step "{name}" {refused[0]}', answer, refused[1])
 
@@ -133,16 +135,16 @@ def check_rules(outline: Outline, policy: Node) -> None:
         if field == "tool" and "tool" not in known:
             known["tool"] = (*ACTIONS, *NAMES)
         if field in known and "*" not in text and text not in known[field]:
-            hint = did_you_mean(text, known[field]) or f"there are {', '.join(known[field])}"
-            outline.report("E105", f'a rule is about the {field} "{text}", and there is none', word, hint)
+            hint = did_you_mean(text, known[field]) or f"valid values: {', '.join(known[field])}"
+            outline.report("E105", f'a rule names unknown {field} "{text}"', word, hint)
     rules = _entries(policy.get("rules"))
     if len(rules) > MAX_RULES:
-        message = f"{len(rules):,} rules are too many: a policy has at most {MAX_RULES:,}"
-        outline.report("E241", message, rules[MAX_RULES], "name several patterns in one rule")
+        message = f"too many rules: {len(rules):,}; a policy has at most {MAX_RULES:,}"
+        outline.report("E241", message, rules[MAX_RULES], "put several patterns into one rule")
     for rule in rules:
         for verb, matcher in members(rule):
             if verb == "allow" and matcher.kind == MAPPING and _says_nothing(policy, matcher):
-                message = "this rule allows nothing that the level of the policy does not allow already"
+                message = "rule without effect: the risk level of the policy already allows these steps"
                 outline.report("W303", message, rule.key(verb), severity="warning")
 
 

@@ -41,26 +41,26 @@ def _wrong(raw: RawStep) -> tuple[str, str] | None:
     """Return what is wrong with the rollback of a step, and a hint."""
     if raw.section == "finally":
         return (
-            f'step "{raw.id}" under `finally:` has a rollback',
-            "those steps run at every end of a run, and nothing is undone after them",
+            f'step "{raw.id}" under `finally:` cannot have a rollback',
+            "nothing is rolled back after `finally:` steps",
         )
     idle = next((key for key in GUARDS if key in raw.keys), "")
     if idle:
-        return f'step "{raw.id}" has a rollback, and `{idle}` changes nothing', "take it out"
+        return f'step "{raw.id}" has a rollback, but `{idle}` changes nothing', "remove it"
     keys = raw.undo.keys if raw.undo else {}
     named = [key for key in PROCESSES if key in keys]
     if len(named) != 1:
         many = f"has {len(named)} actions" if named else "does nothing"
-        return f'the rollback of step "{raw.id}" {many}', "give it one of `run`, `exec` and `tool`"
+        return f'the rollback of step "{raw.id}" {many}', "write exactly one of `run`, `exec` and `tool`"
     if "args" in keys and "tool" not in keys:
         return (
-            f'the rollback of step "{raw.id}" has `args` and no `tool`',
-            "they are the arguments of a tool",
+            f'the rollback of step "{raw.id}" has `args` without `tool`',
+            "`args` are the arguments of `tool`",
         )
     word = scalar(raw.keys.get("reversible"))
     if word is not None and word.kind == SCALAR and word.value.lower() == "false":
         return (
-            f'step "{raw.id}" has a rollback and says that it is not reversible',
-            "take one of the two out",
+            f'step "{raw.id}" has a rollback and `reversible: false`',
+            "remove one of the two",
         )
     return None

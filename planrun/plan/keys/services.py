@@ -23,11 +23,11 @@ MAX_SERVICES = 100
 _ACTS = ("run", "exec", "tool")
 # Keys that mean nothing for a step that others end, and why.
 _FOREIGN = {
-    "produces": "it hands on nothing: it is stopped when nobody needs it any more",
-    "outputs": "nobody could read them: it ends after all that need it",
-    "idle_timeout": "it may be silent as long as it likes",
-    "expect": "it is stopped, and has nothing to prove; `ready` says when it can be used",
-    "verify": "it is stopped, and has nothing to prove; `ready` says when it can be used",
+    "produces": "a service is stopped when no step needs it, so it has no result",
+    "outputs": "a service ends after all steps that need it, so no step can read them",
+    "idle_timeout": "a service may be silent for any time",
+    "expect": "a service is stopped, so it has no result to check; use `ready`",
+    "verify": "a service is stopped, so it has no result to check; use `ready`",
 }
 _END = "\0end"  # follows the id of a service in what stands for its end
 
@@ -45,8 +45,8 @@ def check(checked: Checked) -> None:
     found = [raw for raw in outline.unique if is_service(raw)]
     for raw in outline.steps:
         if "ready" in raw.keys and "service" in raw.keys and not is_service(raw):
-            message = f'"ready" in step "{raw.id}", which is no service'
-            outline.report("E295", message, raw.node.key("ready"), "write `service: true` beside it")
+            message = f'"ready" in step "{raw.id}", which is not a service'
+            outline.report("E295", message, raw.node.key("ready"), "add `service: true`")
     for number, raw in enumerate(found, 1):
         if number > MAX_SERVICES:
             message = f"the plan has more than {MAX_SERVICES} services"
@@ -59,20 +59,20 @@ def check(checked: Checked) -> None:
 def _check_keys(outline: Outline, raw: RawStep, groups: Mapping[str, Instances]) -> None:
     at = raw.node.key("service")
     if not any(action in raw.keys for action in _ACTS):
-        hint = f"it goes with {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
-        outline.report("E295", f'step "{raw.id}" starts nothing that could be a service', at, hint)
+        hint = f"it requires {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
+        outline.report("E295", f'step "{raw.id}" starts no process and cannot be a service', at, hint)
     for key, why in _FOREIGN.items():
         if key in raw.keys:
-            message = f'"{key}" means nothing for the service "{raw.id}"'
+            message = f'"{key}" does not apply to the service "{raw.id}"'
             outline.report("E295", message, raw.node.key(key), why)
     alone = scalar(raw.keys.get("parallel"))
     if alone is not None and alone.value.lower() == "false":
-        message = f'the service "{raw.id}" cannot run alone: others run because it does'
+        message = f'the service "{raw.id}" cannot have `parallel: false`: other steps run beside it'
         outline.report("E295", message, raw.node.key("parallel"))
     group = groups.get(raw.id)
     if group is not None and group.made is None:
-        message = f'the instances of the service "{raw.id}" are known only when it runs'
-        outline.report("E295", message, group.node, "write them into the plan")
+        message = f'the instances of the service "{raw.id}" are not known before the run'
+        outline.report("E295", message, group.node, "list them in the plan")
 
 
 def _check_dependents(outline: Outline, services: Mapping[str, RawStep]) -> None:
@@ -84,8 +84,8 @@ def _check_dependents(outline: Outline, services: Mapping[str, RawStep]) -> None
                 continue
             if link.kind == "completed":
                 needed.add(link.on)
-                message = f'step "{raw.id}" waits for the service "{link.on}" to complete'
-                hint = "`ok` waits until it is ready, `done` and `failed` for its end"
+                message = f'step "{raw.id}" depends on the service "{link.on}" as `completed`, which never completes'
+                hint = "`ok` waits until it is ready, `done` and `failed` until it has ended"
                 outline.report("E296", message, link.node, hint)
             elif link.kind == "ok":
                 needed.add(link.on)
@@ -94,8 +94,8 @@ def _check_dependents(outline: Outline, services: Mapping[str, RawStep]) -> None
                 ends = True
     for name, raw in services.items():
         if name not in needed:
-            message = f'nothing needs the service "{name}"'
-            hint = "it is stopped when everything else has ended"
+            message = f'no step needs the service "{name}"'
+            hint = "it is stopped when all other steps have ended"
             outline.report("W320", message, raw.node.key("service"), hint, severity="warning")
     if ends and not outline.tangled:
         _check_ends(outline, services)
@@ -106,7 +106,7 @@ def _check_locks(outline: Outline, raw: RawStep, service: RawStep) -> None:
     common = [name for name in _words(raw.keys.get("lock")) if name in held]
     if common:
         message = (
-            f'step "{raw.id}" needs the service "{service.id}", which keeps the lock {common[0]} as long'
+            f'step "{raw.id}" and the service "{service.id}" that it needs have the same lock {common[0]}'
         )
         outline.report("E296", message, raw.node.key("lock"), "give the lock to one of the two")
 
@@ -144,8 +144,10 @@ def _check_ends(outline: Outline, services: Mapping[str, RawStep]) -> None:
         )
         service = end.removesuffix(_END)
         link = next(link for link in outline.by_id[name].links if link.on == service)
-        message = f'the service "{service}" goes on until what waits for its end has ended'
-        outline.report("E296", message, link.node, "wait for another step, or do not need the service")
+        message = f'deadlock: the service "{service}" runs until a step that waits for its end has ended'
+        outline.report(
+            "E296", message, link.node, "wait for another step, or remove the dependency on the service"
+        )
 
 
 def _service(checked: Checked, step: RawStep, _node: Node) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def find(checked: Checked) -> None:
             continue
         for key, why in _OF_SHELLS.items():
             if key in raw.keys:
-                message = f'`{key}` means nothing for the tool {spec.name} in step "{raw.id}"'
+                message = f'`{key}` does not apply to the tool {spec.name} in step "{raw.id}"'
                 outline.report("E271", message, raw.node.key(key), why)
         outputs[raw.id] = handed_on(spec)
 
@@ -75,8 +75,8 @@ def check_call(
     """
     tool, args = written
     if tool.value not in NAMES:
-        hint = outline.nearest(tool.value, NAMES) or f"tools are {', '.join(CATALOGUE)}"
-        outline.report("E270", f'there is no tool "{tool.value}", which {label} calls', tool, hint)
+        hint = outline.nearest(tool.value, NAMES) or f"known tools: {', '.join(CATALOGUE)}"
+        outline.report("E270", f'unknown tool "{tool.value}" in {label}', tool, hint)
         return None
     spec = CATALOGUE[NAMES[tool.value]]
     if args is not None and args.kind != MAPPING:

@@ -104,7 +104,7 @@ def check(checked: Checked) -> None:
         for node in entries(raw.keys["secrets"]):
             if node.value not in declared:
                 hint = did_you_mean(node.value, declared) or _declare(node.value, declared)
-                outline.report("E232", f'"{node.value}" is not among the secrets of the plan', node, hint)
+                outline.report("E232", f'undeclared secret "{node.value}"', node, hint)
         listed = {node.value: node for node in entries(raw.keys["secrets"])}
         _check_env(outline, raw.node, listed)
         if raw.undo is not None:
@@ -117,11 +117,11 @@ def _check_list(outline: Outline, owner: Node) -> None:
     for node in _names(owner):
         name = node.value
         if name.startswith(RESERVED):
-            outline.report("E230", f"the environment variable {name} is set by planrun itself", node)
+            outline.report("E230", f"reserved environment variable {name}: planrun sets it", node)
         elif first.setdefault(name, node) is not node:
             place = first[name]
             related = ((place.line, place.col, "first defined here"),)
-            message = f'the secret "{name}" is listed twice, first on {outline.line_of(place)}'
+            message = f'duplicate secret "{name}", first on {outline.line_of(place)}'
             outline.report("E234", message, node, related=related)
 
 
@@ -130,9 +130,9 @@ def _check_env(outline: Outline, owner: Node, secrets: dict[str, Node]) -> None:
     env = owner.get("env")
     for name, _ in members(env):
         if name in secrets and env is not None:
-            related = ((secrets[name].line, secrets[name].col, "the secret is here"),)
-            message = f"{name} is a secret, and `env` sets it as well"
-            hint = "which one is meant? take it out of one of the two"
+            related = ((secrets[name].line, secrets[name].col, "the secret is listed here"),)
+            message = f"{name} is a secret and is also set by `env`"
+            hint = "remove it from one of the two"
             outline.report("E233", message, env.key(name), hint, related=related)
 
 

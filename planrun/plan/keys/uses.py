@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 # Keys of a step that say nothing about a plan, and what to do instead.
 _MEANINGLESS = {
-    "retries": "give them to the steps of that plan",
-    "timeout": "give it to the steps of that plan",
-    "idle_timeout": "give it to the steps of that plan",
-    "idempotent": "say it of the steps of that plan",
-    "env": "give values by `with`, and set variables in that plan",
-    "env_file": "name it in that plan",
-    "secrets": "list them at the steps of that plan",
+    "retries": "set it on the steps of that plan",
+    "timeout": "set it on the steps of that plan",
+    "idle_timeout": "set it on the steps of that plan",
+    "idempotent": "set it on the steps of that plan",
+    "env": "pass values by `with` and set variables in that plan",
+    "env_file": "set it in that plan",
+    "secrets": "list them in the steps of that plan",
     "shell": "write `defaults: {shell: …}` in that plan",
-    "workdir": "write `defaults: {workdir: …}` in that plan, and give it a folder by `with` if need be",
+    "workdir": "write `defaults: {workdir: …}` in that plan, and pass a directory by `with` if needed",
     "outputs": "that plan has its own `outputs:`",
     "risk": "each step of that plan has its own",
-    "parallel": "say it of the steps of that plan",
-    "lock": "name it at the steps of that plan that need it",
-    "rollback": "give one to each step of that plan that can be undone",
+    "parallel": "set it on the steps of that plan",
+    "lock": "set it on the steps of that plan that need it",
+    "rollback": "add one to each step of that plan that can be undone",
 }
 # Keys at the top of a plan that count for the plan that is run, and not for those that it uses.
 _INEFFECTIVE = ("policy", "llm", "schedule", "concurrency")
@@ -48,20 +48,20 @@ def take(outline: Outline, included: Included) -> None:
         if node is not None:
             for key in ("matrix", "foreach"):
                 if key in raw.keys:
-                    message = f'step "{raw.id}" uses a plan, and cannot have instances'
-                    hint = "use a matrix inside of that plan, and give it the values by `with`"
+                    message = f'step "{raw.id}" uses a plan and cannot have instances'
+                    hint = "use a matrix in that plan and pass the values by `with`"
                     outline.report("E284", message, raw.node.key(key), hint)
         if node is not None and node.kind == SCALAR and not outline.is_full:
             raw.used = included.take(outline, node)
             for key, hint in _MEANINGLESS.items():
                 if key in raw.keys:
-                    message = f"`{key}` means nothing for a plan that is used"
+                    message = f"`{key}` does not apply to a step with `uses`"
                     outline.report("E292", message, raw.node.key(key), hint)
             for word in entries(raw.keys.get("on_failure")):
                 if word.value in ("ask", "replan"):
-                    message = f"`on_failure: {word.value}` means nothing for a plan that is used"
+                    message = f"`on_failure: {word.value}` does not apply to a step with `uses`"
                     outline.report(
-                        "E292", message, word, "say it of the steps of that plan, or use another word"
+                        "E292", message, word, "set it on the steps of that plan, or use another value"
                     )
 
 
@@ -98,7 +98,7 @@ def _check_given(outline: Outline, raw: RawStep) -> None:
         assert given is not None
         if param not in known:
             hint = outline.nearest(param, known) or (
-                f"its parameters are {', '.join(known)}" if known else "it has no parameters"
+                f"known parameters: {', '.join(known)}" if known else "it has no parameters"
             )
             outline.report("E291", f'{name} has no parameter "{param}"', given.key(param), hint)
         elif used.sound and not _has_template(value):
@@ -109,11 +109,11 @@ def _check_given(outline: Outline, raw: RawStep) -> None:
     for param, fragment in known.items():
         if fragment.get("required") is True and param not in written:
             message = f'{name} requires the parameter "{param}"'
-            outline.report("E291", message, raw.keys["uses"], f"give it: `with: {{{param}: …}}`")
+            outline.report("E291", message, raw.keys["uses"], f"add `with: {{{param}: …}}`")
     declared = declared_secrets(outline.root)
     for secret in declared_secrets(used.checked.outline.root):
         if secret not in declared:
-            message = f'{name} uses the secret "{secret}", which is not among the secrets of this plan'
+            message = f'{name} uses the secret "{secret}", which this plan does not declare'
             hint = f"declare it at the top level: `secrets: [{', '.join([*declared, secret])}]`"
             outline.report("E232", message, raw.keys["uses"], hint)
 
@@ -158,12 +158,10 @@ def warn(outline: Outline) -> None:
     if defaults is not None and defaults.get("inherit_env") is not None:
         told.append(("defaults.inherit_env", defaults.key("inherit_env")))
     for key, node in told:
-        message = f"`{key}` does not count where another plan uses this one"
-        outline.report("W304", message, node, "that of the plan which is run does", severity="warning")
+        message = f"`{key}` has no effect in a plan that another plan uses"
+        outline.report("W304", message, node, "the plan that is run decides", severity="warning")
     for raw in outline.steps:
         for word in entries(raw.keys.get("on_failure")):
             if word.value == "replan":
-                message = "`replan` counts as `block` where another plan uses this one"
-                outline.report(
-                    "W304", message, word, "no step is added to a plan that is used", severity="warning"
-                )
+                message = "`replan` acts as `block` in a plan that another plan uses"
+                outline.report("W304", message, word, "no steps are added to a used plan", severity="warning")

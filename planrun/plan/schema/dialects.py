@@ -9,10 +9,10 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
 _TOLERATE = "write `on_failure: continue`"
 _AROUND = "put its commands into `run`, or into steps before and after this one"
 _FINALLY = "put the step under `finally:` at the top level"
-_NO_RUNNER = "planrun runs on one machine; the CI system chooses it, or `container` an image"
+_NO_RUNNER = "planrun runs on one machine: choose it in the CI system, or an image by `container`"
 _TRIGGER = "planrun has no triggers; the CI system starts it"
 _NO_SCHEDULER = "planrun has no scheduler; start it from cron or a scheduled CI pipeline"
-_APPROVAL = "the policy decides who is asked: `policy: {auto_approve: low}`; a question is a step of its own with `ask`"
+_APPROVAL = "write `policy: {auto_approve: low}`, or a step with `ask`"
 _DEFAULTS = "write it under `defaults`"
 _LIMITS = "write it under `limits`"
 
@@ -28,7 +28,7 @@ STEP: dict[str, str] = {
     "enabled": "condition",
     "stage": "order steps by `depends_on`; a stage has no other meaning here",
     "stages": "order steps by `depends_on`; a stage has no other meaning here",
-    "before": "say it at the other step, by `depends_on`",
+    "before": "write `depends_on` in the other step",
     "always": _FINALLY,
     "alwaysrun": _FINALLY,
     "status": "cache",
@@ -48,7 +48,7 @@ STEP: dict[str, str] = {
     "trigger": "uses",
     "include": "uses",
     "template": "`uses: ./other.yml` runs another plan; `planrun templates render` makes one of a template",
-    "extends": "only a plan extends another one, at the top level",
+    "extends": "`extends` is a key of the plan, at the top level",
     "checks": "validate",
     "input": "ask",
     "prompt": "write `ask: {question: ...}`, or `agent: {prompt: ...}`",
@@ -72,7 +72,7 @@ STEP: dict[str, str] = {
     "healthcheck": "write `service: true` and `ready: {run: ...}`",
     "services": "a step with `service: true` keeps running for the steps that depend on it",
     "ports": "write it for a step with `service: true`: containers share the host's network by `network: host`",
-    "restart": "a service is started once; it comes back when the run is resumed",
+    "restart": "a service is started once; a resumed run starts it again",
     # Failure and time.
     **dict.fromkeys(("maxretries", "retry", "attempts", "retrypolicy", "retrycountontaskfailure"), "retries"),
     "continueonerror": _TOLERATE,
@@ -98,7 +98,7 @@ STEP: dict[str, str] = {
     # Surroundings.
     **dict.fromkeys(("workingdirectory", "workingdir", "cwd", "dir", "directory"), "workdir"),
     **dict.fromkeys(("variables", "vars", "envs", "environmentvariables"), "env"),
-    "environment": "`env` sets variables; who may deploy is said by `policy`, or asked by a step with `ask`",
+    "environment": "`env` sets variables; to control who may deploy, use `policy` or a step with `ask`",
     "dotenv": "env_file",
     "image": "write `container: {image: ...}`",
     "docker": "write `container: {image: ...}`",
@@ -183,7 +183,7 @@ PLAN: dict[str, str] = {
     "handleron": "steps that run at the end are listed under `finally:`; after a failure, `depends_on: {ID: failed}`",
     "onerror": "`defaults: {on_failure: ...}` sets what a failure means for every step",
     "continueonerror": "write `defaults: {on_failure: continue}`",
-    "beforescript": "make it the first step, and have the others depend on it",
+    "beforescript": "make it the first step and let the others depend on it",
     "afterscript": "write a step under `finally:`",
     "include": "a step with `uses: ./other.yml` runs another plan",
     "includes": "a step with `uses: ./other.yml` runs another plan",
@@ -194,7 +194,7 @@ PLAN: dict[str, str] = {
     "container": "write `container: {image: ...}` in each step",
     "containers": "write `container: {image: ...}` in each step",
     "volumes": "write `container: {volumes: [...]}` in each step",
-    "cache": "write `cache` in the steps whose results are to be used again",
+    "cache": "write `cache` in each step to be cached",
     "artifacts": "write `produces` in the steps that make them",
     "matrix": "write `matrix` in each step that has instances",
     "strategy": "write `matrix` in each step that has instances",
@@ -209,9 +209,9 @@ PLAN: dict[str, str] = {
     "model": "write it under `llm`",
     "tags": "write `tags` in each step",
     "labels": "write `tags` in each step",
-    "dependson": "write `depends_on` in each step; `planrun queue add --after` has a plan wait for another one",
+    "dependson": "write `depends_on` in each step; `planrun queue add --after` makes a plan wait for another one",
     "delay": "planrun starts at once; `planrun queue` keeps plans for later",
-    "logdir": "the option `--report-dir` says where reports go",
+    "logdir": "use the option `--report-dir`",
     "histretentiondays": "`planrun prune` removes old runs",
     "schema": "$schema",
     "kind": "a plan has no kind; begin it with `version: 1`",

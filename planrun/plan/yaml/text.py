@@ -216,13 +216,13 @@ _KNOWN: tuple[tuple[str, str, str, str], ...] = (
     (
         "expected node content",
         "E010",
-        "a value is missing here",
+        "expected a value",
         "close the list or mapping, or quote the text",
     ),
     (
         "expected the node content",
         "E010",
-        "a value is missing here",
+        "expected a value",
         "close the list or mapping, or quote the text",
     ),
     ("maximum", "E012", "nested too deeply", "at most 64 levels are allowed"),
