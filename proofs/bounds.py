@@ -11,7 +11,7 @@ from unittest import mock
 
 from planrun.actions import environment, outputs
 from planrun.errors import EvaluationError, InvalidInput
-from planrun.expressions import files, parse
+from planrun.expressions import functions, parse
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_text
 from planrun.expressions.tree import ExpressionError
@@ -141,10 +141,10 @@ def _param(text: bytes, value: str) -> object:
 
 
 def _looked_at(count: int) -> object:
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(files, "_MAX_ENTRIES", 3):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(functions, "_MAX_ENTRIES", 3):
         for number in range(count):
             Path(folder, str(number)).touch()
-        return files.hash_files(os.path.realpath(folder), ["*"])
+        return functions.hash_files(os.path.realpath(folder), ["*"])
 
 
 def _parts(count: int) -> object:
@@ -152,7 +152,7 @@ def _parts(count: int) -> object:
         deep = Path(folder, *["d"] * (count - 1))
         deep.mkdir(parents=True)
         (deep / "f").touch()
-        return files.hash_files(os.path.realpath(folder), ["d/" * (count - 1) + "f"])
+        return functions.hash_files(os.path.realpath(folder), ["d/" * (count - 1) + "f"])
 
 
 def _read(size: int, read: Callable[[str], object], text: str) -> object:

@@ -6,7 +6,7 @@ import os
 from stat import S_ISREG  # os has loaded it already
 
 from planrun.model.record import Record
-from planrun.model.scopes import plans_around
+from planrun.model.progress import plans_around
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

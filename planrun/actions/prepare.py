@@ -25,7 +25,7 @@ from planrun.actions.render import (
 )
 from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared, original
-from planrun.model.scopes import names_within
+from planrun.model.progress import names_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

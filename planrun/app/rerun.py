@@ -9,8 +9,8 @@ from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.model import events as ev
 from planrun.model import graph
-from planrun.model.gates import LEFT_OUT
 from planrun.model.groups import unrolled
+from planrun.model.progress import LEFT_OUT
 from planrun.model.rollback import awaits_replan
 from planrun.plan.compile.canonical import plain
 

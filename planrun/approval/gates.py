@@ -15,9 +15,9 @@ from planrun.approval.rules import decide
 from planrun.clock import between, later
 from planrun.errors import EvaluationError
 from planrun.model import events as ev
-from planrun.model.gates import LEFT_OUT
 from planrun.model.groups import chain
 from planrun.model.job import Passage
+from planrun.model.progress import LEFT_OUT
 from planrun.plan.kinds.question import question_of
 from planrun.reports.escape import line
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from planrun.actions.prepare import Steps
     from planrun.approval.answers import Answers
     from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.gates import Gate
     from planrun.model.plan import Step
-    from planrun.model.progress import StepState
+    from planrun.model.progress import Gate, StepState
     from planrun.model.state import RunState
     from planrun.ports import Clock
 
@@ -214,9 +213,9 @@ if TYPE_CHECKING:
     from planrun.approval.control import ControlSocket
     from planrun.approval.rules import Decision, Layers
     from planrun.clock import SystemClock
-    from planrun.model.gates import Gate
     from planrun.model.job import Job
     from planrun.model.plan import Plan, Step
+    from planrun.model.progress import Gate
     from planrun.model.state import RunState
     from planrun.risk.classifier import Risk
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.approval.answers import answer_of_text, asking_step, parted
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
-from planrun.model.gates import LEFT_OUT
+from planrun.model.progress import LEFT_OUT
 from planrun.model.record import Record
 from planrun.plan.problems import did_you_mean
 from planrun.reports.gates import open_gates

@@ -8,9 +8,8 @@ that runs unasked, with a level of its own for steps that a model wrote.
 
 from __future__ import annotations
 
-from planrun.model.policy import Policy
+from planrun.model.policy import TOPICS, Policy, fits_topic
 from planrun.model.record import Record
-from planrun.model.topics import TOPICS, fits_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from planrun.diff.differences import (
     moved,
     old_names,
 )
-from planrun.expressions.spelling import spell
+from planrun.expressions.tree import spell
 from planrun.model.plan import Group, source_text
 from planrun.model.policy import Policy
 from planrun.model.record import Record

@@ -190,7 +190,7 @@ def _call(tree: Tree, scope: Scope) -> Any:
     values = [evaluate(argument, scope) for argument in arguments]
     # Few plans call functions, and fewer hash: the others do not pay for their modules.
     if name == "hash_files":
-        from planrun.expressions.files import hash_files
+        from planrun.expressions.functions import hash_files
 
         return hash_files(scope.get(ROOT_KEY), values)
     from planrun.expressions.functions import FUNCTIONS

@@ -1,19 +1,120 @@
-"""What is known of one step of a run, and of each of its attempts; written by the folds of the run's state alone."""
+"""What is known of a step: its gate, its attempts, and what expressions can read of it."""
 
 from __future__ import annotations
 
-from planrun.model.groups import fan_in
-from planrun.model.lifecycle import ENDED
+from planrun.model import events as ev
+from planrun.model.groups import chain, fan_in
+from planrun.model.lifecycle import ENDED, move_step
+from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.model import events as ev
-    from planrun.model.gates import Gate
-    from planrun.model.plan import Step
+    from planrun.model.plan import Step, Text
     from planrun.model.state import RunState
+
+LEFT_OUT = "skipped"
+"""The answer to a gate that leaves its step out."""
+
+
+class Gate(Record):
+    """The state of a gate; `opened` is None where the answer was known before the gate was reached."""
+
+    opened: ev.GateOpened | None = None
+    answered: ev.GateAnswered | None = None
+
+
+def fold_gate(state: RunState, event: ev.GateOpened | ev.GateAnswered) -> None:
+    """Take a gate's event into the state of a run; called by `RunState.apply` alone."""
+    if not event.step:
+        before = state.gate or Gate()
+        state.gate = Gate(opened=event) if isinstance(event, ev.GateOpened) else before.but(answered=event)
+    elif isinstance(event, ev.GateOpened):
+        _opened(state, event)
+    else:
+        _answered(state, event)
+
+
+def _opened(state: RunState, event: ev.GateOpened) -> None:
+    step = state.steps[event.step]
+    if event.kind == "failure":  # it waits already
+        step.reason = "decision"
+        step.after = Gate(opened=event)
+        return
+    step.status = move_step(event.step, step.status, "waiting")
+    step.reason = "approval" if event.kind == "approval" else "decision"
+    # An answer that came before the question holds for it; one to an earlier question was not good enough.
+    early = step.gate.answered if step.gate and step.gate.opened is None else None
+    step.gate = Gate(opened=event, answered=early)
+
+
+def _answered(state: RunState, event: ev.GateAnswered) -> None:
+    step = state.steps[event.step]
+    if step.after and step.after.answered is None:
+        step.after = step.after.but(answered=event)
+    else:
+        step.gate = (step.gate or Gate()).but(answered=event)
+
+
+def names_of(state: RunState, step: Step) -> dict[str, Any]:
+    """Return `params`, `steps`, `matrix` and `item` as expressions of a member read them.
+
+    A group of which it waits for the instance of its own name stands for that instance.
+    """
+    found = _names_of(state, step)
+    group = state.steps[step.group].step if step.group else None
+    for on, _ in group.grouping.same if group and group.kind == "group" else ():
+        name = on.rpartition("/")[2]
+        found["steps"][name] = found["steps"][f"{name}[{step.instance}]"]
+    return found
+
+
+def _names_of(state: RunState, step: Step) -> dict[str, Any]:
+    """Return `params`, `steps`, `matrix` and `item` as expressions of a member read them.
+
+    `matrix` and `item` are those of the member itself or of the nearest group around it that has them; inside another
+    plan its own parameters and steps are read, and nothing from outside.
+    """
+    found: dict[str, Any] = {"params": state.params, "steps": StepValues(state)}
+    if step.matrix:
+        found["matrix"] = step.matrix
+    if step.item:
+        found["item"] = step.item[0]
+    for name in chain(state, step.id):
+        group = state.steps[name]
+        if group.step.kind == "group" and group.step.grouping.form == "uses":
+            return {**found, **names_within(state, name)}
+        if group.step.matrix:
+            found.setdefault("matrix", group.step.matrix)
+        if group.step.item:
+            found.setdefault("item", group.step.item[0])
+    return found
+
+
+def plans_around(
+    state: RunState, step: Step, fixed: Mapping[str, Any]
+) -> Iterator[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]]]:
+    """Yield what the plans around a step set for all their steps: files, variables, and the names that these read.
+
+    The plan that is run comes first, then those that are used, the innermost last.
+    """
+    plan = state.plan
+    yield plan.env_file, plan.env, {**fixed, "params": state.params}
+    for name in reversed(list(chain(state, step.id))):
+        group = state.steps[name].step
+        if group.kind == "group" and group.grouping.form == "uses":
+            action = group.grouping
+            yield action.env_file, action.env, {**fixed, **names_within(state, name)}
+
+
+def names_within(state: RunState, group: str) -> dict[str, Any]:
+    """Return `params` and `steps` as expressions of another plan read them, which is a group here."""
+    opened = state.steps[group].opened
+    return {"params": opened.params if opened else {}, "steps": StepValues(state, group)}
+
 
 AT_GATE = ("approval", "decision")  # reasons of a step that waits at a gate
 

@@ -12,22 +12,28 @@ from planrun.errors import (
     InternalError,
 )
 from planrun.model import events as ev
-from planrun.model.gates import fold_gate
 from planrun.model.groups import answered, chain, unfold
 from planrun.model.lifecycle import ENDED, move_plan, move_step, verdict
 from planrun.model.planning import fold_planning
-from planrun.model.progress import AttemptState, RunValues, StepState, StepStates, StepValues
-from planrun.model.scopes import names_of
+from planrun.model.progress import (
+    AttemptState,
+    RunValues,
+    StepState,
+    StepStates,
+    StepValues,
+    fold_gate,
+    names_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from planrun.model.gates import Gate
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Planning, PlanningEvent
+    from planrun.model.progress import Gate
 
 _END_CODES = {"abort": EXIT_FAILED, "deadline": EXIT_DEADLINE, "records": EXIT_RECORDS}
 _SIGTERM = 15  # the signal on record for a run that had no process when it was cancelled

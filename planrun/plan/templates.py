@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from planrun.errors import InvalidPlan
-from planrun.expressions.scan import CLOSE, OPEN, closing, pieces
+from planrun.expressions.parse import CLOSE, OPEN, closing, pieces
 from planrun.expressions.tree import ExpressionError
 from planrun.model.record import Record
 from planrun.plan.check.quoting import open_quotes

@@ -8,8 +8,8 @@ from __future__ import annotations
 from shlex import quote
 
 from planrun.model.events import GateAnswered, GateOpened
-from planrun.model.gates import Gate
 from planrun.model.jsontext import dumps
+from planrun.model.progress import Gate
 from planrun.reports.escape import code, fence, inline, line
 from planrun.reports.facts import ICONS, is_waiting
 from planrun.reports.policies import VERDICTS, asked, grounds, name_of, waits_for

@@ -8,7 +8,8 @@ import signal
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from planrun.expressions import grammar, parse, scan
+from planrun.expressions import grammar, parse
+from planrun.expressions import parse as scan
 from planrun.plan import printing, problems
 from planrun.plan.compile import packed
 from planrun.plan.keys import outline

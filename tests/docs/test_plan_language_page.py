@@ -120,7 +120,7 @@ def test_the_default_shells_are_those_of_the_page() -> None:
 
 def test_limits_are_those_of_the_code() -> None:
     """Each number in the tables of limits is the constant that is held."""
-    from planrun.expressions import files, tree
+    from planrun.expressions import functions, tree
     from planrun.plan import problems
     from planrun.plan.check import quoting
     from planrun.plan.compile import risks
@@ -153,7 +153,7 @@ def test_limits_are_those_of_the_code() -> None:
         "commands whose risk is found before a run, each with 30 more; all others are `high` until they start"
     )
     assert number(label) == risks.MAX_LOOKED_AT
-    assert number("`hash_files`") == files._MAX_ENTRIES
+    assert number("`hash_files`") == functions._MAX_ENTRIES
 
 
 def test_the_page_has_a_block_for_each_action() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from planrun.expressions.parse import parse
-from planrun.expressions.spelling import spell
-from planrun.expressions.tree import ExpressionError
+from planrun.expressions.tree import ExpressionError, spell
 from proofs.fuzzing.formulas import expression
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.expressions.scan import bare
+from planrun.expressions.parse import bare
 from planrun.model.plan import DEFAULT_TIMEOUT, Abstract, Edge, Retry, Rollback, Step
 from planrun.plan.check.validate import shell_words
 from planrun.plan.compile.risks import Names, Risks

@@ -5,7 +5,7 @@ What has to hold after a step has done its work: `expect` and `verify`, checked 
 
 from __future__ import annotations
 
-from planrun.expressions.scan import bare
+from planrun.expressions.parse import bare
 from planrun.model.plan import Check
 from planrun.plan.keys.formulas import COMPLETED, LIST_CHECKS
 from planrun.plan.keys.outline import entries, members

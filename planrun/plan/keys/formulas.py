@@ -372,7 +372,7 @@ def _length(text: str) -> int:
 
 def _without(text: str, offset: int) -> str | None:
     """Return a template with spaces in place of the interpolation at `offset`; None when it is not closed."""
-    from planrun.expressions.scan import CLOSE, pieces
+    from planrun.expressions.parse import CLOSE, pieces
     from planrun.expressions.tree import ExpressionError
 
     try:

@@ -6,9 +6,8 @@ A policy file: what stands under `policy:` in a plan, in a file of its own, read
 from __future__ import annotations
 
 from planrun.errors import InvalidPlan
-from planrun.model.policy import Match, Policy, Rule, rules_of
+from planrun.model.policy import TOPICS, Match, Policy, Rule, rules_of
 from planrun.model.tools import NAMES
-from planrun.model.topics import TOPICS
 from planrun.plan.keys.outline import Outline, entries, members
 from planrun.plan.keys.top import declared_secrets
 from planrun.plan.problems import did_you_mean, in_order, limited

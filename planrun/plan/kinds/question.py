@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.expressions.spelling import spell
+from planrun.expressions.tree import spell
 from planrun.model.plan import Action, source_text
 from planrun.model.record import Record
 from planrun.values import duration, show, sorted_data
