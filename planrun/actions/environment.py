@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from stat import S_ISREG  # os has loaded it already
 
-from planrun.model.record import Record
 from planrun.model.progress import plans_around
+from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
