@@ -1,14 +1,8 @@
-"""A plan that extends another one: the trees of both as one tree, of which each node still has its own file.
+"""The check of a plan file, with the files that it uses and extends.
 
-Risks that steps declare, held against those that are found.
-
-One plan file, shape and meaning: the check that every file goes through, whoever names it.
-
-A template as the base of a plan: filled with the values that the plan gives, and checked as a plan.
-
-The files that a plan uses: each is found inside the plan's root, read once, checked by itself and kept.
-
-The outlines of a plan's files, read again: for what is said of a plan that was loaded.
+`check` reads one file, and checks its shape and its meaning. A file that a plan uses is found inside the plan's root,
+read once, checked by itself and kept. A plan that extends another one is merged with it into one tree, in which each
+node keeps its own file; a template is filled with the values that the plan gives before it is merged.
 """
 
 from __future__ import annotations

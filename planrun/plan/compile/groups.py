@@ -1,7 +1,4 @@
-"""A plan in use becomes steps of the plan that uses it: a group, and the used plan's own with its id before theirs.
-
-From a step with instances to the steps of the plan: its group and, as far as they are known, the group's members.
-"""
+"""The groups of a plan: steps with instances, and steps that use another plan, with their members."""
 
 from __future__ import annotations
 

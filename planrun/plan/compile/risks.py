@@ -1,10 +1,8 @@
-"""The risk of every step, found when a plan is compiled: by the text of its action and what the plan sets for it.
+"""The risk of every step, and the files of the workspace that it runs, found when a plan is compiled.
 
-What is filled in when a step starts stands as a placeholder in the text that is classified: it counts as the worst
-that it could be there, and the step's risk is marked as open. Paths that planrun gives to a step have names of our own
-meanwhile, since where they will be is not known, and must not matter.
-
-The files of the workspace that a step runs, as far as the text of the plan tells.
+What is filled in when a step starts is a placeholder in the text that is classified. It counts as the worst that it
+could be there, and the step's risk is marked as open. Paths that planrun gives to a step have names of our own
+meanwhile: where they will be is not known, and must not matter.
 """
 
 from __future__ import annotations

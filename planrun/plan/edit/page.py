@@ -1,16 +1,10 @@
-"""Values of a plan as YAML in one line, between braces and brackets, so that they read back as the same data.
+"""Edits of a plan's text that leave every other byte as it is.
 
-Whether an edit of a plan's text did what it was to do, and nothing else.
-
-Edits of a plan's text that leave every other byte as it is.
-
-Steps are added or put in the place of another one, in whatever style the file is written: lists in lines or between
-brackets, any indentation and line end, comments, anchors, a byte order mark. Each edit is read back and compared with
-what it was to be; one that cannot be made without changing something else is refused. Two things are written besides,
-where the meaning of the rest needs them: the id of a step that has none and would be counted otherwise, and `-` behind
-the `|` of a text that ends the file without a line end.
-
-The keys of one step as text, as they are written, to stand in other steps, too.
+Steps are added or replaced in whatever style the file is written: lists in lines or between brackets, any indentation
+and line end, comments, anchors, a byte order mark. Each edit is read back and compared with what it should be; one that
+cannot be made without another change is refused. Two things are written besides, where the meaning of the rest needs
+them: the id of a step that has none and would be counted otherwise, and `-` behind the `|` of a text that ends the file
+without a line end.
 """
 
 from __future__ import annotations

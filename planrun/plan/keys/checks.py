@@ -1,7 +1,4 @@
-"""Checks of `validate` and `expect`, compiled.
-
-What has to hold after a step has done its work: `expect` and `verify`, checked and compiled.
-"""
+"""The keys `validate`, `expect`, `verify` and `criteria`: what must hold, checked and compiled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What steps say of files, and of using their results again: patterns that are none, files that two steps make at once.
+"""The keys about files and about using results again: inputs, produces, writes, cache and reports.
 
-Loaded for plans that say anything of it.
-
-The files that a step names: what it reads, makes and changes, and what its result depends on, compiled.
+The checks report patterns that are invalid, and files that two steps may make at the same time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Where expressions stand in a plan: each place with the kind of text that it holds.
-
-Every place of a plan where an expression stands or can stand, parsed once.
+"""The expressions of a plan: where they stand, and what each text becomes; each is parsed once.
 
 Texts without `${{` are never parsed, so that a plain plan does not load the grammar.
 """

@@ -1,4 +1,4 @@
-"""What steps with `matrix` or `foreach` become: their instances, as far as the file alone tells, and what is wrong."""
+"""The keys `matrix` and `foreach`: the instances of a step, as far as the file alone tells, and their checks."""
 
 from __future__ import annotations
 

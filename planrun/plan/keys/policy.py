@@ -1,7 +1,4 @@
-"""What `policy` means: its record, and every problem beyond its shape; of a plan as well as of a policy file.
-
-A policy file: what stands under `policy:` in a plan, in a file of its own, read through the same door as a plan.
-"""
+"""The key `policy`: its record and its checks, in a plan and in a policy file."""
 
 from __future__ import annotations
 

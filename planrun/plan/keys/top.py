@@ -1,9 +1,4 @@
-"""What a plan says of runs as a whole: what they are given, and what they may use up.
-
-What a plan says about secrets: what it declares, which steps list it, and where the name means something else.
-
-The language model of a plan, from the checked node tree.
-"""
+"""The keys at the top of a plan that concern whole runs: params, limits, secrets and the language model."""
 
 from __future__ import annotations
 

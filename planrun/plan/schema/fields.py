@@ -1,8 +1,6 @@
-"""The kinds of value a person can write, each with the JSON Schema that editors see.
+"""The types of values in a plan file, each with the JSON Schema that editors see.
 
 `x-form` names the check that the loader makes of it (`planrun.plan.schema.forms`); it is stripped from the schema file.
-
-What a person writes about values: parameters and outputs, as fragments of JSON Schema.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""What a person writes about the language model that may write steps.
-
-What a person writes about risk: up to which one steps run unasked, and rules about some of them.
-
-What a person writes about templates: files that plans are made of.
-
-What a person writes at the top of a plan file.
-"""
+"""The keys at the top of a plan and of a policy file, as pydantic models with descriptions and examples."""
 
 from __future__ import annotations
 

@@ -1,20 +1,6 @@
-"""What a person writes about the container that a step runs in.
+"""The keys of a step and of `defaults`, as pydantic models with descriptions and examples.
 
-What a person writes about the files of a step, and about using its result again.
-
-What a person writes about gates: questions that are answered, and decisions that are taken, during a run.
-
-What a person writes so that one step becomes several: a matrix, or a list of items.
-
-What a person writes for capabilities that are still to be built: known in shape, so that files can be checked.
-
-What a person writes about what only so many may have at a time.
-
-What a person writes about a step that goes on while others need it.
-
-What a person writes about undoing a step.
-
-What a person writes in one step.
+What else a key is stands in `planrun.plan.keys.table`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The plan file as bytes: opened so that nothing hangs or floods. HOT: what the bytes say is `text`'s business.
-
-Scripts as bytes: regular files of at most 8 MiB, read so that nothing hangs or floods.
-"""
+"""Plans and scripts as bytes: regular files of at most 8 MiB, read so that nothing hangs or floods."""
 
 from __future__ import annotations
 
@@ -87,14 +84,6 @@ def refusal(code: str, message: str, path: str) -> InvalidPlan:
     return InvalidPlan([Problem(code=code, message=message, file=path)])
 
 
-_SCRIPTS_KINDS = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
-
 class NotRegular(Exception):
     """Something that is no file and no folder either; the text says what it is."""
 
@@ -131,6 +120,6 @@ def hash_of(path: str) -> str:
 def _refuse(status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise OSError(0, "it is a folder")
-    for is_kind, what in _SCRIPTS_KINDS:
+    for is_kind, what in _KINDS:
         if is_kind(status.st_mode):
             raise NotRegular(what)
