@@ -29,7 +29,7 @@ import pytest
 from planrun.app.copies import plans_of
 from planrun.errors import InvalidInput
 from planrun.records.reading import read_ledger
-from planrun.replay.replay import play_again
+from planrun.replay.replay import replay_run
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def differences(run: Path) -> tuple[Difference, ...]:
         plans = plans_of(str(run), reading)
     except InvalidInput:
         return ()
-    return play_again(str(run), reading, plans).differences
+    return replay_run(str(run), reading, plans).differences
 
 
 def tell(case: Path, folder: Path) -> str:

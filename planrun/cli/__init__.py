@@ -37,7 +37,7 @@ def run() -> None:
             OSError,
             ValueError,
             AttributeError,
-        ):  # whoever read it is gone; None: it was closed from the start
+        ):  # its reader is gone; None: it was closed from the start
             pass
     os._exit(code)
 
@@ -74,7 +74,7 @@ def _help(_words: list[str]) -> int:
 
 
 def _explain(error: Exception) -> int:
-    """Say what went wrong in one or a few lines; a traceback only for those who ask for it."""
+    """Print an error in one or a few lines; a traceback only with PLANRUN_DEBUG."""
     from planrun.cliutil.failure import explain
 
     return explain(error)

@@ -35,10 +35,11 @@ def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any
 
 
 def _refuse_template(name: str) -> None:
-    """Raise InvalidInput for the name of a template: what is reviewed, and what runs, is the plan made of it."""
+    """Raise InvalidInput for the name of a template: only a plan made from it can be reviewed and run."""
     if name in known():
         raise InvalidInput(
-            f'"{name}" is a template and no plan; first `planrun templates render {name} --var NAME=VALUE -o plan.yml`'
+            f'"{name}" is a template, not a plan; first run '
+            f"`planrun templates render {name} --var NAME=VALUE -o plan.yml`"
         )
 
 
@@ -53,7 +54,7 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
     )
     plan, _, reviewed = review_plan(file, given["params"])
     approval = approval_of(plan, reviewed, grant)
-    # Whoever approves reads the risk of what runs: with these parameters, and not with the worst that there could be.
+    # The approver reads the risk with these parameters, not with the worst possible ones.
     ahead = PolicyPreview(plan, Settings(params=given["params"]))
     judged = plan.but(steps=tuple([preview.step for preview in ahead.steps()]))
     lines = [printable(line) for line in summary(judged, reviewed, approval)]
@@ -72,18 +73,18 @@ def write_lock_file(
     plan: str, params: tuple[str, ...], policy: str | None, out: str | None, *, check: bool
 ) -> int:
     """Write the lockfile of a plan, or with `check` compare it with the plan; return the exit code."""
-    found, values, reviewed = review_plan(plan, params)
-    now = lockfile.lock_of(found, values, reviewed)
+    loaded, values, reviewed = review_plan(plan, params)
+    now = lockfile.lock_of(loaded, values, reviewed)
     policies = [lockfile.policy_of(policy)] if policy else []
     path = out or lockfile.lock_file(plan)
     if not check:
         lockfile.write_lock(path, {**now, **({"policy": policies[0]} if policies else {})})
         say(f"wrote {printable(path)}, digest {now['digest']}")
         return 0
-    differences = list(lockfile.drift(lockfile.read_lock(path, found), now, policies))
+    differences = list(lockfile.drift(lockfile.read_lock(path, loaded), now, policies))
     if differences:
         lines = "".join([f"\n  {line}" for line in differences])
-        complain(f"{plan} is not what {path} holds:{lines}")
+        complain(f"{plan} differs from {path}:{lines}")
         return 3
-    say(f"{printable(path)} holds what {printable(plan)} is, digest {now['digest']}")
+    say(f"{printable(path)} matches {printable(plan)}, digest {now['digest']}")
     return 0

@@ -1,6 +1,6 @@
-"""`planrun approve`, `planrun reject` and `planrun decide`: answer what a run asks, from another shell.
+"""`planrun approve`, `planrun reject` and `planrun decide`: respond to a run's approval requests and questions.
 
-`planrun approve PLAN` and `planrun lock PLAN`: files that say what was reviewed.
+`planrun approve PLAN` and `planrun lock PLAN`: files that record what was reviewed.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 
 
 _BY = click.Option(
-    ["--by"], metavar="NAME", envvar="PLANRUN_BY", help="Who says so. Default: the user's name.  [PLANRUN_BY]"
+    ["--by"],
+    metavar="NAME",
+    envvar="PLANRUN_BY",
+    help="Who responds. Default: the user's name.  [PLANRUN_BY]",
 )
 _REASON = click.Option(["--reason"], metavar="TEXT", default="", help="Why, for the record.")
 _DIGEST = click.Option(
-    ["--digest"], metavar="HEX", default="", help="What was reviewed; refused when the run has another one."
+    ["--digest"], metavar="HEX", default="", help="The reviewed digest; refused when the run has another one."
 )
-_RESUME = click.Option(
-    ["--resume"], is_flag=True, help="Go on with the run at once; the exit code is the run's."
-)
+_RESUME = click.Option(["--resume"], is_flag=True, help="Resume the run at once; the exit code is the run's.")
 _REPORTS = click.Option(
     ["--report-dir"],
     type=click.Path(),
     metavar="DIR",
     envvar="PLANRUN_REPORT_DIR",
-    help="Where the reports of a run at rest go. Default: planrun-out  [PLANRUN_REPORT_DIR]",
+    help="Where the reports of a waiting run go. Default: planrun-out  [PLANRUN_REPORT_DIR]",
 )
-_JSON = click.Option(["--json"], is_flag=True, help="Print what was recorded, and what still waits, as JSON.")
+_JSON = click.Option(["--json"], is_flag=True, help="Print the recorded and the open requests as JSON.")
 _COMMON = (_BY, _REASON, _RESUME, _REPORTS, _JSON)
 
 _FOR_PLANS = (
@@ -77,12 +78,12 @@ def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **give
     for_plan = {name: given.pop(name) for name in ("named", "params", "expires", "uses", "approver", "out")}
     steps = (*step, *for_plan.pop("named"))
     if is_plan(run):
-        # A variable that is set for a whole job says nothing about this plan.
+        # A variable that is set for a whole job is not meant for this plan.
         asked = click.get_current_context().get_parameter_source
         if skip or any(asked(name) is ParameterSource.COMMANDLINE for name in given):
             raise InvalidInput(
                 f"{run} is a plan: --skip, --digest, --by, --reason, --resume, --report-dir and --json are for runs; "
-                "who approves a plan is told by --approver"
+                "--approver names who approves a plan"
             )
         from planrun.cli.approvalfiles import approve_plan
 
@@ -133,13 +134,13 @@ approve = _command(
         *_COMMON,
         *_FOR_PLANS,
     ],
-    """Approve what RUN waits for: steps of it, or the whole plan when none is named; or a PLAN that is to run.
+    """Approve what RUN waits for: the named steps, or the whole plan; or approve a PLAN before it runs.
 
-    A run at rest gets the approval recorded, and `planrun resume RUN` goes on; one that is going on is told. A
+    A waiting run gets the approval recorded; to continue: `planrun resume RUN`. A running one is notified. A
     question of yes or no is answered with yes when its step is named.
 
-    With a plan file in the place of RUN an approval is written into a file, which `execute --approval` reads: of what
-    the plan, its parameters and its scripts are now.
+    With a plan file instead of RUN, an approval file is written, which `execute --approval` reads. It covers the plan,
+    its parameters and its scripts as they are now.
 
     \b
     Examples:
@@ -159,7 +160,7 @@ reject = _command(
     ],
     """Reject what RUN waits for: a step, or the whole plan.
 
-    A rejected step fails, with exit code 3, when the run goes on; it is not run again by a resume. A run that awaits
+    A rejected step fails, with exit code 3, when the run continues; a resume does not run it again. A run that awaits
     its approval as a whole is cancelled, with exit code 3. A question of yes or no is answered with no.
 
     \b
@@ -180,7 +181,7 @@ decide = _command(
     """Answer questions and decisions of RUN.
 
     VALUE is yes or no, a value, an option of a decision by its value or label, or several with commas between them
-    where more than one may be chosen. Anything else is refused with the options there are.
+    where more than one may be chosen. Anything else is refused with a list of the options.
 
     \b
     Examples:
@@ -200,7 +201,7 @@ def is_plan(operand: str) -> bool:
     return operand.endswith(_ENDINGS) or (os.path.isfile(operand) and not is_run)
 
 
-@click.command(short_help="Write down what was reviewed, for `execute --locked`.")
+@click.command(short_help="Write a lockfile, for `execute --locked`.")
 @click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option(
     "--param",
@@ -211,9 +212,7 @@ def is_plan(operand: str) -> bool:
     help=PARAM_HELP,
     shell_complete=complete_params,
 )
-@click.option(
-    "--policy", type=click.Path(), metavar="FILE", help="The policy that runs have to be under, too."
-)
+@click.option("--policy", type=click.Path(), metavar="FILE", help="A policy that runs must use, too.")
 @click.option(
     "-o",
     "--output",
@@ -222,11 +221,11 @@ def is_plan(operand: str) -> bool:
     metavar="FILE",
     help="Default: PLAN with .lock.json as its ending.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; exit 3 and say what differs when something does.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 3 and show the differences, if any.")
 def lock(plan: str, params: tuple[str, ...], policy: str | None, out: str | None, *, check: bool) -> int:
-    """Write what PLAN means, its parameters and its scripts into a lock file beside it.
+    """Write the content of PLAN, its parameters and its scripts into a lockfile beside it.
 
-    `planrun execute PLAN --locked` then runs exactly that, or nothing. Commit the lock with the plan: a change of
+    `planrun execute PLAN --locked` then runs exactly this plan, or nothing. Commit the lock with the plan: a change of
     either shows in the review. The file is readable JSON with one line for each step and script.
 
     Exit code 0: it is written, or with --check: nothing differs. 2: the plan is wrong, or there is no lock to

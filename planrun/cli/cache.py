@@ -1,4 +1,4 @@
-"""`planrun cache`: what is kept of cached steps, and taking it away."""
+"""`planrun cache`: inspect or clear the cache of step results."""
 
 from __future__ import annotations
 
@@ -23,22 +23,20 @@ if TYPE_CHECKING:
 _VERBS = ("stats", "list", "clear", "prune", "verify")
 
 
-@click.command(short_help="What is kept of cached steps, and taking it away.")
+@click.command(short_help="Inspect or clear the cache.")
 @click.argument("verb", type=click.Choice(_VERBS), default="stats")
-@click.option(
-    "--store", metavar="DIR", help="The folder that --cache-store names, instead of this user's own."
-)
-@click.option("--max-size", metavar="SIZE", help="With prune: what may stay, as 500M or 2G. Default: 2G.")
+@click.option("--store", metavar="DIR", help="The folder of --cache-store, instead of this user's own.")
+@click.option("--max-size", metavar="SIZE", help="With prune: how much to keep, as 500M or 2G. Default: 2G.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) -> int:
-    """Look at the results of cached steps that are kept, or take them away.
+    """Inspect the cached results of steps, or delete them.
 
     \b
     stats    how many results, how many bytes, and where
     list     each result: when it was used last, its step, its run, its size
-    prune    take out what was not used for longest, until no more than --max-size is left
-    clear    take out everything
-    verify   read everything; what is damaged is taken out, and the exit code is 1
+    prune    delete the least recently used results until at most --max-size is left
+    clear    delete everything
+    verify   read everything; delete damaged results, and end with exit code 1
 
     \b
     Examples:
@@ -46,14 +44,14 @@ def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) 
       planrun cache list --json
       planrun cache prune --max-size 500M
     """
-    found = _store(store)
+    cache_store = _store(store)
     if max_size is not None and verb != "prune":
         raise InvalidInput("--max-size goes with `planrun cache prune`")
-    data = _DOES[verb](found, max_size or "2G")
+    data = _ACTIONS[verb](cache_store, max_size or "2G")
     if as_json:
         say_json(data)
     else:
-        for line in _told(verb, data):
+        for line in _lines(verb, data):
             say(line)
     return 1 if verb == "verify" and data["damaged"] else 0
 
@@ -74,7 +72,7 @@ def _stats(store: Store, _most: str) -> dict[str, Any]:
 
 
 def _list(store: Store, _most: str) -> dict[str, Any]:
-    found = [
+    results = [
         {
             "key": row.entry.key,
             "step": row.entry.step,
@@ -86,7 +84,7 @@ def _list(store: Store, _most: str) -> dict[str, Any]:
         }
         for row in rows(store)
     ]
-    return {"folder": store.path, "results": found}
+    return {"folder": store.path, "results": results}
 
 
 def _prune(store: Store, most: str) -> dict[str, Any]:
@@ -105,7 +103,7 @@ def _verify(store: Store, _most: str) -> dict[str, Any]:
     return {"sound": sound, "damaged": damaged}
 
 
-_DOES: dict[str, Callable[[Store, str], dict[str, Any]]] = {
+_ACTIONS: dict[str, Callable[[Store, str], dict[str, Any]]] = {
     "stats": _stats,
     "list": _list,
     "prune": _prune,
@@ -114,7 +112,7 @@ _DOES: dict[str, Callable[[Store, str], dict[str, Any]]] = {
 }
 
 
-def _told(verb: str, data: dict[str, Any]) -> list[str]:
+def _lines(verb: str, data: dict[str, Any]) -> list[str]:
     if verb == "stats":
         return [f"{data['results']} results, {data['bytes']:,} bytes of files, in {data['folder']}"]
     if verb == "list":
@@ -124,7 +122,7 @@ def _told(verb: str, data: dict[str, Any]) -> list[str]:
         ]
     if verb == "verify":
         return [
-            *[f"damaged, and taken out: {name}" for name in data["damaged"]],
-            f"{data['sound']} files are whole",
+            *[f"damaged and removed: {name}" for name in data["damaged"]],
+            f"{data['sound']} files are intact",
         ]
-    return [f"{data['entries']} results and {data['bytes']:,} bytes taken out"]
+    return [f"{data['entries']} results and {data['bytes']:,} bytes removed"]

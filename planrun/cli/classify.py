@@ -1,4 +1,4 @@
-"""`planrun classify`: how much a task asks for, by rules that it names."""
+"""`planrun classify`: the complexity of a task, by named rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from planrun.cliutil.click import task
 from planrun.cliutil.printing import say, say_json
 from planrun.llm.complexity import LEVELS, THRESHOLD
-from planrun.llm.complexity import classify as look
+from planrun.llm.complexity import classify as classify_text
 from planrun.planner.repository import read_repository
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ _ADVICE = {
 }
 
 
-@click.command(short_help="Whether a task is simple, medium or complex, and why.")
+@click.command(short_help="Show whether a task is simple, medium or complex, and why.")
 @click.argument("text", nargs=-1, required=True)
 @click.option(
     "--threshold",
@@ -35,7 +35,7 @@ _ADVICE = {
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def classify(text: tuple[str, ...], threshold: Level, *, as_json: bool) -> int:
-    """Say how much the task in TEXT asks for, and by which rules: no model is asked, and nothing is left to chance.
+    """Show the complexity of the task in TEXT, and the rules that decided it. No model is called.
 
     Complex keywords, more than three files or more than 30 words make it complex; medium ones, two files or more than
     15 words make it medium. Keywords are whole words. Only names of files in this repository count. `-` reads the
@@ -47,25 +47,25 @@ def classify(text: tuple[str, ...], threshold: Level, *, as_json: bool) -> int:
       planrun classify --json "explain src/app.py" | jq -r .level
       gh issue view 12 --json body --jq .body | planrun classify -
     """
-    found = look(task(text, "TEXT"), read_repository().paths)
+    complexity = classify_text(task(text, "TEXT"), read_repository().paths)
     if as_json:
-        say_json(as_data(found, threshold))
+        say_json(as_data(complexity, threshold))
         return 0
-    say(f"complexity: {found.level}")
-    for reason in found.reasons:
-        said = f": {', '.join(reason.matched)}" if reason.matched and reason.rule == "files" else ""
-        say(f"  {reason.rule}: {reason.message}{said}")
-    say(f"plan: {_ADVICE[found.advice(threshold)]}")
+    say(f"complexity: {complexity.level}")
+    for reason in complexity.reasons:
+        matched = f": {', '.join(reason.matched)}" if reason.matched and reason.rule == "files" else ""
+        say(f"  {reason.rule}: {reason.message}{matched}")
+    say(f"plan: {_ADVICE[complexity.advice(threshold)]}")
     return 0
 
 
-def as_data(found: Complexity, threshold: Level) -> dict[str, Any]:
+def as_data(complexity: Complexity, threshold: Level) -> dict[str, Any]:
     """Return a classification as JSON data."""
     return {
-        "level": found.level,
-        "planning": found.advice(threshold),
+        "level": complexity.level,
+        "planning": complexity.advice(threshold),
         "threshold": threshold,
-        "reasons": [{**vars(reason), "matched": list(reason.matched)} for reason in found.reasons],
-        "words": found.words,
-        "files": list(found.files),
+        "reasons": [{**vars(reason), "matched": list(reason.matched)} for reason in complexity.reasons],
+        "words": complexity.words,
+        "files": list(complexity.files),
     }

@@ -22,9 +22,9 @@ def completion(shell: str) -> int:
       zsh:   echo 'eval "$(planrun completion zsh)"' >> ~/.zshrc
       fish:  planrun completion fish > ~/.config/fish/completions/planrun.fish
     """
-    found = get_completion_class(shell)
-    assert found is not None
+    completer = get_completion_class(shell)
+    assert completer is not None
     # `source` of bash starts a bash to look at its version; the script is all we want.
-    script = found(planrun, {}, PROGRAM, COMPLETE_VARIABLE)
+    script = completer(planrun, {}, PROGRAM, COMPLETE_VARIABLE)
     say(script.source_template % script.source_vars())
     return 0

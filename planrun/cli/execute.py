@@ -35,12 +35,12 @@ execute = _running(
     EXECUTE,
     """Run PLAN.
 
-    The plan is checked first; nothing runs when anything in it is wrong. What happens is recorded in .planrun,
-    and reports stand in planrun-out when the run ends. Each option can be given by the variable in brackets: a flag
+    The plan is checked first; nothing runs when it has an error. Events are recorded in .planrun, and reports are
+    written to planrun-out when the run ends. Each option can be given by the variable in brackets: a flag
     by 1 or 0 (true, yes, on; false, no, off), several values separated by commas, parameters one a line.
 
-    --only, --from, --until and --tag can be repeated and add up: what any of them names is run. --skip takes away
-    from that, or from the whole plan when none of them is given. Steps under `finally` run unless they are skipped.
+    --only, --from, --until and --tag can be repeated and add up: every step that one of them names runs. --skip removes
+    steps from that, or from the whole plan when none of them is given. Steps under `finally` run unless skipped.
 
     \b
     Examples:
@@ -57,14 +57,14 @@ resume = _running(
     "resume",
     [click.Argument(["run"], shell_complete=complete_runs)],
     RESUME,
-    """Let RUN go on: the id of a run, the beginning of one, or `last`.
+    """Continue RUN: the id of a run, the beginning of one, or `last`.
 
     It runs what failed, was lost or never started, and everything that depends on it, from the plan that the run
     keeps. Steps that completed and would do the same again are not run again. A finished run stays as it is; its
     reports are written again.
 
-    With --plan the run goes on with an edited plan: what is different is printed first, steps that changed and what
-    depends on them run again, new ones run, and the run keeps this version beside the first.
+    With --plan the run continues with an edited plan: the difference is printed first, changed steps and their
+    dependents run again, new ones run, and the run keeps this version beside the first.
 
     \b
     Examples:
@@ -82,10 +82,10 @@ retry = _running(
         click.Argument(["step"], nargs=-1, required=True, shell_complete=complete_steps),
     ],
     RETRY,
-    """Run steps of RUN again, and everything that depends on them, whatever became of them.
+    """Run steps of RUN again, and everything that depends on them, whatever their results.
 
-    All other steps stay as they ended. It works on finished runs as well, and it is the way on for a step with
-    `idempotent: false` whose attempt was lost: look what it did first.
+    All other steps stay as they ended. It works on finished runs as well, and it is the way to continue after a step
+    with `idempotent: false` whose attempt was lost: check its effects first.
 
     \b
     Examples:

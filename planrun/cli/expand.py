@@ -1,4 +1,4 @@
-"""`planrun expand`: abstract steps of a plan made concrete by a model, as text for review."""
+"""`planrun expand`: let a model expand the abstract steps of a plan, for review."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from planrun.cliutil.click import DRY_RUN, FORCE, JSON, replace_file, tabled, tell, told_why_not
+from planrun.cliutil.click import DRY_RUN, FORCE, JSON, replace_file, report_failure, tabled, tell
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, MODEL_OPTIONS, Option, parse
@@ -53,7 +53,7 @@ _OWN = (
         flags=("--offline",),
         name="offline",
         kind="flag",
-        help="Ask no model: take planrun's own patterns, and leave the steps that none fits.",
+        help="Call no model: use planrun's own patterns, and skip steps that none matches.",
         scope=_SCOPE,
     ),
     Option(
@@ -67,13 +67,12 @@ _OWN = (
     DRY_RUN.but(scope=_SCOPE),
 )
 EXPAND = (*_OWN, *MODEL_OPTIONS, *APPROVING, JSON)
-_HELP = """Make the abstract steps of PLAN concrete, for review.
+_HELP = """Expand the abstract steps of PLAN, for review.
 
-    A step without an action says what is to be done; a model writes the steps that do it. Each abstract step is a
-    question of its own, with the whole plan as it is by then. The last of the new steps keeps its id, what the plan
-    says of it holds for each of them, and not one byte of anything else changes. What comes out is checked like any
-    plan, held against its policy and --policy, and printed, or written by -o or -w; what is different is told as by
-    planrun diff. Nothing runs.
+    A step without an action states a task; a model writes the steps that do it. Each abstract step is one request, with
+    the whole plan as it is by then. The last new step keeps its id, the settings of the abstract step hold for each
+    new one, and no other byte of the file changes. The result is checked like any plan, judged by its policy and
+    --policy, and printed, or written by -o or -w; the difference is shown as by planrun diff. Nothing runs.
 
     \b
     Examples:
@@ -85,8 +84,8 @@ _HELP = """Make the abstract steps of PLAN concrete, for review.
     \b
     Exit codes:
       0    the plan is written, or it has no abstract steps
-      1    the model says that it cannot be done, or gave nothing that can be used
-      2    the command line or the plan is wrong, no model can be asked, or FILE is there already
+      1    the model reports that it cannot be done, or gave no usable answer
+      2    the command line or the plan is wrong, no model is available, or FILE exists already
       3    a policy denies what the model wrote
     """
 
@@ -104,26 +103,26 @@ def _expand(words: list[str]) -> int:
     if own["dry_run"]:
         return _show_requests(order)
     target = _target(file, own)
-    found = finish(order, tell)
-    if found.outcome != "accepted":
+    finished = finish(order, tell)
+    if finished.outcome != "accepted":
         if order.settings.json:
-            say_json(_document(found, "", None))
-        return told_why_not(found)
-    assert found.after is not None
-    report = _difference(found)
+            say_json(_document(finished, "", None))
+        return report_failure(finished)
+    assert finished.after is not None
+    report = _difference(finished)
     if order.settings.json:
         if target:
-            _write(target, found)
-        say_json(_document(found, target, report))
+            _write(target, finished)
+        say_json(_document(finished, target, report))
         return EXIT_OK
-    if not found.asked:
+    if not finished.asked:
         tell(f"{file} has no abstract steps")
     if not target:
-        say_bytes(found.after.source)
-    elif found.asked or target != file:
-        _write(target, found)
-    if found.asked:
-        _show(found, target, report)
+        say_bytes(finished.after.source)
+    elif finished.asked or target != file:
+        _write(target, finished)
+    if finished.asked:
+        _show(finished, target, report)
     return EXIT_OK
 
 
@@ -137,7 +136,7 @@ expand = tabled(
 
 
 def _target(file: str, own: dict[str, Any]) -> str:
-    """Return the file to be written; empty: standard output. Raises InvalidInput before anybody is asked."""
+    """Return the file to be written; empty: standard output. Raises InvalidInput before a model is called."""
     target = str(own["output"] or "")
     if own["in_place"]:
         if target:
@@ -152,9 +151,11 @@ def _target(file: str, own: dict[str, Any]) -> str:
     return target
 
 
-def _write(target: str, found: Finished) -> None:
-    assert found.after is not None
-    replace_file(target, found.after.source, found.before.source if target == found.before.file else None)
+def _write(target: str, finished: Finished) -> None:
+    assert finished.after is not None
+    replace_file(
+        target, finished.after.source, finished.before.source if target == finished.before.file else None
+    )
 
 
 def _show_requests(order: Order) -> int:
@@ -163,29 +164,29 @@ def _show_requests(order: Order) -> int:
     return EXIT_OK
 
 
-def _difference(found: Finished) -> Report | None:
-    """Return what is different as `planrun diff` finds it; None when nothing was asked."""
-    if not found.asked:
+def _difference(finished: Finished) -> Report | None:
+    """Return the difference as `planrun diff` finds it; None when no model was called."""
+    if not finished.asked:
         return None
 
     old, new = [
         Side(name=name, path=plan.file, plan=plan)
         for name, plan in (
-            (found.before.file, found.before),
-            (f"{found.before.file} (expanded)", found.after),
+            (finished.before.file, finished.before),
+            (f"{finished.before.file} (expanded)", finished.after),
         )
         if plan is not None
     ]
     return compare(old, new, Terms())
 
 
-def _show(found: Finished, target: str, report: Report | None) -> None:
+def _show(finished: Finished, target: str, report: Report | None) -> None:
     rows = ["\n".join(rows_of(report, False))] if report else []
-    for step, analysis in found.analyses.items():
+    for step, analysis in finished.analyses.items():
         rows.append(f"{step}: {printable(' '.join(analysis.split()))}" if analysis.strip() else "")
-    rows.append(f"Model: {', '.join(_spent(found)) if found.calls else 'none'}")
+    rows.append(f"Model: {', '.join(_spent(finished)) if finished.calls else 'none'}")
     if target:
-        left = [step.id for step in found.after.steps if step.kind == "abstract"] if found.after else []
+        left = [step.id for step in finished.after.steps if step.kind == "abstract"] if finished.after else []
         then = f"write {', '.join(map(printable, left))}" if left else f"planrun execute {printable(target)}"
         rows.append(f"Written: {printable(target)}; review it, then {then}")
     text = "\n".join([row for row in rows if row])
@@ -196,15 +197,15 @@ def _show(found: Finished, target: str, report: Report | None) -> None:
         sys.stderr.write(f"{text}\n")
 
 
-def _spent(found: Finished) -> Iterable[str]:
-    usage = found.usage
+def _spent(finished: Finished) -> Iterable[str]:
+    usage = finished.usage
     written = int(usage.get("output_tokens", 0))
     read = int(sum(value for name, value in usage.items() if name not in ("usd", "output_tokens")))
-    last = found.calls[-1]
+    last = finished.calls[-1]
     yield last.model or "unknown"
-    yield f"{len(found.calls)} call{'' if len(found.calls) == 1 else 's'}"
-    if found.rounds:
-        yield f"{found.rounds} repair{'' if found.rounds == 1 else 's'}"
+    yield f"{len(finished.calls)} call{'' if len(finished.calls) == 1 else 's'}"
+    if finished.rounds:
+        yield f"{finished.rounds} repair{'' if finished.rounds == 1 else 's'}"
     yield f"{read} tokens read, {written} written"
     if "usd" in usage:
         yield f"${usage['usd']:.4f}"
@@ -212,27 +213,31 @@ def _spent(found: Finished) -> Iterable[str]:
         yield "from a recording"
 
 
-def _document(found: Finished, target: str, report: Report | None) -> dict[str, Any]:
+def _document(finished: Finished, target: str, report: Report | None) -> dict[str, Any]:
     text = None
-    if found.after is not None and not target:
-        text = found.after.source.decode("utf-8", "replace")
+    if finished.after is not None and not target:
+        text = finished.after.source.decode("utf-8", "replace")
     difference = None
     if report is not None:
         difference = masked(report, as_data(report))
     return {
-        "outcome": found.outcome,
-        "plan": found.before.file,
+        "outcome": finished.outcome,
+        "plan": finished.before.file,
         "file": target or None,
         "text": text,
-        "message": found.message,
+        "message": finished.message,
         "steps": [
-            {"id": name, "steps": list(found.pieces.get(name, ())), "analysis": found.analyses.get(name, "")}
-            for name in found.asked
+            {
+                "id": name,
+                "steps": list(finished.pieces.get(name, ())),
+                "analysis": finished.analyses.get(name, ""),
+            }
+            for name in finished.asked
         ],
-        "rounds": found.rounds,
-        "faults": faults_data(found.faults),
-        "refusals": list(found.refusals),
-        "calls": len(found.calls),
-        "usage": found.usage,
+        "rounds": finished.rounds,
+        "faults": faults_data(finished.faults),
+        "refusals": list(finished.refusals),
+        "calls": len(finished.calls),
+        "usage": finished.usage,
         "difference": difference,
     }

@@ -1,4 +1,4 @@
-"""`planrun finalize`: do what a run that was cut short still owes."""
+"""`planrun finalize`: finish the pending rollback and cleanup of an interrupted run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import click
 
 from planrun.app.finalize import exit_code
-from planrun.app.finalize import finalize as catch_up
+from planrun.app.finalize import finalize as finalize_run
 from planrun.cli.report import print_ledger
 from planrun.cli.run import finish, ignore_pauses
 from planrun.cliutil.click import tabled
@@ -24,9 +24,9 @@ def _run(words: list[str]) -> int:
     run, values = parse(words, FINALIZE, "RUN id (or `last`)")
     ignore_pauses()
     settings = settings_of(values)
-    result = catch_up(run, settings)
+    result = finalize_run(run, settings)
     if result is None:
-        sys.stderr.write("planrun: nothing is owed\n")
+        sys.stderr.write("planrun: nothing to finalize\n")
         if settings.json:
             print_ledger(run)
         return 0
@@ -38,14 +38,14 @@ finalize = tabled(
     "finalize",
     [click.Argument(["run"], shell_complete=complete_runs)],
     FINALIZE,
-    """Undo what a run that was cut short did, and run its `finally` steps.
+    """Roll back an interrupted run, and run its `finally` steps.
 
-    For a run whose process was killed, or that a signal left no time: what completed and has a rollback is undone,
-    the `finally` steps that have not run do, and the run gets its end and its reports. None of its steps start.
-    What needs an approval that nobody gave is denied. A second time there is nothing to do.
+    For a run whose process was killed, or ended by a second signal: completed steps with a rollback are undone, the
+    `finally` steps that have not run start, and the run gets its end and its reports. No other step starts. A step
+    without its required approval is denied. Repeating the command has no effect.
 
-    Exit code 0: all that was owed was done, or nothing was. 1: some of it failed. 2: there is no such run, or it
-    goes on.
+    Exit code 0: cleanup is complete, or was not needed. 1: part of it failed. 2: there is no such run, or it is
+    running.
 
     \b
     Examples:

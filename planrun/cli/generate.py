@@ -12,7 +12,7 @@ from planrun.approval.preview import PolicyPreview, digest_preview
 from planrun.cli.classify import as_data
 from planrun.cli.run import planner
 from planrun.cliutil import click as written
-from planrun.cliutil.click import DRY_RUN, FORCE, JSON, tabled, task, told_why_not
+from planrun.cliutil.click import DRY_RUN, FORCE, JSON, report_failure, tabled, task
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
 from planrun.cliutil.printing import say, say_bytes, say_json
@@ -54,38 +54,38 @@ _OWN = (
         flags=("--offline",),
         name="offline",
         kind="flag",
-        help="Ask no model: take planrun's own pattern for the goal.",
+        help="Call no model: use planrun's own pattern for the goal.",
     ),
     Option(
         flags=("--fallback",),
         name="fallback",
         kind="choice",
         choices=("fail", "template"),
-        help="What comes of it when the model gives no valid plan: nothing, or planrun's own pattern.",
+        help="When the model gives no valid plan: fail, or use planrun's own pattern.",
     ),
     Option(
         flags=("--execute",),
         name="execute",
         kind="flag",
-        help="Run the plan at once, as one that a model wrote: see llm_auto_approve.",
+        help="Run the plan at once, as a model's plan: see llm_auto_approve.",
         scope=_SCOPE,
     ),
     EXPAND.but(
-        help="With --execute: have a model make abstract steps concrete before anything starts.", scope=_SCOPE
+        help="With --execute: let a model expand abstract steps before anything starts.", scope=_SCOPE
     ),
     DRY_RUN.but(scope=_SCOPE),
     Option(
         flags=("--no-auto-detect",),
         name="no_auto_detect",
         kind="flag",
-        help="Do not say how much the goal asks for.",
+        help="Do not classify the goal.",
     ),
     Option(
         flags=("--threshold",),
         name="threshold",
         kind="choice",
         choices=("medium", "complex"),
-        help="The level from which on a plan is suggested, as for classify.",
+        help="Suggest a plan from this level up, as for classify.",
     ),
 )
 _LLM = (
@@ -94,7 +94,7 @@ _LLM = (
         name="effort",
         kind="choice",
         choices=("low", "medium", "high", "xhigh", "max"),
-        help="How hard the model thinks. Default: medium",
+        help="The effort of the model. Default: medium",
     ),
     Option(
         flags=("--plan-max-tokens",),
@@ -121,11 +121,10 @@ _LLM = (
 GENERATE = (*_OWN, *MODEL_OPTIONS, *_LLM, *APPROVING, JSON)
 _HELP = f"""Write a plan for a goal, for review.
 
-    GOAL is what is to be reached, in words; `-` reads it from standard input, and takes it for somebody else's text.
-    The model is told what this repository is: languages, build files, the tree, the beginning of README and CI files;
-    never files that hold secrets. It may write steps and nothing else. What it writes is checked like any plan,
-    repaired at most twice, and written to {FILE} with comments that say what to look at. Nothing runs without
-    --execute.
+    GOAL is the goal in words; `-` reads it from standard input, as untrusted text. The request describes this
+    repository: languages, build files, the tree, the beginning of README and CI files; never files that hold secrets.
+    The model can only write steps. Its plan is checked like any plan, repaired at most twice, and written to {FILE}
+    with comments for the reviewer. Nothing runs without --execute.
 
     \b
     Examples:
@@ -137,8 +136,8 @@ _HELP = f"""Write a plan for a goal, for review.
     \b
     Exit codes:
       0    the plan is written; with --execute: how the run ended
-      1    the model says that it cannot be done, or gave no valid plan
-      2    the command line is wrong, no model can be asked, or FILE is there already
+      1    the model reports that it cannot be done, or gave no valid plan
+      2    the command line is wrong, no model is available, or FILE exists already
       3    --policy denies what the model wrote
     """
 
@@ -183,41 +182,41 @@ def _llm(own: dict[str, Any]) -> Llm:
 
 
 def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
-    said: list[dict[str, str]] = []
+    activities: list[dict[str, str]] = []
 
     def tell(activity: str, message: str) -> None:
-        said.append({"activity": activity, "message": message})
+        activities.append({"activity": activity, "message": message})
         written.tell(message)
 
-    found = write_plan(order, tell)
+    generated = write_plan(order, tell)
     result = None
-    if found.outcome == "accepted":
-        _warn(found, order)
-        _write(found, target, tell, forced=forced)
+    if generated.outcome == "accepted":
+        _warn(generated, order)
+        _write(generated, target, tell, forced=forced)
         if not order.settings.json:
-            _tell_plan(found, order, target)
+            _show_plan(generated, order, target)
         if at_once:
             tell("executing_plan", f"executing {target}")
-            result = _run(found, order.settings)
+            result = _run(generated, order.settings)
     if order.settings.json:
-        say_json(_document(found, order, target, said, result))
+        say_json(_document(generated, order, target, activities, result))
     if result is not None and result.lost:
         raise result.lost
-    if found.outcome != "accepted":
-        return told_why_not(found)
+    if generated.outcome != "accepted":
+        return report_failure(generated)
     return result.exit_code if result is not None else EXIT_OK
 
 
-def _warn(found: Generated, order: Order) -> None:
-    if found.source == "template" and not order.offline:
-        why = " ".join(found.message.split())
+def _warn(generated: Generated, order: Order) -> None:
+    if generated.source == "template" and not order.offline:
+        why = " ".join(generated.message.split())
         written.tell(
             f"WARNING: the model gave no valid plan ({why}); this plan is planrun's own pattern, not the model's"
         )
 
 
-def _write(found: Generated, target: str, tell: Any, *, forced: bool) -> None:
-    data = found.text.encode()
+def _write(generated: Generated, target: str, tell: Any, *, forced: bool) -> None:
+    data = generated.text.encode()
     if target == STANDARD_OUTPUT:
         say_bytes(data)
         return
@@ -225,72 +224,77 @@ def _write(found: Generated, target: str, tell: Any, *, forced: bool) -> None:
     written.write_file(target, data, forced=forced)
 
 
-def _tell_plan(found: Generated, order: Order, target: str) -> None:
+def _show_plan(generated: Generated, order: Order, target: str) -> None:
     """Show the plan as `planrun show` does; where the plan itself goes to stdout, on stderr."""
-    text = "\n".join(_lines(found, order, target))
+    text = "\n".join(_lines(generated, order, target))
     if target == STANDARD_OUTPUT:
         sys.stderr.write(f"{text}\n")
     else:
         say(text)
 
 
-def _lines(found: Generated, order: Order, target: str) -> Iterator[str]:
-    plan = found.plan
+def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
+    plan = generated.plan
     assert plan is not None
     digests = digest_preview(plan, (), current_folder())
     plan = plan.but(digest=digests.reviewed.digest)
     yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
-    if found.source == "model":
-        source = ", from a recording" if any(call.replayed for call in found.calls) else ""
-        yield f"Model: {printable(', '.join(model_words(found)))}{source}"
-    if found.estimate:
+    if generated.source == "model":
+        source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
+        yield f"Model: {printable(', '.join(model_words(generated)))}{source}"
+    if generated.estimate:
         tokens = sum(step.estimated_tokens for step in plan.steps)
-        yield f"Cost estimate: ~{tokens} tokens{money(found)}"
+        yield f"Cost estimate: ~{tokens} tokens{money(generated)}"
     if order.threshold:
-        yield f"Goal: {found.complexity.level}; {_advice(found, order)}"
+        yield f"Goal: {generated.complexity.level}; {_advice(generated, order)}"
     if target != STANDARD_OUTPUT:
         verb = "expand" if any(step.kind == "abstract" for step in plan.steps) else "execute"
         yield f"Written: {printable(target)}; review it, then planrun {verb} {printable(target)}"
 
 
-def _advice(found: Generated, order: Order) -> str:
+def _advice(generated: Generated, order: Order) -> str:
     assert order.threshold is not None
     words = {
         "not needed": "a plan may not be needed",
         "optional": "a plan is optional",
         "suggested": "a plan is suggested",
     }
-    return words[found.complexity.advice(order.threshold)]
+    return words[generated.complexity.advice(order.threshold)]
 
 
-def _run(found: Generated, settings: Settings) -> Result:
-    """Run the plan that was written; all its steps are those of a model, whoever that was."""
-    assert found.plan is not None
-    steps = tuple([step.but(origin="expanded") for step in found.plan.steps])
-    plan = found.plan.but(steps=steps)
-    told = settings.but(quiet=settings.quiet or settings.json, json=False, generation=_generation(found))
-    return execute(plan, told, RunRequest(planner=planner, secrets=secrets_of(plan)))
+def _run(generated: Generated, settings: Settings) -> Result:
+    """Run the plan that was written; all its steps count as a model's."""
+    assert generated.plan is not None
+    steps = tuple([step.but(origin="expanded") for step in generated.plan.steps])
+    plan = generated.plan.but(steps=steps)
+    run_settings = settings.but(
+        quiet=settings.quiet or settings.json, json=False, generation=_generation(generated)
+    )
+    return execute(plan, run_settings, RunRequest(planner=planner, secrets=secrets_of(plan)))
 
 
-def _generation(found: Generated) -> dict[str, Any] | None:
+def _generation(generated: Generated) -> dict[str, Any] | None:
     """Return what the run records of the calls that wrote its plan; None where none was made."""
-    if not found.calls:
+    if not generated.calls:
         return None
-    usage = {**vars(total(found.calls)), **({"usd": found.cost} if found.cost is not None else {})}
-    return {"model": found.calls[-1].model, "calls": len(found.calls), "usage": usage}
+    usage = {
+        **vars(total(generated.calls)),
+        **({"usd": generated.cost} if generated.cost is not None else {}),
+    }
+    return {"model": generated.calls[-1].model, "calls": len(generated.calls), "usage": usage}
 
 
 def _document(
-    found: Generated, order: Order, target: str, said: list[dict[str, str]], result: Result | None
+    generated: Generated, order: Order, target: str, activities: list[dict[str, str]], result: Result | None
 ) -> dict[str, Any]:
-    plan = found.plan
+    plan = generated.plan
     return {
-        "outcome": found.outcome,
-        "source": found.source,
+        "outcome": generated.outcome,
+        "source": generated.source,
         "file": target if plan is not None and target != STANDARD_OUTPUT else None,
-        "message": found.message,
-        "complexity": as_data(found.complexity, order.threshold) if order.threshold else None,
+        "message": generated.message,
+        "complexity": as_data(generated.complexity, order.threshold) if order.threshold else None,
         "steps": [
             {
                 "id": step.id,
@@ -302,9 +306,9 @@ def _document(
             }
             for step in (plan.steps if plan is not None else ())
         ],
-        "rounds": found.rounds,
-        "faults": faults_data(found.faults),
-        "refusals": list(found.refusals),
+        "rounds": generated.rounds,
+        "faults": faults_data(generated.faults),
+        "refusals": list(generated.refusals),
         "calls": [
             {
                 "model": call.model,
@@ -313,12 +317,12 @@ def _document(
                 "usage": call.usage,
                 "replayed": call.replayed,
             }
-            for call in found.calls
+            for call in generated.calls
         ],
-        "usage": {name: value for name, value in vars(total(found.calls)).items() if value},
-        "usd": found.cost,
-        "estimate_usd": list(found.estimate) if found.estimate else None,
-        "activities": said,
+        "usage": {name: value for name, value in vars(total(generated.calls)).items() if value},
+        "usd": generated.cost,
+        "estimate_usd": list(generated.estimate) if generated.estimate else None,
+        "activities": activities,
         "run": _run_data(result),
     }
 
@@ -333,7 +337,7 @@ def _show_request(order: Order) -> int:
     parts = request_text(order)
     say("\n\n".join(parts))
     size = sum(len(part.encode("utf-8", "replace")) for part in parts)
-    written.tell(f"{size} bytes, at most {size // 2} tokens; nobody was asked")
+    written.tell(f"{size} bytes, at most {size // 2} tokens; no model was asked")
     return EXIT_OK
 
 

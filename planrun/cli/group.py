@@ -111,7 +111,7 @@ def planrun() -> None:
 
 def grouped(words: list[str]) -> int:
     """Run a command line through click and return its exit code; raises PlanrunError."""
-    # What people name a file need not be text in this terminal's encoding, but it must not end us.
+    # A file name need not be text in this terminal's encoding, and must not crash us.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -127,7 +127,7 @@ def grouped(words: list[str]) -> int:
 
 
 def _refuse(error: click.ClickException) -> int:
-    """Say in two lines what is wrong with a command line."""
+    """Print in two lines what is wrong with a command line."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else PROGRAM
     complain(f"{_lowered(error.format_message())}\n  see: {path} --help")

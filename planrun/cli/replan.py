@@ -1,4 +1,4 @@
-"""`planrun replan`: have a model plan anew for a run that failed, and go on; or only propose it."""
+"""`planrun replan`: ask a model for a recovery plan, and continue the run; or only propose it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from planrun.cli.overview import EXIT_CODES
 from planrun.cli.run import replan as run_replan
-from planrun.cliutil.click import tabled, tell, told_why_not
+from planrun.cliutil.click import report_failure, tabled, tell
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.options import ANSWERING, APPROVAL, APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
 from planrun.cliutil.printing import say_json
@@ -34,14 +34,14 @@ REPLAN = (
         name="step",
         kind="list",
         metavar="STEP",
-        help="Plan anew for this failure; default: for all that count.",
+        help="Replan this failure; default: all failures of the run.",
         scope=_SCOPE,
     ),
     Option(
         flags=("--propose",),
         name="propose",
         kind="flag",
-        help="Only write the next version of the plan and its difference, for review.",
+        help="Only write the next version of the plan and its diff, for review.",
         scope=_SCOPE,
     ),
     Option(
@@ -49,7 +49,7 @@ REPLAN = (
         name="output",
         kind="text",
         metavar="FILE",
-        help="With --propose: where it goes. Default: beside plan.yml, as plan.v2.yml. What is new: FILE.diff.",
+        help="With --propose: where it goes. Default: beside plan.yml, as plan.v2.yml. Its diff: FILE.diff.",
         scope=_SCOPE,
     ),
     *ANSWERING,
@@ -77,41 +77,41 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
     def ready(file: str, version: int) -> None:
         _refuse_existing(output or _beside(file, version))
 
-    found = propose(run, settings, steps, _quiet if settings.quiet else _tell, ready)
-    if not found.text:
+    proposal = propose(run, settings, steps, _quiet if settings.quiet else _show, ready)
+    if not proposal.text:
         if settings.json:
-            say_json(_document(found, None))
-        return told_why_not(found.result)
-    path = output or _beside(found.file, found.version)
-    _refuse_existing(path)  # somebody may have made it meanwhile
-    _write(path, found.text)
-    _write(f"{path}.diff", found.difference.encode())
+            say_json(_document(proposal, None))
+        return report_failure(proposal.result)
+    path = output or _beside(proposal.file, proposal.version)
+    _refuse_existing(path)  # it may exist by now
+    _write(path, proposal.text)
+    _write(f"{path}.diff", proposal.difference.encode())
     if settings.json:
-        say_json(_document(found, path))
-    tell(f"version {found.version} for review: {path}, and what is new: {path}.diff")
-    if found.about:
-        tell(found.about)
-    tell(f"nothing ran and nothing was recorded; `planrun resume {run} --plan {path}` goes on with it")
+        say_json(_document(proposal, path))
+    tell(f"version {proposal.version} for review: {path}; changes: {path}.diff")
+    if proposal.about:
+        tell(proposal.about)
+    tell(f"nothing ran and nothing was recorded; to continue with it: `planrun resume {run} --plan {path}`")
     return EXIT_OK
 
 
-def _document(found: Proposal, path: str | None) -> dict[str, Any]:
-    """Return what came of it as data; `file` and `difference` are None where nothing was written."""
+def _document(proposal: Proposal, path: str | None) -> dict[str, Any]:
+    """Return the result as data; `file` and `difference` are None where nothing was written."""
     return {
-        "outcome": found.result.outcome,
-        "version": found.version or None,
+        "outcome": proposal.result.outcome,
+        "version": proposal.version or None,
         "file": path,
         "difference": f"{path}.diff" if path else None,
-        "message": found.about if path else found.result.message,
-        "faults": as_data(found.result.faults),
-        "refusals": list(found.result.refusals),
+        "message": proposal.about if path else proposal.result.message,
+        "faults": as_data(proposal.result.faults),
+        "refusals": list(proposal.result.refusals),
     }
 
 
 def _refuse_existing(path: str) -> None:
     for name in (path, f"{path}.diff"):
         if os.path.lexists(name):
-            raise InvalidInput(f"{name} is there already; --output names another file")
+            raise InvalidInput(f"{name} exists already; --output names another file")
 
 
 def _beside(file: str, version: int) -> str:
@@ -127,26 +127,26 @@ def _write(path: str, data: bytes) -> None:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
 
 
-def _tell(event: Event, state: RunState) -> None:
+def _show(event: Event, state: RunState) -> None:
     if isinstance(event, ModelRepeated | ModelAnswered | BudgetCrossed):
         tell(event_line(event, state)[1])
 
 
 def _quiet(event: Event, state: RunState) -> None:
-    """Say nothing of what happens."""
+    """Print nothing."""
 
 
 replan = tabled(
     "replan",
     [click.Argument(["run"], shell_complete=complete_runs)],
     REPLAN,
-    f"""Have a model plan anew for what failed in RUN, and go on: the id of a run, the beginning of one, or `last`.
+    f"""Ask a model for a recovery plan and continue RUN: the id of a run, the beginning of one, or `last`.
 
-What has finished stays as it is. The model writes steps that take the place of those that failed, and of others
-that have not started; they are held against the policy as in any run. The run keeps the new version of its plan.
+Finished steps stay as they are. The model writes steps that replace the failed ones, and others that have not
+started; the policy judges them as in any run. The run keeps the new version of its plan.
 
-With --propose nothing runs and nothing is recorded: the next version of the plan and what is new in it are written
-for review, and `planrun resume RUN --plan FILE` goes on with it.
+With --propose nothing runs and nothing is recorded: the next version of the plan and its diff are written for
+review. To continue with it: `planrun resume RUN --plan FILE`.
 
 \b
 Examples:

@@ -15,7 +15,7 @@ FORMATS = ("text", "markdown", "junit", "json")
 DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
 
 
-@click.command(short_help="JUnit, markdown, JSON or text, at any time.")
+@click.command(short_help="Write a report as JUnit, markdown, JSON or text.")
 @click.argument("run", default="last", shell_complete=complete_runs)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="What to write."
@@ -27,14 +27,14 @@ DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
     default="default",
     show_default=True,
     envvar="PLANRUN_JUNIT_DIALECT",
-    help="Which readers a JUnit file is for.",
+    help="The JUnit dialect.",
 )
 @click.option(
     "-o", "--output", type=click.Path(readable=False), metavar="FILE", help="Write to FILE instead of stdout."
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bool) -> int:
-    """Write a report of RUN (default: the newest run) to stdout, also of one that still goes on or was killed.
+    """Write a report of RUN (default: the newest run) to stdout, also while it is running or after it was killed.
 
     Everything comes from the run's ledger and logs, so it can be written again at any time.
 
@@ -45,15 +45,15 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
       planrun report 20260131-09 --format junit --junit-dialect surefire -o junit.xml
       planrun report --format json | jq '.steps[] | select(.status == "failed")'
     """
-    found = inspect(run)
-    if found.reading.condition in ("torn", "altered", "truncated"):
-        # The report is still the best there is, but nobody may take it for the whole truth.
-        where = f" at line {found.reading.line}" if found.reading.line else ""
+    inspected = inspect(run)
+    if inspected.reading.condition in ("torn", "altered", "truncated"):
+        # The report is incomplete, so it must not be mistaken for the whole run.
+        where = f" at line {inspected.reading.line}" if inspected.reading.line else ""
         sys.stderr.write(
-            f"planrun: warning: the ledger is {found.reading.condition}{where}; the report ends there\n"
+            f"planrun: warning: the ledger is {inspected.reading.condition}{where}; the report ends there\n"
         )
-    head = found.reading.head if found.reading.condition == "intact" else ""
-    data = render(found.state, found.rundir, "json" if as_json else form, head=head, dialect=dialect)
+    head = inspected.reading.head if inspected.reading.condition == "intact" else ""
+    data = render(inspected.state, inspected.rundir, "json" if as_json else form, head=head, dialect=dialect)
     if output is None:
         say_bytes(data)
     else:
@@ -63,8 +63,8 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
 
 def print_ledger(run: str) -> None:
     """Print a run's ledger.json on stdout."""
-    found = inspect(run)
-    say_bytes(render(found.state, found.rundir, "json"))
+    inspected = inspect(run)
+    say_bytes(render(inspected.state, inspected.rundir, "json"))
 
 
 def _fill(out: object, data: bytes) -> None:

@@ -57,23 +57,23 @@ def _user() -> str:
 
 def _print(recorded: Recorded) -> None:
     for event in recorded.answers:
-        say(f"run {recorded.run}: {_told(event)}")
+        say(f"run {recorded.run}: {_answer_text(event)}")
     for gate in recorded.waiting:
-        say(f"  still waits: {_asked(gate)}")
+        say(f"  still waiting: {_asked(gate)}")
     if recorded.status == "cancelled":
         say(f"run {recorded.run}: cancelled; its exit code is 3")
     elif not recorded.live:
-        say(f"planrun resume {recorded.run} goes on")
+        say(f"to continue: planrun resume {recorded.run}")
 
 
-def _told(event: GateAnswered) -> str:
+def _answer_text(event: GateAnswered) -> str:
     name = line(event.step) or "the plan"
     if event.answer == "skipped":
         return f"{name} is left out"
     if event.answer in ("approved", "rejected"):
         return f"{name} is {event.answer}"
-    spoken = {True: "yes", False: "no"}.get(event.answer) if isinstance(event.answer, bool) else None
-    return f"{name} is answered with {spoken or line(dumps(event.answer))}"
+    word = {True: "yes", False: "no"}.get(event.answer) if isinstance(event.answer, bool) else None
+    return f"{name} is answered with {word or line(dumps(event.answer))}"
 
 
 def _asked(gate: GateOpened) -> str:
@@ -84,14 +84,14 @@ def _asked(gate: GateOpened) -> str:
 
 def _print_json(recorded: Recorded) -> None:
     waits = [{"step": gate.step, "kind": gate.kind, "question": gate.question} for gate in recorded.waiting]
-    said = [
+    responses = [
         {"step": event.step, "answer": event.answer, "by": event.by, "reason": event.reason}
         for event in recorded.answers
     ]
     say_json(
         {
             "run": recorded.run,
-            "recorded": said,
+            "recorded": responses,
             "waiting": waits,
             "status": recorded.status,
             "live": recorded.live,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planrun.risk.classifier import Risk
 
 
-@click.command(short_help="The class of risk of a command, and why.")
+@click.command(short_help="Show the class of risk of a command, and why.")
 @click.argument("command", required=False)
 @click.option(
     "--lines",
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def risk(command: str | None, lines: str | None, *, as_json: bool) -> int:
-    """Say what COMMAND may do when nobody watches: read-only, low, medium or high. It is not run.
+    """Show the class of risk of COMMAND: read-only, low, medium or high. It is not run.
 
     In FILE a backslash is written \\\\, a line end \\n, a tab \\t, a carriage return \\r, and any other character
     \\xHH or \\uHHHH.
@@ -46,17 +46,17 @@ def risk(command: str | None, lines: str | None, *, as_json: bool) -> int:
     if lines is not None:
         _answer_lines(lines, as_json=as_json)
         return 0
-    found = classify(command or "")
+    assessed = classify(command or "")
     if as_json:
-        say_json(_as_data(found))
+        say_json(_as_data(assessed))
     else:
-        say(_told(found))
+        say(_text(assessed))
     return 0
 
 
-def _told(found: Risk) -> str:
-    head = f"{found.level}: {printable(found.reason)}"
-    if len(found.commands) < 2:
+def _text(assessed: Risk) -> str:
+    head = f"{assessed.level}: {printable(assessed.reason)}"
+    if len(assessed.commands) < 2:
         return head
     rows = [
         [
@@ -64,17 +64,17 @@ def _told(found: Risk) -> str:
             printable(" ".join("…" if word is None else word for word in part.words)),
             printable(part.reason),
         ]
-        for part in found.commands
+        for part in assessed.commands
     ]
     return f"{head}\n\n" + table(["Class", "Part", "Why"], rows)
 
 
-def _as_data(found: Risk) -> dict[str, Any]:
+def _as_data(assessed: Risk) -> dict[str, Any]:
     return {
-        "level": found.level,
-        "reason": found.reason,
-        "effects": list(found.effects),
-        "understood": found.understood,
+        "level": assessed.level,
+        "reason": assessed.reason,
+        "effects": list(assessed.effects),
+        "understood": assessed.understood,
         "commands": [
             {
                 "words": list(part.words),
@@ -83,18 +83,18 @@ def _as_data(found: Risk) -> dict[str, Any]:
                 "reason": part.reason,
                 "effects": list(part.effects),
             }
-            for part in found.commands
+            for part in assessed.commands
         ],
     }
 
 
 def _answer_lines(name: str, *, as_json: bool) -> None:
-    """Classify every line of a file; one that holds no command is high, and stderr says where."""
+    """Classify every line of a file; one without a command is high, and stderr names it."""
     answers: list[dict[str, Any]] = []
     for number, line in enumerate(_lines_of(name), 1):
         try:
-            found = classify(decoded(line))
-            answers.append({"line": number, "level": found.level, "reason": found.reason})
+            assessed = classify(decoded(line))
+            answers.append({"line": number, "level": assessed.level, "reason": assessed.reason})
         except BadEscape as bad:
             sys.stderr.write(f"{printable(name)}:{number}: {printable(str(bad))}\n")
             answers.append({"line": number, "level": "high", "reason": str(bad)})
@@ -124,24 +124,24 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class BadEscape(Exception):
-    """A backslash that stands for nothing; the text says where."""
+    """An invalid escape; the text has its position."""
 
 
 def decoded(line: str) -> str:
     """Return the command that a line stands for; raises BadEscape."""
     if "\\" not in line:
         return line
-    found: list[str] = []
+    decoded_parts: list[str] = []
     at = 0
     while at < len(line):
         stop = line.find("\\", at)
         if stop < 0:
-            found.append(line[at:])
+            decoded_parts.append(line[at:])
             break
-        found.append(line[at:stop])
+        decoded_parts.append(line[at:stop])
         char, at = _escape(line, stop)
-        found.append(char)
-    return "".join(found)
+        decoded_parts.append(char)
+    return "".join(decoded_parts)
 
 
 def _escape(line: str, at: int) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""`planrun cancel` and `planrun pause`: tell the process that works on a run, from another shell."""
+"""`planrun cancel` and `planrun pause`: signal the process of a run from another shell."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from planrun.app.control import cancel as stop
-from planrun.app.control import pause as rest
+from planrun.app.control import cancel as cancel_run
+from planrun.app.control import pause as pause_run
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from planrun.app.control import Ended
 
 
-@click.command(short_help="End a run from another shell, as Ctrl-C does.")
+@click.command(short_help="Cancel a run from another shell, as Ctrl-C does.")
 @click.argument("run", shell_complete=complete_runs)
-@click.option("--now", is_flag=True, help="Give its steps no time: what a second Ctrl-C does.")
+@click.option("--now", is_flag=True, help="Kill its steps at once, as a second Ctrl-C does.")
 @click.option(
     "--report-dir",
     type=click.Path(),
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 def cancel(run: str, *, now: bool, report_dir: str | None) -> int:
     """Cancel RUN and wait for its end: steps get 5 seconds, `finally` runs, reports are written.
 
-    The process that works on the run does all that, and ends with exit code 143. A paused run, which no process works
-    on, is ended by this command. Exit code 0: it is cancelled. 1: it ended in another way just before. 2: it is
-    not running.
+    The run's own process does this, and ends with exit code 143. A paused run has no process, so
+    this command ends it. Exit code 0: it is cancelled. 1: it had ended otherwise. 2: it is not running.
 
     \b
     Examples:
@@ -41,15 +40,15 @@ def cancel(run: str, *, now: bool, report_dir: str | None) -> int:
       planrun cancel 20260131-09 --now
     """
     settings = Settings(report_dir=report_dir) if report_dir else Settings()
-    return _told(stop(run, settings, _tell, now=now), "cancelled")
+    return _report(cancel_run(run, settings, _tell, now=now), "cancelled")
 
 
-@click.command(short_help="Have a run start nothing more, until it is resumed.")
+@click.command(short_help="Pause a run until it is resumed.")
 @click.argument("run", shell_complete=complete_runs)
 def pause(run: str) -> int:
-    """Pause RUN: nothing more starts, what runs ends by itself, and `planrun resume RUN` goes on.
+    """Pause RUN: no further step starts, and running steps finish. To continue: `planrun resume RUN`.
 
-    Waits until the run has come to rest. Its process writes the reports and ends with exit code 5; `finally` does
+    Waits until the run is paused. Its process writes the reports and ends with exit code 5; `finally` does
     not run. Exit code 0: it is paused. 1: it ended before it could be paused. 2: it is not running.
 
     \b
@@ -57,14 +56,14 @@ def pause(run: str) -> int:
       planrun pause last
       planrun resume last
     """
-    return _told(rest(run, _tell), "paused")
+    return _report(pause_run(run, _tell), "paused")
 
 
 def _tell(text: str) -> None:
     sys.stderr.write(f"planrun: {printable(text)}\n")
 
 
-def _told(ended: Ended, wanted: str) -> int:
-    goes_on = f"; planrun resume {ended.run} goes on" if ended.status in ("paused", "unfinished") else ""
-    say(f"run {ended.run}: {ended.status}{goes_on}")
+def _report(ended: Ended, wanted: str) -> int:
+    advice = f"; to continue: planrun resume {ended.run}" if ended.status in ("paused", "unfinished") else ""
+    say(f"run {ended.run}: {ended.status}{advice}")
     return 0 if ended.status == wanted else 1

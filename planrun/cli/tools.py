@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planrun.model.tools import Spec
 
 
-@click.command(short_help="The tools that a plan can call, and their arguments.")
+@click.command(short_help="List the tools that a plan can call, and their arguments.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def tools(name: str | None, *, as_json: bool) -> int:
@@ -37,7 +37,7 @@ def tools(name: str | None, *, as_json: bool) -> int:
         rows = [(spec.name, spec.risk, spec.description) for spec in specs]
         say(table(("Tool", "Risk", "What it does"), rows))
     else:
-        say(told(specs[0]))
+        say(as_text(specs[0]))
     return 0
 
 
@@ -57,7 +57,7 @@ def as_data(spec: Spec) -> dict[str, Any]:
     }
 
 
-def told(spec: Spec) -> str:
+def as_text(spec: Spec) -> str:
     """Return a tool as text."""
     lines = [f"{spec.name}: {spec.description}", f"risk: {spec.risk}"]
     if spec.aliases:
@@ -96,9 +96,9 @@ def _schema(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(part: dict[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in part.items() if key not in ("required", "properties", "items")}
+    schema = {key: value for key, value in part.items() if key not in ("required", "properties", "items")}
     if "properties" in part:
-        found |= _schema(part["properties"])
+        schema |= _schema(part["properties"])
     if "items" in part:
-        found["items"] = _plain(part["items"])
-    return found
+        schema["items"] = _plain(part["items"])
+    return schema

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
-@click.command(short_help="Report every problem, with its line and column.")
+@click.command(short_help="Report every problem with its line and column.")
 @click.argument(
     "plans",
     metavar="PLAN...",
@@ -80,7 +80,7 @@ def validate(
 
 
 def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None:
-    """Name what is valid, then tell the problems with their source lines; both are the result, so both go to stdout."""
+    """Name valid files, then print problems with their source lines; both are the result, so both go to stdout."""
     for one in checked:
         if one.steps is not None and one.policy:
             say(f"{printable(one.file)}: ok, a policy")

@@ -1,10 +1,10 @@
-"""Commands whose options stand in our own table: click has them for help and completion, our parser reads the line.
+"""Commands with options from our own table: click has them for help and completion, our parser reads the line.
 
-What the verbs share that write plans: options, the file, and how they say that nothing came of it.
+Shared by the verbs that write plans: options, the file, and the message when no plan was written.
 
-Options of read-only verbs that say what a plan would be told: under which policy, with which parameters.
+Options of read-only verbs that judge a plan: under which policy, with which parameters.
 
-The task that somebody wants done, as it stands on the command line or on standard input.
+The task on the command line or on standard input.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from planrun.llm.drafts import Fault
 
     class Unwritten(Protocol):
-        """What came of a conversation."""
+        """The result of a conversation with a model."""
 
         @property
         def outcome(self) -> str:
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 
         @property
         def message(self) -> str:
-            """What the model, the service or planrun said of it."""
+            """The message of the model, the service or planrun."""
 
         @property
         def faults(self) -> Sequence[Fault]:
@@ -109,35 +109,35 @@ DRY_RUN = Option(
     flags=("--dry-run",),
     name="dry_run",
     kind="flag",
-    help="Print what the model would be asked, and ask nobody.",
+    help="Print the request to the model, and send nothing.",
 )
 JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
 STANDARD_OUTPUT = "-"
 _WORDS = {
-    "infeasible": "the model says that this cannot be done",
+    "infeasible": "the model reports that this cannot be done",
     "denied": "a policy denies what the model wrote",
     "invalid": "no plan was written",
-    "budget": "no more may be spent on models",
-    "failed": "no answer could be had",
+    "budget": "the budget for models is used up",
+    "failed": "the model did not answer",
     "stopped": "stopped",
 }
 
 
 def tell(message: str) -> None:
-    """Write a line about what goes on to stderr; the message may come from anywhere."""
+    """Write a progress line to stderr; the message may hold control characters."""
     sys.stderr.write(f"planrun: {printable(message)}\n")
 
 
-def told_why_not(found: Unwritten) -> int:
-    """Say on stderr why there is nothing to be reviewed, and return the exit code."""
-    why = "" if found.refusals else f": {' '.join(found.message.split())}"
-    tell(f"{_WORDS[found.outcome]}{why}")
+def report_failure(result: Unwritten) -> int:
+    """Write to stderr why no plan was written, and return the exit code."""
+    why = "" if result.refusals else f": {' '.join(result.message.split())}"
+    tell(f"{_WORDS[result.outcome]}{why}")
     rows = (
-        [fault.text for fault in found.faults] if len(found.faults) > 1 else []
+        [fault.text for fault in result.faults] if len(result.faults) > 1 else []
     )  # one stands in the message
-    rows += [f"{each['step'] or 'the plan'}: {each['reason']} [{each['rule']}]" for each in found.refusals]
+    rows += [f"{each['step'] or 'the plan'}: {each['reason']} [{each['rule']}]" for each in result.refusals]
     sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
-    return EXIT_DENIED if found.outcome == "denied" else EXIT_FAILED
+    return EXIT_DENIED if result.outcome == "denied" else EXIT_FAILED
 
 
 def refuse_existing(path: str, *, forced: bool) -> None:
@@ -163,7 +163,7 @@ def write_file(target: str, data: bytes, *, forced: bool) -> None:
 def replace_file(target: str, data: bytes, was: bytes | None = None) -> None:
     """Put bytes in the place of a file at once or not at all, its mode kept; raises InvalidInput.
 
-    `was`: what the file must still hold, so that nobody else's change is lost.
+    `was`: what the file must still hold, so that no other change is lost.
     """
     path = os.path.realpath(target)
     part = f"{path}.part"
@@ -171,7 +171,7 @@ def replace_file(target: str, data: bytes, was: bytes | None = None) -> None:
         if was is not None:
             with open(path, "rb") as file:
                 if file.read() != was:
-                    raise InvalidInput(f"{target} was changed meanwhile; it is left as it is")
+                    raise InvalidInput(f"{target} was changed meanwhile; it is not overwritten")
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(part, "xb") as out:
             out.write(data)
@@ -212,7 +212,7 @@ def judged(command: Callable[..., int]) -> Callable[..., int]:
 def policy_preview(
     plan: Plan, policy: str, auto_approve: str | None, params: tuple[str, ...]
 ) -> PolicyPreview:
-    """Return what a plan will be told; raises InvalidInput, InvalidPlan."""
+    """Return how policies judge a plan; raises InvalidInput, InvalidPlan."""
     from planrun.approval.preview import PolicyPreview  # many verbs import this module; two judge a plan
     from planrun.settings import Settings
 
@@ -223,7 +223,7 @@ MAX_TASK = 20_000  # characters
 
 
 def task(words: Sequence[str], operand: str) -> str:
-    """Return the text that words come to, `-` being standard input; raises InvalidInput when there is none.
+    """Return the text that the words make, `-` being standard input; raises InvalidInput when there is none.
 
     `operand` is what the command line calls it.
     """

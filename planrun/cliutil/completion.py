@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
 
 _MOST_NAMES = 500
-"""Of one folder: whoever presses TAB does not wait for a larger one."""
+"""Of one folder: completion must not take long in a larger one."""
 
 
 def complete_steps(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return the step ids of the plan, or of the run, that stands before on the command line."""
+    """Return the step ids of the plan, or of the run, that is named before on the command line."""
     plan = _plan(ctx)
     if plan is None:
         return []
@@ -52,13 +52,13 @@ def complete_runs(_ctx: click.Context, _param: click.Parameter, typed: str) -> l
 
 
 def complete_waiting(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return the steps that wait for somebody, of the run that stands before; of a plan, all its steps."""
-    found = _waiting(ctx)
-    return complete_steps(ctx, param, typed) if found is None else _items(typed, found.items())
+    """Return the steps of a run that wait for an answer; of a plan, all its steps."""
+    waiting = _waiting(ctx)
+    return complete_steps(ctx, param, typed) if waiting is None else _items(typed, waiting.items())
 
 
 def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return `STEP=VALUE` for what a plan asks, or what the run that stands before waits for."""
+    """Return `STEP=VALUE` for what a plan asks, or what the run named before waits for."""
     from planrun.approval.answers import asking
 
     plan = _plan(ctx)
@@ -125,7 +125,7 @@ def _items(typed: str, offers: Iterable[tuple[str, str]]) -> list[CompletionItem
 
 
 def _plan(ctx: click.Context) -> Plan | None:
-    """Return the plan that the command line speaks of; None when there is none, or none that can be read."""
+    """Return the plan that the command line names; None when there is none, or none that can be read."""
     # Behind an option that still has no value click does not get to the operands: they are left in `args`.
     names = [ctx.params.get(key) for key in ("plan", "plan_or_run", "run")] + ctx.args[:1]
     name = next(filter(None, names), "")

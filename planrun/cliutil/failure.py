@@ -1,4 +1,4 @@
-"""What people see when a command fails: one line and the exit code that belongs to it."""
+"""The message of a failed command, in one line, and its exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def explain(error: Exception) -> int:
 
 
 def complain(message: str) -> None:
-    """Write one error for people to stderr; the message may come from anywhere."""
+    """Write one error to stderr; the message may hold control characters."""
     _write(f"planrun: error: {printable(message)}\n")
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def say_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> None:
-    """Tell findings with excerpts from `sources`, bytes by file name, and annotate them where GitHub reads along."""
+    """Print findings with excerpts from `sources`, bytes by file name, and annotations under GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         say(render_github(located(problems)).rstrip("\n"))
     text = render_text(problems, sources).rstrip("\n")
@@ -36,7 +36,7 @@ _COLOURS = {"error": "31", "warning": "33", "advice": "36"}
 def _painted(text: str) -> str:
     """Return findings with the severity and the carets in colour; nothing else of them can hold an escape."""
     text = _HEADINGS.sub(
-        lambda found: f"{found[1]}\x1b[1;{_COLOURS[found[2]]}m{found[2]}{found[3]}\x1b[0m", text
+        lambda match: f"{match[1]}\x1b[1;{_COLOURS[match[2]]}m{match[2]}{match[3]}\x1b[0m", text
     )
     return _CARETS.sub("\\1\x1b[32m\\2\x1b[0m", text)
 

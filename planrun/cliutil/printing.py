@@ -1,6 +1,6 @@
 """Tables of text: aligned for the eye, and a markdown table when they are pasted into one.
 
-Results on stdout: text, bytes or one JSON document; what cannot be written is an error with exit code 74.
+Results on stdout: text, bytes or one JSON document; a write error has exit code 74.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def encoding() -> str:
 
 
 def speaks_unicode() -> bool:
-    """Say whether stdout can carry signs beyond ASCII."""
+    """Whether stdout can encode characters beyond ASCII."""
     return encoding().lower().replace("-", "").startswith("utf")
 
 

@@ -1,4 +1,4 @@
-"""Which steps of a new plan do not run unasked, under the policies in force, and what the old policy would say."""
+"""Which steps of a new plan are denied or need an approval under the policies in force and under the old policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Terms(Record):
-    """Under what the new plan would run, as `execute` is given it; approvals are told of as far as these files go."""
+    """The policy options of `execute` for the new plan, and the approval files to consider."""
 
     policy: str = ""
     auto_approve: str = ""
@@ -76,12 +76,12 @@ class Approvals(Record):
 
     @property
     def needed(self) -> tuple[Gate, ...]:
-        """The steps that do not run unasked."""
+        """The steps that are denied, or need an approval or an answer."""
         return tuple([gate for gate in self.gates if gate.answer != "allow"])
 
     @property
     def lifted(self) -> tuple[Gate, ...]:
-        """The steps that run unasked, and did not under the old policy."""
+        """The steps that run without approval now, and did not under the old policy."""
         return tuple([gate for gate in self.gates if gate.answer == "allow"])
 
 
@@ -114,7 +114,7 @@ def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
 
 
 def _foreseen(plan: Plan, new: Side, terms: Terms) -> Approvals:
-    """Return the parameters that somebody has to give, and the digest of what a run would be bound to without more."""
+    """Return the parameters that must be given, and the digest of a run without further ones."""
     try:
         found = digest_preview(plan, terms.params, current_folder())
     except InvalidInput as error:  # whoever approves the plan is told, too
@@ -164,11 +164,11 @@ def _gates(old: Plan | None, new: Plan, layers: Layers) -> Iterator[Gate]:
     for step in [step for step in new.steps if step.id not in replaced]:
         found = static_decision(step, layers, context)
         was = static_decision(step, before, context) if before else found
-        told = f"{_WORDS[was.answer]} by {was.rule}" if was.answer != found.answer else ""
-        fields = {"step": step.id, "risk": step.risk, "before": told}
+        old_answer = f"{_WORDS[was.answer]} by {was.rule}" if was.answer != found.answer else ""
+        fields = {"step": step.id, "risk": step.risk, "before": old_answer}
         if found.answer == "allow" and step.action.asks and step.id not in answered:
             yield Gate(**fields, answer="answer", rule="", reason="it waits for an answer")
-        elif found.answer != "allow" or told:
+        elif found.answer != "allow" or old_answer:
             yield Gate(**fields, answer=found.answer, rule=found.rule, reason=found.reason)
 
 

@@ -1,6 +1,6 @@
-"""`planrun diff`: what changed in the meaning of a plan, for people, programs and pull requests.
+"""`planrun diff`: what changed in the meaning of a plan, as text, JSON or markdown.
 
-`planrun review`: what a pull request proposes for a plan, for whoever reviews it and for the summary of the job.
+`planrun review`: the change of a plan in a pull request, for its reviewer and the job summary.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FORMATS = ("text", "json", "markdown")
 _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": "33"}
 
 
-@click.command(short_help="What changed in the meaning of a plan.")
+@click.command(short_help="Show what changed in the meaning of a plan.")
 @click.argument("old", type=click.Path(readable=False))
 @click.argument("new", type=click.Path(readable=False))
 @click.option(
@@ -48,7 +48,7 @@ _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": 
     default="",
     metavar="FILE",
     envvar="PLANRUN_POLICY",
-    help="A policy that the plan cannot lift, as for execute; COMMIT:PATH reads it from git.",
+    help="A policy that the plan cannot override, as for execute; COMMIT:PATH reads it from git.",
 )
 @click.option(
     "--format",
@@ -70,12 +70,12 @@ _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": 
 def diff(  # noqa: PLR0913 - click gives each option as an argument
     old: str, new: str, *, policy: str, form: str, as_json: bool, color: str, exit_code: bool
 ) -> int:
-    """Tell what NEW does that OLD does not, and the other way round; comments and spelling do not count.
+    """Show the differences in meaning between OLD and NEW; comments and spelling do not count.
 
     OLD and NEW are plan files, `-` for standard input, or COMMIT:PATH, which is read from git and never from the
     checkout; where the commit has no such file, the plan is new (or gone). PATH counts from the root of the
-    repository. A file with a colon in its name is written ./a:b.yml. Told besides: which steps of NEW need an
-    approval under its policy and --policy, and the command that writes it.
+    repository. A file with a colon in its name is written ./a:b.yml. Also shows which steps of NEW need
+    an approval under its policy and --policy, and the command that writes it.
 
     \b
     Exit codes:
@@ -91,15 +91,15 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
       planrun diff origin/main:plan.yml plan.yml --policy origin/main:ci/policy.yml
       planrun diff origin/main:plan.yml plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
     """
-    found = read_report(old, new, Terms(policy=policy))
+    report = read_report(old, new, Terms(policy=policy))
     form = "json" if as_json else form
     if form == "json":
-        say_json(masked(found, as_data(found)))
+        say_json(masked(report, as_data(report)))
     elif form == "markdown":
-        say(masked(found, markdown(found)).rstrip("\n"))
+        say(masked(report, markdown(report)).rstrip("\n"))
     else:
-        say(masked(found, "\n".join(rows_of(found, _coloured(color)))))
-    return 1 if exit_code and found.differs else 0
+        say(masked(report, "\n".join(rows_of(report, _coloured(color)))))
+    return 1 if exit_code and report.differs else 0
 
 
 def _coloured(wish: str) -> bool:
@@ -107,9 +107,9 @@ def _coloured(wish: str) -> bool:
     return coloured(os.environ, wish, terminal=out is not None and out.isatty())
 
 
-def rows_of(found: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
-    """Yield a report as lines that steer neither a terminal nor a CI system."""
-    for kind, text in rows(found):
+def rows_of(report: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
+    """Yield a report as lines without control sequences of a terminal or a CI system."""
+    for kind, text in rows(report):
         shown = broken(visible(text))
         yield f"\x1b[{_COLOURS[kind]}m{shown}\x1b[0m" if colours and kind in _COLOURS and shown else shown
 
@@ -117,10 +117,10 @@ def rows_of(found: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - th
 LEVELS = ("none", "read-only", "low", "medium", "high")
 
 
-@click.command(short_help="What a change of a plan comes to, for a pull request.")
+@click.command(short_help="Review a change of a plan, for a pull request.")
 @click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option(
-    "--base", default="", metavar="COMMIT", help="The commit to compare with; without it all is new."
+    "--base", default="", metavar="COMMIT", help="The commit to compare with; without it everything is new."
 )
 @click.option(
     "--policy",
@@ -128,14 +128,14 @@ LEVELS = ("none", "read-only", "low", "medium", "high")
     default="",
     metavar="FILE",
     envvar="PLANRUN_POLICY",
-    help="A policy that the plan cannot lift, as for execute; COMMIT:PATH reads it from git.",
+    help="A policy that the plan cannot override, as for execute; COMMIT:PATH reads it from git.",
 )
 @click.option(
     "--approval",
     "approvals",
     multiple=True,
     metavar="FILE",
-    help="Approvals, as for execute: what they cover is not needed any more; repeatable.",
+    help="Approvals, as for execute: covered steps need no other approval; repeatable.",
 )
 @click.option("--auto-approve", type=click.Choice(LEVELS), default=None, help="A level, as for execute.")
 @click.option(
@@ -150,14 +150,13 @@ LEVELS = ("none", "read-only", "low", "medium", "high")
     "--report-dir", type=click.Path(), default="planrun-out", show_default=True, help="Where review.md goes."
 )
 def review(plan: str, base: str, report_dir: str, **under: Any) -> int:
-    """Check PLAN, compare it with that of a commit, and tell what it needs before it may run. Nothing runs.
+    """Check PLAN, compare it with that of a commit, and show what it needs before it may run. Nothing runs.
 
-    Told are problems with their lines, what changed in the meaning, the risk of what changed, the policy in force and
-    where it was read, and which steps need an approval with the command that writes it. It stands in review.md and
-    review.json, and under GitHub Actions in the step summary and the outputs. A plan that is new, or gone, is told as
-    such.
+    Reports problems with line numbers, the changes in meaning and their risk, the policy in force and its source, and
+    which steps need an approval, with the command that writes it. The result is written to review.md and review.json,
+    and under GitHub Actions to the step summary and the outputs. A new or removed plan is reported as such.
 
-    Exit code 0: the plan is valid, or gone. 2: it is not, or a commit, a policy or an approval cannot be read.
+    Exit code 0: the plan is valid, or removed. 2: it is not, or a commit, a policy or an approval cannot be read.
 
     \b
     Examples:
@@ -166,37 +165,37 @@ def review(plan: str, base: str, report_dir: str, **under: Any) -> int:
     """
     _refuse_detour(report_dir)
     terms = Terms(**{name: value for name, value in under.items() if value})
-    found = propose(plan, base, terms)
-    _write(found, report_dir)
-    _print(found)
-    return 0 if found.valid else 2
+    proposal = propose(plan, base, terms)
+    _write(proposal, report_dir)
+    _print(proposal)
+    return 0 if proposal.valid else 2
 
 
 def _refuse_detour(folder: str) -> None:
-    """Raise InvalidInput for a folder that a link leads away from: what is reviewed may have brought the link."""
+    """Raise InvalidInput for a folder that a link leads away from: the reviewed change may contain the link."""
     plain = os.path.join(os.path.realpath("."), os.path.normpath(folder))
     if not os.path.isabs(folder) and os.path.realpath(folder) != os.path.normpath(plain):
-        raise InvalidInput(f"the report folder {folder} is reached by a link, and nothing is written there")
+        raise InvalidInput(f"the report folder {folder} is reached by a link, so nothing is written there")
 
 
-def _print(found: Proposal) -> None:
-    checked = found.checked
+def _print(proposal: Proposal) -> None:
+    checked = proposal.checked
     if checked and checked.problems:
         if os.environ.get("GITHUB_ACTIONS") == "true":
             say(render_github(located(checked.problems)).rstrip("\n"))
         say(render_text(checked.problems, checked.sources).rstrip("\n"))
-    for note in found.notes:
+    for note in proposal.notes:
         say(f"note: {note}")
-    if found.report:
-        say(masked(found.report, "\n".join(rows_of(found.report, colours=False))))
+    if proposal.report:
+        say(masked(proposal.report, "\n".join(rows_of(proposal.report, colours=False))))
 
 
-def _write(found: Proposal, folder: str) -> None:
+def _write(proposal: Proposal, folder: str) -> None:
     """Write the files, and what GitHub reads; raises RecordsLost, InvalidInput."""
-    text = summary(found)
-    document = dumps(well_formed(as_document(found)))
+    text = summary(proposal)
+    document = dumps(well_formed(as_document(proposal)))
     (path, _document) = write_texts(folder, {"review.md": text, "review.json": f"{document}\n"})
     if os.environ.get("GITHUB_STEP_SUMMARY"):
         append_summary(text, os.environ["GITHUB_STEP_SUMMARY"])
     if os.environ.get("GITHUB_OUTPUT"):
-        write_outputs(outputs(found, os.path.abspath(path)), os.environ["GITHUB_OUTPUT"])
+        write_outputs(outputs(proposal, os.path.abspath(path)), os.environ["GITHUB_OUTPUT"])

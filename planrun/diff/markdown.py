@@ -43,16 +43,16 @@ def markdown(report: Report) -> str:
     if report.approvals:
         parts += _approvals(report.approvals)
     common = phrases.once_for_many(found)
-    told = phrases.one_by_one(found, common)
-    if told:
+    single = phrases.one_by_one(found, common)
+    if single:
         table = fitting(
-            [_table_row(*row) for row in told], _SHARES["table"], "\n{} more steps are not listed.\n"
+            [_table_row(*row) for row in single], _SHARES["table"], "\n{} more steps are not listed.\n"
         )
         parts.append(f"\n{_TABLE}{table}")
     if report.scripts:
         rows = [f"- {inline(phrases.script(script))}\n" for script in report.scripts]
         parts.append(f"\n**Scripts that the plan runs**\n\n{fitting(rows, 4_000, '- and {} more')}\n")
-    parts += _details(report, told, common, BUDGET - size("".join(parts)))
+    parts += _details(report, single, common, BUDGET - size("".join(parts)))
     return "".join(parts)
 
 
@@ -68,7 +68,7 @@ def _head(report: Report) -> str:
     highest = phrases.highest_changed(found)
     if highest:
         risk = phrases.plan_risk(report.old.plan, report.new.plan)
-        told += f"\nHighest risk of what changed: **{highest}** · of the plan: {risk}\n"
+        told += f"\nHighest risk of the changes: **{highest}** · of the plan: {risk}\n"
     return told
 
 
@@ -87,12 +87,12 @@ def _approvals(found: Approvals) -> list[str]:
         if found.digest:
             parts.append(f"\nThis approves {code(found.digest[:12])}: {phrases.approves(found)}.\n")
     if found.unknown:
-        parts.append(f"\nWhat would be approved is not known: {inline(found.unknown, 600)}\n")
+        parts.append(f"\nUnknown what would be approved: {inline(found.unknown, 600)}\n")
     if found.ignored:
         notes = fitting([f"> {inline(text)}\n" for text in found.ignored], 2_000, "> and {} more\n")
         parts.append(f"\n{notes}")
     if lifted := [_gate(gate) for gate in found.lifted]:
-        title = "Asked for or denied until now, and not any more"
+        title = "No longer asked for or denied"
         parts.append(f"\n**{title}**\n\n{fitting(lifted, _SHARES['gates'], _MORE)}")
     return parts
 
@@ -142,7 +142,7 @@ def _details(
         left -= size(block)
         if not block or left < 0:
             rest = len(blocks) - number
-            parts.append(f"\n{rest} more are left out here; `planrun diff` prints all of them.\n")
+            parts.append(f"\n{rest} more are not shown; `planrun diff` prints all of them.\n")
             break
         parts.append(block)
     return parts

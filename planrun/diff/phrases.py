@@ -1,4 +1,4 @@
-"""What every form of a difference says in the same words: counts, values, risks, and what is told once for many."""
+"""The phrases that every form of a difference shares: counts, values, risks, and changes common to many steps."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 SAME = "no difference in meaning"
 HIDDEN = "(not shown: it is named like a credential)"
 _MANY = 3
-"""Steps with the same change from which on it is told once."""
+"""From this number of steps on, a common change is shown once."""
 _ACTIONS = frozenset(("run", "exec"))
 
 
 def counts(found: Difference) -> dict[str, int]:
-    """Return how many steps became what; `order`: how many stand elsewhere."""
+    """Return the number of steps by kind of change; `order`: the moved ones."""
     kinds = {kind: len(found.of(kind)) for kind in ("added", "removed", "renamed", "changed")}
     return {**kinds, "order": sum(step.after is not None for step in found.steps)}
 
@@ -36,22 +36,22 @@ def summary(report: Report) -> str:
     found = report.difference
     if not report.differs:
         return SAME
-    told = [f"{number} {kind}" for kind, number in counts(found).items() if number and kind != "order"]
-    parts = [f"steps: {', '.join(told)}"] if told else []
+    words = [f"{number} {kind}" for kind, number in counts(found).items() if number and kind != "order"]
+    parts = [f"steps: {', '.join(words)}"] if words else []
     parts += ["the head of the plan"] * bool(found.plan) + ["the policy"] * bool(found.policy)
     if report.scripts:
-        parts.append(f"scripts that it runs: {len(report.scripts)}")
+        parts.append(f"scripts: {len(report.scripts)}")
     return "; ".join(parts)
 
 
 def script(found: Script) -> str:
-    """Return what became of a script, and which steps run it."""
-    word = {"changed": "has another content", "removed": "is gone", "added": "is there now"}[found.change]
+    """Return the change of a script, and which steps run it."""
+    word = {"changed": "changed", "removed": "was removed", "added": "was added"}[found.change]
     return f"{found.path} {word} (run by {names(found.steps)})"
 
 
 def gate(found: Gate) -> str:
-    """Return what becomes of a step that does not run unasked, or did not under the old policy, and why."""
+    """Return the decision on a step that is denied or needs an approval, now or under the old policy, and why."""
     before = f"; under the old policy: {found.before}" if found.before else ""
     before = f"; approved {found.approved}{before}" if found.approved else before
     if found.answer == "answer":
@@ -100,7 +100,7 @@ def plan_risk(old: Plan | None, new: Plan | None) -> str:
 
 
 def once_for_many(found: Difference) -> list[tuple[Change, list[str]]]:
-    """Return the changes that several steps have in common, as after an edit of `defaults`, each with the steps."""
+    """Return the changes that several steps share, as after an edit of `defaults`, each with the steps."""
     groups: dict[str, tuple[Change, list[str]]] = {}
     for step in found.steps:
         for change in step.changes if step.kind in ("changed", "renamed") else ():
@@ -111,13 +111,13 @@ def once_for_many(found: Difference) -> list[tuple[Change, list[str]]]:
 def one_by_one(
     found: Difference, common: Iterable[tuple[Change, list[str]]]
 ) -> list[tuple[StepChange, list[Change]]]:
-    """Return the steps that have something of their own, with those of their changes that are not told for many."""
-    told = {_same(change) for change, _steps in common}
+    """Return the steps with changes of their own, with those changes."""
+    shared = {_same(change) for change, _steps in common}
     rows = []
     for step in found.steps:
         own = list(step.changes)
         if step.old and step.new:
-            own = [change for change in own if _same(change) not in told]
+            own = [change for change in own if _same(change) not in shared]
         if own or step.kind != "changed" or step.after is not None:
             rows.append((step, own))
     return rows
@@ -133,13 +133,13 @@ def is_action(change: Change) -> bool:
 
 
 def is_text(change: Change) -> bool:
-    """Whether it is told line by line: a command, or a text of several lines."""
+    """Whether it is shown line by line: a command, or a text of several lines."""
     sides = [side for side in (change.old, change.new) if isinstance(side, str)]
     return is_action(change) or any("\n" in side.strip() for side in sides)
 
 
 def hidden(change: Change) -> bool:
-    """Whether the values are named like credentials, so that they are better not repeated anywhere."""
+    """Whether the values are named like credentials, so that they must not be shown."""
     if len(change.path) < 2:
         return False
     if change.path[0] == "params":
@@ -167,7 +167,7 @@ def _word(word: str) -> str:
 
 
 def note(change: Change) -> str:
-    """Return what has to be said besides the two values."""
+    """Return the note beside the two values."""
     if change.note:
         return change.note
     if (
@@ -180,10 +180,10 @@ def note(change: Change) -> str:
 
 
 def place(step: StepChange) -> str:
-    """Return where a step stands now, when that is another place in the order of the file."""
+    """Return the new place of a step that moved in the file."""
     if step.after is None:
         return ""
-    return f"stands after {step.after} now" if step.after else "stands first now"
+    return f"moved after {step.after}" if step.after else "moved to the front"
 
 
 def names(ids: Sequence[str], limit: int = 12) -> str:

@@ -121,7 +121,7 @@ def _words(match: Record) -> dict[str, Any]:
 
 
 def _group(group: Group) -> dict[str, Any]:
-    """Return what stands for several steps; those that are known are told themselves."""
+    """Return what stands for several steps; known members are shown themselves."""
     found: dict[str, Any] = {"form": group.form}
     for name, value in vars(group).items():
         if name == "members":
@@ -241,13 +241,13 @@ def laxer(old: Plan, new: Plan) -> Iterator[str]:
     """Yield a sentence for each way in which the policy of the new plan allows what that of the old one did not."""
     before, after = old.policy or Policy(), new.policy or Policy()
     if old.policy is not None and new.policy is None:
-        yield "the plan has no policy any more"
+        yield "the plan no longer has a policy"
     for name in ("auto_approve", "llm_auto_approve"):
         was, now = getattr(before, name), getattr(after, name)
         if LEVELS.index(now) > LEVELS.index(was):
             yield f"{name} goes from {was} to {now}"
     if before.ask_for == "plan" and after.ask_for != "plan":
-        yield "the plan as a whole is not asked for any more"
+        yield "the plan as a whole no longer needs an approval"
     yield from _of_rules(before, after)
     for name in after.decisions:
         if name not in before.decisions:
@@ -259,10 +259,10 @@ def laxer(old: Plan, new: Plan) -> Iterator[str]:
 def _of_rules(before: Policy, after: Policy) -> Iterator[str]:
     for rule in before.rules:
         if rule.verb != "allow" and not any(_keeps(other, rule) for other in after.rules):
-            yield f"what {rule.name} ({rule.verb}) was about may run more freely now"
+            yield f"what {rule.name} ({rule.verb}) restricted may now run more freely"
     for rule in after.rules:
         if rule.verb == "allow" and not any(_allows(other, rule) for other in before.rules):
-            yield f"{rule.name} (allow) lets steps run that were not allowed by a rule before"
+            yield f"{rule.name} (allow) allows steps that no rule allowed before"
 
 
 def _keeps(other: Rule, rule: Rule) -> bool:
@@ -289,9 +289,9 @@ def _covers(wide: Match, narrow: Match) -> bool:
     return True
 
 
-SPELLED = "written another way, which counts"
+SPELLED = "spelled differently, which changes the digest"
 _NAMED = ("env", "outputs")  # texts by name, templates among them
-_NOT_TOLD = frozenset(("", "id", "needs_dir", "group", "instance"))
+_NOT_SHOWN = frozenset(("", "id", "needs_dir", "group", "instance"))
 
 
 def compare(old: Plan | None, new: Plan | None, renamed: Mapping[str, str] | None = None) -> Difference:
@@ -312,10 +312,10 @@ def compare(old: Plan | None, new: Plan | None, renamed: Mapping[str, str] | Non
 
 def _whole(old: Plan | None, new: Plan | None) -> dict[str, Any]:
     """Return head and policy of a plan that is new, or gone, as a whole."""
-    tellers = {"plan": of_plan, "policy": of_policy}
+    describers = {"plan": of_plan, "policy": of_policy}
     found = {}
-    for name, tell in tellers.items():
-        before, after = (tell(plan) if plan else {} for plan in (old, new))
+    for name, describe in describers.items():
+        before, after = (describe(plan) if plan else {} for plan in (old, new))
         path = ("policy",) if name == "policy" else ()
         found[name] = tuple(changes(before, after, path))
     return found
@@ -358,14 +358,14 @@ def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
     # By their ids edges may look the same and mean another step, or the other way round.
     if edges_of(old, {}) != edges_of(new, was):
         names.append("edges")
-    names = [name for name in names if name not in _NOT_TOLD]
+    names = [name for name in names if name not in _NOT_SHOWN]
     if not names:
         return
     keys = joined([key for name in names for key in _keys(name, old, new)], ())
-    told_old, told_new = of_step(old), of_step(new)
+    keys_old, keys_new = of_step(old), of_step(new)
     if "edges" in names:
-        told_old["depends_on"] = _under_new_ids(told_old.get("depends_on", {}), was)
-    yield from _of_keys(keys, (told_old, told_new), (before, after))
+        keys_old["depends_on"] = _under_new_ids(keys_old.get("depends_on", {}), was)
+    yield from _of_keys(keys, (keys_old, keys_new), (before, after))
 
 
 def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
@@ -388,10 +388,12 @@ def _under_new_ids(edges: dict[str, str], was: dict[str, str]) -> dict[str, str]
 
 
 def _of_keys(
-    keys: list[str], told: tuple[dict[str, Any], dict[str, Any]], exact: tuple[dict[str, Any], dict[str, Any]]
+    keys: list[str],
+    sides: tuple[dict[str, Any], dict[str, Any]],
+    exact: tuple[dict[str, Any], dict[str, Any]],
 ) -> Iterator[Change]:
     """Yield the changes under keys that are known to differ, each at least once."""
-    old, new = ({key: side[key] for key in keys if key in side} for side in told)
+    old, new = ({key: side[key] for key in keys if key in side} for side in sides)
     found = [change for change in changes(old, new) if not _same_text(change, exact)]
     seen = {change.path[0] for change in found}
     found += [

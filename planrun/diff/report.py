@@ -1,4 +1,4 @@
-"""All that is told about two plans: the difference, whose plans they are, and the approvals that the new one needs."""
+"""The report on two plans: the difference, their sources, and the approvals that the new one needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Script(Record):
-    """A file that both plans run, and whose content is not the same: it is another, gone, or new."""
+    """A script that both plans run, with changed content, removed or added."""
 
     path: str
     change: Literal["changed", "removed", "added"]
@@ -117,16 +117,18 @@ def _in_workspace(paths: list[str], like: str) -> dict[str, str]:
     for path in paths:
         try:
             found[path] = blob_name(read_script(os.path.realpath(path)), like)
-        except (OSError, ValueError, NotRegular):  # what cannot be read is told when it is approved, or run
+        except (OSError, ValueError, NotRegular):  # an unreadable file is reported by approve and execute
             continue
     return found
 
 
-def masked(report: Report, told: Any) -> Any:
+def masked(report: Report, content: Any) -> Any:
     """Return a text, or plain data, without the values of the secrets that one of the plans declares."""
     for side in (report.old, report.new):
         if side.plan and side.plan.secrets:
             redactor = read_secrets(side.plan).redactor
             if redactor:
-                told = redactor.mask_text(told) if isinstance(told, str) else redactor.mask_value(told)
-    return told
+                content = (
+                    redactor.mask_text(content) if isinstance(content, str) else redactor.mask_value(content)
+                )
+    return content

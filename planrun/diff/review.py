@@ -53,7 +53,7 @@ def propose(plan: str, base: str, terms: Terms) -> Proposal:
     that is neither here nor there.
     """
     if plan == "-":
-        raise InvalidInput("a file is reviewed, and not standard input")
+        raise InvalidInput("review needs a file, not standard input")
     commit = commit_of(base) if base else ""
     exists = os.path.lexists(plan)
     if commit:
@@ -77,7 +77,7 @@ def _refuse_detour(plan: str) -> None:
     root = os.path.realpath(os.path.join(".", *[".."] * _depth()))
     inside = os.path.relpath(os.path.realpath(plan), root).split(os.sep)
     if inside[0] in ("..", ".git"):
-        raise InvalidInput(f"{plan} leads out of the repository, and is not read")
+        raise InvalidInput(f"{plan} is outside of the repository, so it is not read")
 
 
 def _depth() -> int:
@@ -88,7 +88,7 @@ def _depth() -> int:
 def _before(plan: str, base: str, commit: str) -> tuple[Side, tuple[str, ...]]:
     """Return the plan of the commit; where it is none, nothing, and a note."""
     if not commit:
-        return read_side(NOWHERE), ("There is nothing to compare with: all of it counts as new.",)
+        return read_side(NOWHERE), ("There is nothing to compare with: everything counts as new.",)
     path = path_from_root(os.path.join(".", os.path.relpath(plan)))
     try:
         return read_side(f"{commit}:{path}"), ()

@@ -26,7 +26,7 @@ _ALL = 2_000_000  # likewise, of all texts of one comparison
 class Texts:
     """Compares texts; what one comparison may cost is shared by all of them.
 
-    Lines in the middle of a very large change are told as all gone and all new.
+    Lines in the middle of a very large change are shown as all removed and all added.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ def rows(report: Report) -> Iterator[Row]:
     yield "head", f"{_side(report.old)} → {_side(report.new)}"
     yield "", phrases.summary(report)
     if highest := phrases.highest_changed(found):
-        yield "", f"highest risk of what changed: {highest}; of the plan: {_plan_risk(report)}"
+        yield "", f"highest risk of the changes: {highest}; of the plan: {_plan_risk(report)}"
     yield from [("warning", f"the policy allows more: {reason}") for reason in found.laxer]
     texts = Texts()
     for title, changes in (("Plan", found.plan), ("Policy", found.policy)):
@@ -140,15 +140,15 @@ def _of_steps(found: Difference, texts: Texts) -> Iterator[Row]:
     common = phrases.once_for_many(found)
     if common:
         yield "", ""
-        yield "head", "The same in several steps"
+        yield "head", "The same change in several steps"
         for change, ids in common:
             yield from _change(change, texts, "  ")
             yield "", f"    in {len(ids)} steps: {', '.join(ids)}"
-    told = phrases.one_by_one(found, common)
-    if told:
+    single = phrases.one_by_one(found, common)
+    if single:
         yield "", ""
         yield "head", "Steps"
-        for step, own in told:
+        for step, own in single:
             yield from _step(step, own, texts)
 
 
@@ -164,8 +164,8 @@ def _step(step: StepChange, own: list[Change], texts: Texts) -> Iterator[Row]:
     sign, word = _HEADS[step.kind]
     title = f": {step.step.title}" if step.step.title else ""
     was = f" {step.old.id}" if step.kind == "renamed" and step.old else ""
-    told = ", ".join(filter(None, (f"{word}{was}", phrases.place(step))))
-    yield sign, f"  {sign} {step.step.id}{title}{f'  ({told})' if told else ''}"
+    notes = ", ".join(filter(None, (f"{word}{was}", phrases.place(step))))
+    yield sign, f"  {sign} {step.step.id}{title}{f'  ({notes})' if notes else ''}"
     if risk := phrases.risk(step):
         yield "warning" if step.riskier else "", f"      risk: {risk}"
     for change in own:
@@ -180,16 +180,16 @@ def _change(change: Change, texts: Texts, indent: str) -> Iterator[Row]:
 def change_rows(change: Change, texts: Texts) -> Iterator[Row]:
     """Yield the rows of one change: sign (`+`, `-`, `~`; in a text a blank or `…`; empty for a headline) and text."""
     note = phrases.note(change)
-    told = f"  ({note})" if note else ""
+    suffix = f"  ({note})" if note else ""
     if phrases.hidden(change):
         yield change.sign, f"{change.key}: {phrases.HIDDEN}"
     elif change.path == ("section",) and change.sign == "~":
         yield "~", f"moved from {change.old} to {change.new}"
     elif phrases.is_text(change):
-        yield "", f"{change.key}:{told}"
+        yield "", f"{change.key}:{suffix}"
         yield from [(sign, f"  {line}") for sign, line in _lines(change, texts)]
     else:
-        yield change.sign, f"{change.key}: {_values(change)}{told}"
+        yield change.sign, f"{change.key}: {_values(change)}{suffix}"
 
 
 def _values(change: Change) -> str:
@@ -222,8 +222,8 @@ def _approvals(found: Approvals) -> Iterator[Row]:
         if found.digest:
             yield "", f"  approves {found.digest[:12]}: {phrases.approves(found)}"
     if found.unknown:
-        yield "warning", f"  what would be approved is not known: {found.unknown}"
+        yield "warning", f"  unknown what would be approved: {found.unknown}"
     yield from [("warning", f"  {text}") for text in found.ignored]
     if found.lifted:
-        yield "head", "Asked for or denied until now, and not any more"
+        yield "head", "No longer asked for or denied"
         yield from [("warning", f"  {gate.step}: {phrases.gate(gate)}") for gate in found.lifted]

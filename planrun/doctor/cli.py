@@ -1,4 +1,4 @@
-"""`planrun doctor`: whether this machine and this folder have what planrun needs, and what to do where not."""
+"""`planrun doctor`: check this machine and folder, and advise on what is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SIGNS = {"ok": "ok", "warning": "WARNING", "problem": "PROBLEM", "none": "-"}
 
 
-@click.command(short_help="Check this machine and folder: what to do where something is missing.")
+@click.command(short_help="Check this machine and folder, with advice on what is missing.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def doctor(*, as_json: bool) -> int:
     """Check what planrun needs on this machine and in this folder.

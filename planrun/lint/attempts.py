@@ -1,4 +1,4 @@
-"""Advice about attempts, proofs and time: what happens when a step does not simply pass."""
+"""Advice about attempts, post-checks and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _THROWN = re.compile(r"(&>|>&)\s*/dev/null\s*\Z|>\s*/dev/null\s+2>&1\s*\Z")
 
 
 def untried(subject: Subject) -> Iterator[Problem]:
-    """L403: a command that reaches the network, in a step that says nothing of `retries` and may be repeated."""
+    """L403: a command that reaches the network, in an idempotent step without `retries`."""
     for step in subject.actions:
         if subject.says(step, "retries") or not step.idempotent or step.section == "rollback":
             continue
@@ -44,20 +44,20 @@ def untried(subject: Subject) -> Iterator[Problem]:
 
 
 def repeated(subject: Subject) -> Iterator[Problem]:
-    """L404: `retries` on a step that says of itself that it must not be done twice."""
+    """L404: `retries` on a step with `idempotent: false`."""
     for step in subject.steps():
         if step.retries.max and not step.idempotent:
             yield subject.advice(
                 "L404",
-                f'step "{step.id}" is `idempotent: false`, so its `retries: {step.retries.max}` never happen',
+                f'step "{step.id}" is `idempotent: false`, so its `retries: {step.retries.max}` are never used',
                 step,
                 "retries",
-                "remove one of both",
+                "remove one of the two",
             )
 
 
 def empty_proofs(subject: Subject) -> Iterator[Problem]:
-    """L406: a command under `verify` that passes whatever the step did."""
+    """L406: a command under `verify` that always passes."""
     for step in subject.steps():
         for proof in step.verify_steps:
             text = _text(proof.action)
@@ -85,40 +85,40 @@ def risky_proofs(subject: Subject) -> Iterator[Problem]:
                     f'step "{step.id}" is {own.level} and its verification {risk.level}: {risk.reason}',
                     step,
                     "verify",
-                    "a verification looks at what was done, and changes nothing",
+                    "a verification must only read",
                 )
 
 
 def close_timeouts(subject: Subject) -> Iterator[Problem]:
-    """L416: a step that usually takes so much of its timeout that a slower machine cuts it off."""
+    """L416: a step that usually takes so much of its timeout that a slower machine would end it."""
     for step in subject.steps():
         usual = subject.seconds.get(step.id, 0.0)
         if usual > 1.0 and usual > CLOSE * step.timeout:
-            told = "" if subject.says(step, "timeout") else ", the default"
+            note = "" if subject.says(step, "timeout") else ", the default"
             yield subject.advice(
                 "L416",
-                f'step "{step.id}" usually takes {seconds(usual)}, and its timeout is {duration(step.timeout)}{told}',
+                f'step "{step.id}" usually takes {seconds(usual)}; its timeout is {duration(step.timeout)}{note}',
                 step,
                 "timeout",
             )
 
 
 def hidden_failures(subject: Subject) -> Iterator[Problem]:
-    """L417: a script whose last command cannot fail, where `on_failure` would say so in every report."""
+    """L417: a script whose last command cannot fail, where `on_failure` would show it in every report."""
     for step in subject.actions:
         script = subject.script(step)
         if step.section == "steps" and _HIDDEN.search(script):
             yield subject.advice(
                 "L417",
-                f'step "{step.id}" ends with a failure that nobody sees: `{_cut(script.splitlines()[-1])}`',
+                f'step "{step.id}" hides the failure of its last command: `{_cut(script.splitlines()[-1])}`',
                 step,
                 "run",
-                "`on_failure: continue` goes on as well, and reports say that it failed",
+                "use `on_failure: continue`: the run continues, and reports show the failure",
             )
 
 
 def thrown_away(subject: Subject) -> Iterator[Problem]:
-    """L418: a script of one line that changes something and whose output nobody can read when it fails."""
+    """L418: a script of one line that changes something and whose output is lost when it fails."""
     for step in subject.actions:
         script, risk = subject.script(step), subject.risk(step)
         if (
@@ -130,10 +130,10 @@ def thrown_away(subject: Subject) -> Iterator[Problem]:
         ):
             yield subject.advice(
                 "L418",
-                f'step "{step.id}" throws away all that it prints',
+                f'step "{step.id}" discards its output',
                 step,
                 "run",
-                "its log is what is read when it fails, and is shown then alone",
+                "remove the redirection: the log is shown only when the step fails",
             )
 
 

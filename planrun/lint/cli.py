@@ -1,4 +1,4 @@
-"""`planrun lint`: advice about valid plans, and the order of their steps put right."""
+"""`planrun lint`: advice about valid plans, and a better order of their steps."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _fix(file: str) -> None:
     try:
         found = reordered(file)
     except InvalidPlan:
-        return  # which is told as any other plan's problems are
+        return  # its problems are reported below
     if found is not None:
         before, after, order = found
         replace_file(file, after, before)

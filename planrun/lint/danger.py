@@ -1,4 +1,4 @@
-"""Advice about what a step may do: who is asked before it, and who takes it back."""
+"""Advice about dangerous steps: approval before them, and rollback after them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _LOOKING = frozenset(
 
 
 def unasked(subject: Subject) -> Iterator[Problem]:
-    """L401: a command of class high, known to be dangerous, in a plan without policy and behind no question."""
+    """L401: a command of class high, known to be dangerous, in a plan without a policy, and behind no gate."""
     if subject.plan.policy is not None:
         return
     gates = [step.id for step in subject.plan.main() if step.action.asks]
@@ -68,14 +68,14 @@ def unasked(subject: Subject) -> Iterator[Problem]:
             continue
         yield subject.advice(
             "L401",
-            f'step "{step.id}" {_DONE[effect]}, and starts without anybody being asked: the plan has no policy',
+            f'step "{step.id}" {_DONE[effect]}, and starts without an approval: the plan has no policy',
             step,
-            hint="`policy: {auto_approve: medium}` has it wait for an approval",
+            hint="add `policy: {auto_approve: medium}` to require an approval",
         )
 
 
 def not_undone(subject: Subject) -> Iterator[Problem]:
-    """L402: a command of class high that publishes or destroys, in a step that says nothing of taking it back."""
+    """L402: a command of class high that publishes or destroys, in a step that declares no rollback."""
     for step in subject.steps():
         effect = _danger(subject, step)
         if (
@@ -86,9 +86,9 @@ def not_undone(subject: Subject) -> Iterator[Problem]:
         ):
             yield subject.advice(
                 "L402",
-                f'step "{step.id}" {_DONE[effect]}, and does not say how that is undone',
+                f'step "{step.id}" {_DONE[effect]} and declares no way to undo it',
                 step,
-                hint="give it a `rollback`, or say `reversible: false`",
+                hint="add a `rollback`, or `reversible: false`",
             )
 
 
@@ -127,7 +127,7 @@ def unknown_repetition(subject: Subject) -> Iterator[Problem]:
 
 
 def unverified(subject: Subject) -> Iterator[Problem]:
-    """L423: a command that publishes or destroys, in a step that nothing verifies: it may have failed unseen."""
+    """L423: a command that publishes or destroys, in a step without verification."""
     checked = {
         edge.on
         for other in subject.steps()
@@ -143,12 +143,12 @@ def unverified(subject: Subject) -> Iterator[Problem]:
                 "L423",
                 f'step "{step.id}" {_DONE[effect]}, and nothing verifies that it worked',
                 step,
-                hint="give it `verify` or `expect`, or a `validate` step after it",
+                hint="add `verify` or `expect`, or a `validate` step after it",
             )
 
 
 def unmonitored(subject: Subject) -> Iterator[Problem]:
-    """L424: a step that may run for half an hour and more, and that shows neither progress nor that it hangs."""
+    """L424: a step that may run for half an hour and more, without `idle_timeout` and progress."""
     for step in subject.actions:
         script = subject.script(step)
         is_long = step.timeout >= LONG and subject.says(step, "timeout") and not step.service
@@ -158,7 +158,7 @@ def unmonitored(subject: Subject) -> Iterator[Problem]:
                 f'step "{step.id}" may run for {step.timeout / 60:.0f} minutes and reports no progress',
                 step,
                 "timeout",
-                "`idle_timeout` ends it when it prints nothing; `$PLANRUN_PROGRESS` shows how far it is",
+                "set `idle_timeout` to end it when it prints nothing, or report progress in `$PLANRUN_PROGRESS`",
             )
 
 

@@ -52,29 +52,29 @@ TYPE_CHECKING = False
 
 # Stable for ever, as those of problems are: plans and scripts name them to leave them out.
 ADVICE: dict[str, str] = {
-    "L401": "a dangerous step that nobody is asked about",
-    "L402": "a step that cannot be taken back, and does not say so",
-    "L403": "a step that fetches over the network and is tried once",
-    "L404": "attempts that may do the same thing twice",
+    "L401": "a dangerous step without approval",
+    "L402": "an irreversible step that does not state it",
+    "L403": "a network step without retries",
+    "L404": "retries on a step that is not idempotent",
     "L405": "a step without a name",
-    "L406": "a verification that proves nothing",
-    "L407": "a verification that risks more than the step",
-    "L408": "a secret that no step lists",
-    "L409": "a parameter that nothing reads",
-    "L410": "a condition that never changes",
-    "L411": "steps that could run side by side",
-    "L412": "an order that hides the longest path",
-    "L413": "something started that nobody stops",
-    "L414": "a process in the background",
-    "L415": "a cached step whose files are not kept",
-    "L416": "a step that comes close to its timeout",
-    "L417": "a failure that is hidden",
-    "L418": "output that is thrown away",
+    "L406": "a verification that always passes",
+    "L407": "a verification with a higher risk than its step",
+    "L408": "an unused secret",
+    "L409": "an unused parameter",
+    "L410": "a constant condition",
+    "L411": "steps that could run in parallel",
+    "L412": "a step order that delays the longest path",
+    "L413": "a container that no step stops",
+    "L414": "a background process",
+    "L415": "a cached step with undeclared files",
+    "L416": "a step close to its timeout",
+    "L417": "a hidden failure",
+    "L418": "discarded output",
     "L421": "an approval or a question in finally",
-    "L422": "a step with a lasting effect that does not state whether it may run twice",
-    "L423": "a step with a lasting effect that nothing verifies",
+    "L422": "a step with a lasting effect and without `idempotent`",
+    "L423": "an unverified step with a lasting effect",
     "L424": "a long step that reports no progress",
-    "L425": "a large plan without a bound",
+    "L425": "a large plan without `max_steps`",
 }
 
 
@@ -114,9 +114,9 @@ RULES: tuple[Rule, ...] = (
 
 
 class Advised(Record):
-    """What there is to say about one file: findings in file order, with the bytes they point into by file name.
+    """The findings in one file, in file order, with the bytes they point into by file name.
 
-    `is_plan`: it is valid; what there is to say of another one are its errors.
+    `is_plan`: the plan is valid; otherwise the findings are its errors.
     """
 
     file: str
@@ -126,9 +126,9 @@ class Advised(Record):
 
 
 def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
-    """Read a plan file and say what a reviewer would; `ignored` are codes that nobody wants to hear.
+    """Return the advice about a plan file; `ignored` are codes to leave out.
 
-    Raises InvalidInput for a code that there is none of.
+    Raises InvalidInput for an unknown code.
     """
     leave_out = _known(ignored)
     warnings: list[Problem] = []
@@ -148,9 +148,9 @@ def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
 
 
 def reordered(file: str) -> tuple[bytes, bytes, list[str]] | None:
-    """Return a plan's bytes, the same with its longest path first, and that order; None where nothing would be gained.
+    """Return a plan's bytes, the same with its longest path first, and that order; None where the order is good.
 
-    Raises InvalidPlan, and EditError where the text does not lend itself to it.
+    Raises InvalidPlan, and EditError where the text cannot be reordered.
     """
     data = read_source(file)
     plan = load_bytes(data, file, cache=False)
@@ -172,12 +172,12 @@ def _known(codes: Iterable[str]) -> set[str]:
     for code in sorted(found):
         if code not in ADVICE and not code.startswith("W"):
             hint = did_you_mean(code, ADVICE)
-            raise InvalidInput(f'there is no advice "{code}"' + (f"; {hint}" if hint else ""))
+            raise InvalidInput(f'no such advice: "{code}"' + (f"; {hint}" if hint else ""))
     return found
 
 
 def _left_out(subject: Subject) -> set[str]:
-    """Return the codes that the plan itself does not want to hear: `x-lint: {ignore: [L403]}`."""
+    """Return the codes that the plan suppresses: `x-lint: {ignore: [L403]}`."""
     node = subject.root.get("x-lint")
     listed = node.get("ignore") if node is not None else None
     if listed is None or listed.kind != SEQUENCE:

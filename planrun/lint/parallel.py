@@ -1,4 +1,4 @@
-"""Advice about time: steps that wait without need, and an order of the file that hides the longest path."""
+"""Advice about time: unneeded dependencies, and a step order that delays the longest path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EARLY = frozenset(("network", "publishes", "destroys", "privilege", "secrets", 
 
 
 def needless_waits(subject: Subject) -> Iterator[Problem]:
-    """L411: a step that waits for another one, of which it reads nothing, where starting early can do no harm."""
+    """L411: a step that depends on another one without reading its results, where starting early is safe."""
     needless = [
         (step, other)
         for step, other in _waits(subject)
@@ -38,7 +38,7 @@ def needless_waits(subject: Subject) -> Iterator[Problem]:
         worth = f"about {saved[step.id, other.id]:.1f} s a run" if known else "unknown, no durations recorded"
         yield subject.advice(
             "L411",
-            f'step "{step.id}" waits for "{other.id}" and reads nothing of it: both could run in parallel',
+            f'step "{step.id}" waits for "{other.id}" but reads none of its results: both could run in parallel',
             step,
             "depends_on",
             f"time saved: {worth}",
@@ -79,10 +79,10 @@ def hidden_path(subject: Subject) -> Iterator[Problem]:
         return
     yield subject.advice(
         "L412",
-        f"the order of the steps hides the longest path: without records {places} at once take {now:.0f} s, and "
+        f"the step order delays the longest path: without records {places} at once take {now:.0f} s, and "
         f"{then:.0f} s when it comes first",
         key="steps",
-        hint=f"`planrun lint --fix` puts them in this order: {', '.join(better)}",
+        hint=f"`planrun lint --fix` reorders the steps: {', '.join(better)}",
     )
 
 
@@ -106,7 +106,7 @@ def _is_needless(subject: Subject, step: Step, other: Step) -> bool:
 
 
 def _are_apart(step: Step, other: Step) -> bool:
-    """Say whether both name their files, and those that one makes are none of the other's."""
+    """Whether both name their files, and neither writes files of the other."""
     made, read = _globs((*other.makes, *other.writes)), _globs(step.inputs)
     own, theirs = _globs((*step.makes, *step.writes)), _globs(other.inputs)
     if not made or not read or None in (own, theirs):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planrun.risk.classifier import Command, Risk
 
 
-# What passes, prints or waits, and looks at nothing.
+# Commands that pass, print or wait, and check nothing.
 IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "exit"))
 
 
@@ -59,7 +59,7 @@ class Subject:
         return found
 
     def says(self, step: Step, key: str) -> bool:
-        """Say whether a step, or `defaults` for all of them, has a key."""
+        """Whether a step, or `defaults` for all of them, has a key."""
         draft, defaults = self.draft(step), self.root.get("defaults")
         return bool(draft and key in draft.keys) or bool(defaults and defaults.get(key))
 
@@ -75,7 +75,7 @@ class Subject:
         return risk.commands if risk else ()
 
     def works(self, step: Step) -> bool:
-        """Say whether some command of a step is known to do more than pass, print or wait."""
+        """Whether some command of a step is known to do more than pass, print or wait."""
         return any(command.words and command.words[0] not in IDLE for command in self.commands(step))
 
     def script(self, step: Step) -> str:
@@ -110,7 +110,7 @@ class Subject:
 
 
 def _reads(subject: Subject) -> set[tuple[str, str]]:
-    """Return who reads a value or a status of whom."""
+    """Return which step reads a value or a status of which."""
     found = {
         (formula.owner.id, str(reference.path[1]))
         for formula in subject.checked.formulas.listed

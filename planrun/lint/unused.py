@@ -1,4 +1,4 @@
-"""Advice about what is left over: names that nothing uses, and processes that nobody ends."""
+"""Advice about unused names, and processes that no step stops."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _OUTLIVING = frozenset(("nohup", "setsid", "disown"))
 
 
 LARGE = 50
-"""Steps from which on a plan should say how many it may have (N-01)."""
+"""From this number of steps on a plan should have `max_steps` (N-01)."""
 
 
 def unbounded(subject: Subject) -> Iterator[Problem]:
-    """L425: a plan of many steps that does not say how many it may have."""
+    """L425: a plan of many steps without `max_steps`."""
     limits = subject.root.get("limits")
     if subject.checked.count > LARGE and (limits is None or limits.get("max_steps") is None):
         yield subject.advice(
             "L425",
             f"the plan has {subject.checked.count:,} steps and no `max_steps`",
             key="steps",
-            hint=f"add `limits: {{max_steps: {subject.checked.count}}}`, so that a list that grows is noticed",
+            hint=f"add `limits: {{max_steps: {subject.checked.count}}}`, to notice a list that grows",
         )
 
 
@@ -50,28 +50,26 @@ def nameless(subject: Subject) -> Iterator[Problem]:
 
 
 def unused_secrets(subject: Subject) -> Iterator[Problem]:
-    """L408: a secret of the plan that no step lists, so that none can see it."""
+    """L408: a secret of the plan that no step lists."""
     listed = {name for step in subject.plan.everything() for name in step.secrets}
     if any(step.kind == "abstract" for step in subject.plan.steps):
         return
     for name in subject.plan.secrets:
         if name not in listed:
-            yield subject.advice(
-                "L408", f'no step lists the secret "{name}", so none can see it', key="secrets"
-            )
+            yield subject.advice("L408", f'no step lists the secret "{name}"', key="secrets")
 
 
 def unused_params(subject: Subject) -> Iterator[Problem]:
-    """L409: a parameter whose name stands in no expression of the file."""
+    """L409: a parameter that no expression of the file names."""
     if any(step.kind == "abstract" for step in subject.plan.steps):
         return
     node = subject.root.get("params")
     for param in subject.plan.params:
         if re.search(rf"params\s*(\.\s*{re.escape(param.name)}(?![\w-])|\[)", subject.text):
             continue
-        found = subject.advice("L409", f'nothing reads the parameter "{param.name}"', key="params")
+        advice = subject.advice("L409", f'the parameter "{param.name}" is unused', key="params")
         key = node.key(param.name) if node is not None else None
-        yield found.but(line=key.line, col=key.col, end_col=key.end_col) if key is not None else found
+        yield advice.but(line=key.line, col=key.col, end_col=key.end_col) if key is not None else advice
 
 
 def constant_conditions(subject: Subject) -> Iterator[Problem]:
@@ -80,23 +78,23 @@ def constant_conditions(subject: Subject) -> Iterator[Problem]:
         if step.condition is not None and not references(step.condition):
             yield subject.advice(
                 "L410",
-                f'the condition of step "{step.id}" reads nothing, so it is the same in every run',
+                f'the condition of step "{step.id}" reads no value, so it is constant',
                 step,
                 "condition",
             )
 
 
 def unstopped(subject: Subject) -> Iterator[Problem]:
-    """L413: a container that goes on behind its step, in a plan that cleans up nowhere."""
+    """L413: a container that outlives its step, in a plan without cleanup."""
     if subject.plan.cleanup():
         return
     for step in subject.actions:
         if step.rollback is None and any(map(_is_detached, subject.commands(step))):
             yield subject.advice(
                 "L413",
-                f'step "{step.id}" starts containers that outlive it, and no step under `finally` ends them',
+                f'step "{step.id}" starts containers that outlive it, and no `finally` step stops them',
                 step,
-                hint="what `finally` has runs however the run ends",
+                hint="steps under `finally` run however the run ends",
             )
 
 
@@ -109,15 +107,15 @@ def background(subject: Subject) -> Iterator[Problem]:
         if how and "wait" not in words:
             yield subject.advice(
                 "L414",
-                f'step "{step.id}" leaves a process in the background (`{how}`), and planrun ends it with the step',
+                f'step "{step.id}" leaves a background process (`{how}`), which planrun kills when the step ends',
                 step,
                 "run",
-                "`wait` for it at the end of the script",
+                "add `wait` at the end of the script",
             )
 
 
 def uncached_files(subject: Subject) -> Iterator[Problem]:
-    """L415: a cached step that writes and names neither files nor outputs: a hit brings nothing back."""
+    """L415: a cached step that writes undeclared files."""
     for step in subject.steps():
         risk = subject.risk(step) if step.cache is not None else None
         if step.cache is None or step.makes or step.outputs or risk is None or not risk.understood:
@@ -125,10 +123,10 @@ def uncached_files(subject: Subject) -> Iterator[Problem]:
         if any("writes" in command.effects for command in risk.commands) and "code" not in risk.effects:
             yield subject.advice(
                 "L415",
-                f'step "{step.id}" is cached and writes files that it does not name: a hit does not bring them back',
+                f'step "{step.id}" is cached and writes undeclared files: a cache hit does not restore them',
                 step,
                 "cache",
-                "name them under `produces`",
+                "list them under `produces`",
             )
 
 

@@ -1,4 +1,4 @@
-"""`planrun queue`: plans that wait for their turn in this folder."""
+"""`planrun queue`: queue plans in this folder, and run them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACING = (
         name="priority",
         kind="text",
         metavar="N",
-        help="The higher, the sooner; 0 unless given, and below it later.",
+        help="Higher runs first. Default: 0",
         scope="QUEUE",
     ),
     Option(
@@ -35,7 +35,7 @@ _PLACING = (
         name="after",
         kind="list",
         metavar="ENTRY",
-        help="Start only when this entry is completed; repeatable.",
+        help="Start only after this entry completed; repeatable.",
         scope="QUEUE",
     ),
     Option(
@@ -50,18 +50,18 @@ _PLACING = (
         flags=("--track",),
         name="track",
         kind="flag",
-        help="Run what the file holds when its turn comes, and not only what it holds now.",
+        help="Run the file as it is when the entry starts, even if it changed since.",
         scope="QUEUE",
     ),
 )
 _ADD = (*_PLACING, *EXECUTE)
 _PIECE = 1 << 16  # bytes that are copied at once
-_MOST = 999_999  # how far priorities go
+_MOST = 999_999  # the highest priority
 
 
-@click.group(short_help="Plans that wait for their turn in this folder.")
+@click.group(short_help="Queue plans in this folder, and run them.")
 def queue() -> None:
-    """Queue plans and work them off: highest priority first, of one priority the oldest.
+    """Queue plans and run them: highest priority first, oldest first within a priority.
 
     Each entry is executed by a process of its own, with records and reports of its own. Entries of one folder run one
     after another; `run --max-concurrent` lets those of different folders run at once. `planrun queue VERB --help` shows
@@ -81,10 +81,10 @@ def queue() -> None:
 def _add(words: list[str]) -> int:
     # Variables are for the process that runs the plan, which reads them itself.
     file, values = parse(words[1:], _ADD, "PLAN file", {})
-    from planrun.queue.entries import Wish, add
+    from planrun.queue.entries import QueueRequest, add
 
     placed = {option.name: values.pop(option.name) for option in _PLACING if option.name in values}
-    wish = Wish(
+    request = QueueRequest(
         plan=file,
         options=tuple(_words(values)),
         params=values.get("params", ()),
@@ -94,7 +94,7 @@ def _add(words: list[str]) -> int:
         track=placed.get("track", False),
     )
     queue_file = _file()
-    added = add(queue_file, wish)
+    added = add(queue_file, request)
     status = queue_file.read().statuses().get(added.entry, "queued")
     say(f"entry {added.entry}: {status}, {printable(added.plan)}")
     return 0
@@ -131,9 +131,9 @@ queue.add_command(
         _ADD,
         """Queue PLAN, with options of `execute`.
 
-        The plan is checked now, and what is checked now is what will run: when the file has changed by the time its
-        turn comes, the entry fails (--track: it runs as it is then). Files that options name are looked for in the
-        folder the plan runs in. Variables of `execute` are those of the `queue run` that starts it.
+        The plan is checked now, and exactly this plan will run: when the file has changed by the time the entry starts,
+        the entry fails (--track: it runs as it is then). Files in options are relative to the folder
+        the plan runs in. Variables of `execute` are those of the `queue run` that starts it.
 
         \b
         Examples:
@@ -146,7 +146,7 @@ queue.add_command(
 )
 
 
-@queue.command("list", short_help="What is in the queue, and what holds it up.")
+@queue.command("list", short_help="List the entries, and what blocks them.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def list_(*, as_json: bool) -> int:
     """List the entries in the order in which they run.
@@ -162,7 +162,7 @@ def list_(*, as_json: bool) -> int:
     return 0
 
 
-@queue.command("run", short_help="Work the queue off.")
+@queue.command("run", short_help="Run the queue.")
 @click.option(
     "--max-concurrent",
     type=click.IntRange(min=1, max=1000),
@@ -171,20 +171,19 @@ def list_(*, as_json: bool) -> int:
     metavar="N",
     help="Entries that run at once, each in a folder of its own.",
 )
-@click.option("--wait", is_flag=True, help="Stay when the queue is empty, until a signal comes.")
-@click.option("--drain", is_flag=True, help="End when nothing is left that could start: the default.")
+@click.option("--wait", is_flag=True, help="Wait for more entries when the queue is empty, until a signal.")
+@click.option("--drain", is_flag=True, help="End when no entry can start: the default.")
 def run(*, max_concurrent: int, wait: bool, drain: bool) -> int:
-    """Start what is queued, and wait until nothing is left that could start.
+    """Run queued entries until no entry can start.
 
-    What a runner that was killed left behind is looked after first: runs that still go on are waited for, others go on
-    where they were. Ctrl-C and SIGTERM are handed on to what runs; those entries end `cancelled`, the others stay
-    queued.
+    Entries of a killed runner come first: it waits for those still running, and continues the others. Ctrl-C and
+    SIGTERM are passed on to running entries, which end `cancelled`; the others stay queued.
 
     \b
     Exit codes:
       0    every entry completed
       1    one failed, was cancelled or is blocked
-      2    the command line is wrong, or another planrun works on this queue
+      2    the command line is wrong, or another planrun runs this queue
       5    one waits for an approval or an answer, or the queue is paused
       74   the queue cannot be written
       129  ended by SIGHUP; 130 by SIGINT, 143 by SIGTERM
@@ -196,17 +195,17 @@ def run(*, max_concurrent: int, wait: bool, drain: bool) -> int:
       planrun queue run --wait
     """
     if wait and drain:
-        raise click.UsageError("--wait and --drain say opposite things")
+        raise click.UsageError("--wait and --drain exclude each other")
     from planrun.queue.serve import Runner
 
-    return Runner(_file(), _Told(), most=max_concurrent, stays=wait).run()
+    return Runner(_file(), _Console(), most=max_concurrent, stays=wait).run()
 
 
-class _Told:
-    """Says on stderr, as `execute` does, what a runner does and what its entries printed."""
+class _Console:
+    """Prints the progress of a runner and the output of its entries to stderr."""
 
     def line(self, text: str) -> None:
-        """Say something in a line."""
+        """Print a line."""
         _write(f"planrun queue: {printable(text)}\n".encode("utf-8", "backslashreplace"))
 
     def output(self, path: str, start: int) -> None:
@@ -217,7 +216,7 @@ class _Told:
                 while piece := file.read(_PIECE):
                     _write(piece)
         except OSError as error:
-            self.line(f"what it printed cannot be read: {error.strerror}")
+            self.line(f"cannot read its output: {error.strerror}")
 
 
 def _write(data: bytes) -> None:
@@ -225,91 +224,91 @@ def _write(data: bytes) -> None:
         sys.stderr.flush()
         sys.stderr.buffer.write(data)
         sys.stderr.buffer.flush()
-    except (OSError, ValueError, AttributeError):  # nobody reads it; the queue goes on
+    except (OSError, ValueError, AttributeError):  # its reader is gone; the queue continues
         return
 
 
-@queue.command(short_help="Take an entry's turn away, or end its run.")
+@queue.command(short_help="Cancel an entry, and end its run.")
 @click.argument("entry", type=int)
 def cancel(entry: int) -> int:
-    """Cancel ENTRY; one that runs ends as by Ctrl-C, and is waited for. What comes after it is blocked.
+    """Cancel ENTRY; a running one ends as by Ctrl-C, and the command waits for it. Entries after it are blocked.
 
-    Exit code 0: it is cancelled. 1: it ended in another way just before. 2: there is no such entry, or it has ended.
+    Exit code 0: it is cancelled. 1: it had ended otherwise. 2: there is no such entry, or it has ended.
 
     \b
     Examples:
       planrun queue cancel 3
     """
-    from planrun.queue.entries import cancel as end
+    from planrun.queue.entries import cancel as cancel_entry
 
-    status = end(_file(), entry)
+    status = cancel_entry(_file(), entry)
     say(f"entry {entry}: {status}")
     return 0 if status == "cancelled" else 1
 
 
-@queue.command(short_help="Queue entries again that failed, were cancelled or wait.")
+@queue.command(short_help="Queue failed, cancelled or waiting entries again.")
 @click.argument("entry", type=int, nargs=-1, required=True)
 def retry(entry: Sequence[int]) -> int:
-    """Queue each ENTRY again: a run that began goes on where it was, as by `resume`; another begins anew.
+    """Queue each ENTRY again: a started run continues, as by `resume`; otherwise it starts.
 
-    What was blocked because of it is queued again, too.
+    Entries that it blocked are queued again, too.
 
     \b
     Examples:
       planrun queue retry 3
       planrun queue retry 3 5
     """
-    from planrun.queue.entries import retry as again
+    from planrun.queue.entries import retry as retry_entries
 
-    again(_file(), entry)
+    retry_entries(_file(), entry)
     say("\n".join(f"entry {number}: queued" for number in entry))
     return 0
 
 
-@queue.command(short_help="Have nothing more start.")
+@queue.command(short_help="Pause the queue.")
 def pause() -> int:
-    """Have no further entry start; what runs goes on to its end.
+    """Start no further entry; running entries finish.
 
     \b
     Examples:
       planrun queue pause
     """
-    from planrun.queue.entries import pause as hold
+    from planrun.queue.entries import pause as pause_queue
 
-    say("the queue is paused" if hold(_file()) else "the queue was paused already")
+    say("the queue is paused" if pause_queue(_file()) else "the queue was paused already")
     return 0
 
 
-@queue.command(short_help="Have entries start again.")
+@queue.command(short_help="Resume the queue.")
 def resume() -> int:
-    """Have entries start again after a pause.
+    """Start entries again after a pause.
 
     \b
     Examples:
       planrun queue resume
     """
-    from planrun.queue.entries import resume as go_on
+    from planrun.queue.entries import resume as resume_queue
 
-    say("the queue goes on" if go_on(_file()) else "the queue was not paused")
+    say("the queue continues" if resume_queue(_file()) else "the queue was not paused")
     return 0
 
 
-@queue.command(short_help="Take entries out that have ended.")
-@click.option("--all", "everything", is_flag=True, help="Take out all that do not run.")
+@queue.command(short_help="Remove ended entries.")
+@click.option("--all", "everything", is_flag=True, help="Remove all entries that are not running.")
 def clear(*, everything: bool) -> int:
-    """Take out the entries that have ended. Runs and their records stay.
+    """Remove ended entries. Runs and their records are kept.
 
-    An entry stays as long as a remaining one comes after it. Numbers are never given twice.
+    An entry is kept while a remaining one comes after it. Numbers are never reused.
 
     \b
     Examples:
       planrun queue clear
       planrun queue clear --all
     """
-    from planrun.queue.entries import clear as take_out
+    from planrun.queue.entries import clear as clear_queue
 
-    gone = take_out(_file(), everything=everything)
-    say(f"{gone} entr{'y' if gone == 1 else 'ies'} taken out")
+    removed = clear_queue(_file(), everything=everything)
+    say(f"{removed} entr{'y' if removed == 1 else 'ies'} removed")
     return 0
 
 

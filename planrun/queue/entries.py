@@ -1,6 +1,6 @@
 """Add a plan to a queue: checked as if it ran, and bound to the bytes that it has now.
 
-What somebody decides about entries of a queue: cancel, retry, pause, resume, clear.
+Commands on entries of a queue: cancel, retry, pause, resume, clear.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from planrun.model.record import Record
 from planrun.plan.keys.params import parse_params
 from planrun.plan.load import load
 from planrun.queue.outcomes import is_lost, settle
-from planrun.queue.workers import tell
+from planrun.queue.workers import send_signal
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -40,8 +40,8 @@ MOST = 100_000
 """Entries of one queue, and how far priorities go in both directions: more are a mistake."""
 
 
-class Wish(Record):
-    """What somebody wants to be run; `plan` and `folder` as given, `options` as words of `execute`."""
+class QueueRequest(Record):
+    """A request to queue a plan; `plan` and `folder` as given, `options` as words of `execute`."""
 
     plan: str
     options: tuple[str, ...] = ()
@@ -52,41 +52,39 @@ class Wish(Record):
     track: bool = False  # run what the file holds when its turn comes
 
 
-def add(file: QueueFile, wish: Wish) -> EntryAdded:
-    """Queue a plan and return its entry; raises InvalidInput, InvalidPlan, Denied inside of a step, RecordsLost."""
-    refuse_steps("change a queue: what is queued runs unasked, so queue it from another shell")
-    folder = os.path.abspath(wish.folder or file.workspace)
+def add(file: QueueFile, request: QueueRequest) -> EntryAdded:
+    """Queue a plan, and return its entry; raises InvalidInput, InvalidPlan, Denied inside of a step, RecordsLost."""
+    refuse_steps("change a queue: queued plans run without approval, so do it from another shell")
+    folder = os.path.abspath(request.folder or file.workspace)
     if not os.path.isdir(folder):
-        raise InvalidInput(f"no such folder: {wish.folder}")
-    plan = load(wish.plan)
-    _check_params(plan, wish)
+        raise InvalidInput(f"no such folder: {request.folder}")
+    plan = load(request.plan)
+    _check_params(plan, request)
     with file.change() as change:
-        _check_after(change.queue, wish.after)
+        _check_after(change.queue, request.after)
         if len(change.queue.entries) >= MOST:
-            raise InvalidInput(
-                f"the queue has {MOST} entries; planrun queue clear takes away those that ended"
-            )
+            raise InvalidInput(f"the queue has {MOST} entries; planrun queue clear removes those that ended")
         added = EntryAdded(
             at=SystemClock().stamp(),
             entry=change.queue.last + 1,
-            plan=_within(wish.plan, file.workspace),
+            plan=_within(request.plan, file.workspace),
             folder=_within(folder, file.workspace),
-            options=wish.options,
-            priority=wish.priority,
-            after=tuple(dict.fromkeys(wish.after)),
-            sha256="" if wish.track else sha256(plan.source).hexdigest(),
+            options=request.options,
+            priority=request.priority,
+            after=tuple(dict.fromkeys(request.after)),
+            sha256="" if request.track else sha256(plan.source).hexdigest(),
         )
         change.add(added)
     return added
 
 
-def _check_params(plan: Plan, wish: Wish) -> None:
-    if not (plan.params or wish.params):
+def _check_params(plan: Plan, request: QueueRequest) -> None:
+    if not (plan.params or request.params):
         return
     secrets = secrets_of(plan)
     if secrets:  # they would stand in the queue's file
-        secrets.refuse_given(wish.params)
-    parse_params(plan, wish.params)
+        secrets.refuse_given(request.params)
+    parse_params(plan, request.params)
 
 
 def _check_after(queue: Queue, after: tuple[int, ...]) -> None:
@@ -104,18 +102,18 @@ def _within(path: str, workspace: str) -> str:
     return absolute if relative.split(os.sep, 1)[0] == ".." else relative
 
 
-# `_signal` and not `signal`, as in the executors: these are the numbers that planrun listens to.
+# `_signal` and not `signal`, as in the executors: these are the signals that planrun handles.
 
 
 PAUSE = 0.05
-"""Seconds between two looks at the queue."""
+"""Seconds between two polls of the queue."""
 _SLACK = 2.0
-"""Seconds for the runner, which sees its process end first, to say what became of an entry."""
+"""Seconds for the runner, which sees its process end first, to record the end of an entry."""
 _REFUSAL = "change a queue: do it from another shell"
 
 
 def cancel(file: QueueFile, number: int) -> str:
-    """Cancel an entry, and return what it came to; one that runs is told as Ctrl-C tells it, and waited for.
+    """Cancel an entry, and return its status; a running one is signalled as by Ctrl-C, and waited for.
 
     Raises InvalidInput for one that is not there or has ended, Denied inside of a step, RecordsLost.
     """
@@ -133,12 +131,12 @@ def cancel(file: QueueFile, number: int) -> str:
         change.add(EntryCancelling(at=at, entry=number))
         worker = entry.worker
     if worker:
-        tell(worker, _signal.SIGTERM)
+        send_signal(worker, _signal.SIGTERM)
     return _await_end(file, number)
 
 
 def _await_end(file: QueueFile, number: int) -> str:
-    """Wait until an entry has ended; where no runner says so, do it here."""
+    """Wait until an entry has ended; record its end here when no runner does."""
     gone = 0.0
     while True:
         entry = _entry(file.read(), number)
@@ -155,7 +153,7 @@ def _await_end(file: QueueFile, number: int) -> str:
 
 
 def retry(file: QueueFile, numbers: Collection[int]) -> None:
-    """Queue entries again that failed, were cancelled or wait: a run that began goes on, another begins anew.
+    """Queue failed, cancelled or waiting entries again: a started run continues, otherwise it starts.
 
     Raises InvalidInput when one is not there or needs none, Denied inside of a step, RecordsLost.
     """
@@ -167,7 +165,7 @@ def retry(file: QueueFile, numbers: Collection[int]) -> None:
             _entry(change.queue, number)
             if statuses[number] == "blocked":
                 held = ", ".join(map(str, change.queue.before(change.queue.entries[number], statuses)))
-                raise InvalidInput(f"entry {number} is blocked: retry what holds it up: {held}")
+                raise InvalidInput(f"entry {number} is blocked: retry what blocks it: {held}")
             if statuses[number] not in ("failed", "cancelled", "waiting"):
                 raise InvalidInput(f"entry {number} is {statuses[number]}: there is nothing to retry")
         for number in numbers:
@@ -176,12 +174,12 @@ def retry(file: QueueFile, numbers: Collection[int]) -> None:
 
 
 def pause(file: QueueFile) -> bool:
-    """Have nothing more start; says whether that is new. Raises Denied inside of a step, RecordsLost."""
+    """Pause the queue; returns whether it was not paused. Raises Denied inside of a step, RecordsLost."""
     return _hold(file, on=True)
 
 
 def resume(file: QueueFile) -> bool:
-    """Have entries start again; says whether that is new. Raises Denied inside of a step, RecordsLost."""
+    """Resume the queue; returns whether it was paused. Raises Denied inside of a step, RecordsLost."""
     return _hold(file, on=False)
 
 
@@ -196,9 +194,9 @@ def _hold(file: QueueFile, *, on: bool) -> bool:
 
 
 def clear(file: QueueFile, *, everything: bool) -> int:
-    """Take entries out that have ended, or all that do not run; returns how many.
+    """Remove ended entries, or all that are not running; returns how many.
 
-    One that a remaining entry comes after stays. Runs and their records stay where they are. Raises Denied inside of
+    An entry is kept while a remaining one comes after it. Runs and their records are kept. Raises Denied inside of
     a step, RecordsLost.
     """
     refuse_steps(_REFUSAL)

@@ -28,7 +28,7 @@ def print_queue(*, as_json: bool) -> None:
     head = ("Entry", "Status", "Priority", "Plan", "Folder", "After", "Run", "Why")
     say(table(head, [_cells(row) for row in rows], right=(0, 2)))
     if state.paused:
-        say("\nthe queue is paused; planrun queue resume goes on")
+        say("\nthe queue is paused; to continue: planrun queue resume")
 
 
 def _rows(state: Queue, workspace: str) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _why(state: Queue, entry: Entry, statuses: dict[int, str]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    why = "its process is gone; planrun queue run looks after it" if row["lost"] else row["reason"]
+    why = "its process is gone; planrun queue run handles it" if row["lost"] else row["reason"]
     after = ", ".join(map(str, row["after"])) or "-"
     return (
         str(row["entry"]),

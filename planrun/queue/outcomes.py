@@ -1,6 +1,6 @@
-"""What became of an entry: by the exit code of its process, or by the ledger of its run when nobody saw it end.
+"""The outcome of an entry: by the exit code of its process, or by the ledger of its run.
 
-Bring what a queue says in step with what became of processes that nobody saw end.
+Update a queue after processes whose end was not observed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from planrun.records.reading import Reading
 
 CANCELLED = (128 + 1, 128 + 2, 128 + 15)
-"""How planrun ends that a signal cancelled."""
+"""Exit codes of a planrun that a signal cancelled."""
 _REASONS = {
     EXIT_FAILED: "a step failed",
     EXIT_INVALID: "the plan or an option is wrong, or the folder is taken; nothing ran",
@@ -47,7 +47,7 @@ _REASONS = {
 
 
 class Outcome(Record):
-    """What became of an entry, in the words of the queue."""
+    """The outcome of an entry, in the words of the queue."""
 
     status: str
     reason: str = ""
@@ -56,7 +56,7 @@ class Outcome(Record):
 
 
 def of_code(code: int, rundir: str, *, stopped: bool) -> Outcome:
-    """Return what an exit code comes to, negative for a signal; `stopped`: the process was told to end."""
+    """Return the outcome for an exit code, negative for a signal; `stopped`: the process was signalled."""
     if code == EXIT_OK:
         return Outcome(status="completed", exit_code=code)
     if code == EXIT_WAITING:
@@ -70,7 +70,7 @@ def of_code(code: int, rundir: str, *, stopped: bool) -> Outcome:
 
 
 def of_ledger(rundir: str) -> Outcome | None:
-    """Return what the ledger of a run that nobody works on says became of it; None when it was cut short."""
+    """Return the outcome by the ledger of a run without a process; None when it was interrupted."""
     reading = ledger_of(rundir)
     last = reading.events[-1] if reading and reading.events else None
     if isinstance(last, RunEnded):
@@ -80,7 +80,7 @@ def of_ledger(rundir: str) -> Outcome | None:
 
 
 def began(rundir: str) -> bool:
-    """Whether a run has recorded that it began, so that it can go on."""
+    """Whether a run has recorded its start, so that it can be resumed."""
     reading = ledger_of(rundir)
     return reading is not None and bool(reading.events)
 
@@ -124,13 +124,13 @@ def records_of(workspace: str, entry: Entry) -> str:
 
 
 def is_lost(workspace: str, entry: Entry) -> bool:
-    """Whether an entry counts as running and no process works on it."""
+    """Whether an entry counts as running without a process."""
     worker = entry.worker
     return worker is not None and not lives(worker, entry.run, folder_of(workspace, entry))
 
 
 def settle(workspace: str, change: Change, entry: Entry) -> None:
-    """Record what became of an entry whose process is gone, by its run's ledger."""
+    """Record the outcome of an entry whose process is gone, by its run's ledger."""
     rundir = records_of(workspace, entry)
     at = SystemClock().stamp()
     outcome = of_ledger(rundir)
@@ -152,7 +152,7 @@ def has_moved(workspace: str, entry: Entry) -> bool:
 
 
 def settle_resting(workspace: str, change: Change, entry: Entry) -> None:
-    """Look after an entry whose run moved on: it was answered, or somebody had it go on."""
+    """Update an entry whose run changed: it was answered or resumed."""
     rundir = records_of(workspace, entry)
     outcome = of_ledger(rundir)
     at = SystemClock().stamp()

@@ -1,6 +1,6 @@
 """Start an entry of a queue: the words of its command, whether its plan is still the one queued, its process.
 
-Work a queue off: start what may start, look after what runs, until nothing is left or somebody ends it.
+Run a queue: start entries and watch them until none is left or a signal ends the runner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from planrun.queue.outcomes import (
     settle,
     settle_resting,
 )
-from planrun.queue.workers import Gated, tell
+from planrun.queue.workers import Gated, send_signal
 from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.records.rundir import new_run_id
 from planrun.sha256 import sha256
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
 EXECUTE_ONLY = frozenset(
     ("--param", "--only", "--from", "--until", "--skip", "--tag", "--skip-abstract", "--locked")
 )
-"""Options of `execute` that a run keeps by itself when it goes on; `resume` has none, or means another thing."""
+"""Options of `execute` that a run keeps when it is resumed; `resume` lacks them, or gives them another meaning."""
 PATIENCE = "24h"
-"""How long an entry waits for a run in its folder that is not of this queue, unless it says otherwise itself."""
+"""How long an entry waits for a run in its folder that is not of this queue; --wait-lock overrides it."""
 _WAIT = "--wait-lock"
 
 
 class Command(Record):
-    """What an entry comes to now; `told`: what only its process is to know."""
+    """The command of an entry; `variable`: the value of PLANRUN_QUEUED for its process."""
 
     verb: str
     run: str
     words: tuple[str, ...]
-    told: str = ""
+    variable: str = ""
 
 
 def command_of(file: QueueFile, entry: Entry) -> Command | str:
-    """Return the command that an entry comes to, or why it cannot start."""
+    """Return the command of an entry, or why it cannot start."""
     options = entry.added.options
     if not any(word.startswith(_WAIT) for word in options) and "PLANRUN_WAIT_LOCK" not in os.environ:
         options = (*options, f"{_WAIT}={PATIENCE}")
@@ -65,13 +65,13 @@ def command_of(file: QueueFile, entry: Entry) -> Command | str:
         return Command(verb="resume", run=entry.run, words=("resume", *kept, "--", entry.run))
     path = os.path.join(file.workspace, entry.added.plan)
     if entry.added.sha256:
-        found = _sha256(path)
-        if found != entry.added.sha256:
-            return "its plan was removed" if found is None else "its plan changed since it was queued"
+        digest = _sha256(path)
+        if digest != entry.added.sha256:
+            return "its plan was removed" if digest is None else "its plan changed since it was queued"
     run = new_run_id()
     plan = _from(path, folder_of(file.workspace, entry))
-    told = f"{run}:{entry.added.sha256}"
-    return Command(verb="execute", run=run, words=("execute", *options, "--", plan), told=told)
+    variable = f"{run}:{entry.added.sha256}"
+    return Command(verb="execute", run=run, words=("execute", *options, "--", plan), variable=variable)
 
 
 def start(file: QueueFile, change: Change, entry: Entry, *, apart: bool) -> Gated | None:
@@ -102,10 +102,10 @@ def start(file: QueueFile, change: Change, entry: Entry, *, apart: bool) -> Gate
 def _spawn(file: QueueFile, entry: Entry, command: Command, *, apart: bool) -> Gated:
     folder = folder_of(file.workspace, entry)
     if not apart:
-        return Gated(command.words, folder, command.told, None)
+        return Gated(command.words, folder, command.variable, None)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(file.output(entry.number), flags, 0o600), "ab") as output:
-        return Gated(command.words, folder, command.told, output)
+        return Gated(command.words, folder, command.variable, output)
 
 
 def _sha256(path: str) -> str | None:
@@ -117,7 +117,7 @@ def _sha256(path: str) -> str | None:
 
 
 def _from(path: str, folder: str) -> str:
-    """Return a path as somebody in a folder would write it."""
+    """Return a path relative to a folder, absolute when it is outside."""
     relative = os.path.relpath(path, folder)
     return os.path.abspath(path) if relative.split(os.sep, 1)[0] == ".." else relative
 
@@ -132,20 +132,20 @@ if TYPE_CHECKING:
     from planrun.queue.workers import Gated
     from planrun.records.queuefile import QueueFile
 
-    class Teller(Protocol):
-        """Who tells people what goes on."""
+    class Console(Protocol):
+        """Where a runner prints its progress."""
 
         def line(self, text: str) -> None:
-            """Say something in a line."""
+            """Print a line."""
 
         def output(self, path: str, start: int) -> None:
             """Show what an entry printed, from a place in its file on."""
 
 
 _LOOK = 0.25
-"""Seconds between two looks at the queue's file and at processes that are not ours."""
+"""Seconds between two polls of the queue's file and of processes of other runners."""
 _GRACE = 10.0
-"""Seconds for a planrun that was told to end, which takes less than seven, before its guardian has to do it."""
+"""Seconds for a signalled planrun, which takes less than seven to end, before it is killed."""
 
 
 class Runner:
@@ -154,9 +154,9 @@ class Runner:
     `most`: how many run at once. `stays`: it waits for more when the queue is empty, until a signal comes.
     """
 
-    def __init__(self, file: QueueFile, teller: Teller, *, most: int = 1, stays: bool = False) -> None:
+    def __init__(self, file: QueueFile, console: Console, *, most: int = 1, stays: bool = False) -> None:
         self._file = file
-        self._teller = teller
+        self._console = console
         self._most = most
         self._stays = stays
         self._inbox = SignalInbox()
@@ -209,7 +209,7 @@ class Runner:
             self._stamp = stamp
 
     def _obey(self, signum: int) -> None:
-        """Hand a signal on to everything that runs, once each time it comes."""
+        """Pass a signal on to all running entries, each time it comes."""
         if signum == PAUSING:
             with self._file.change() as change:
                 change.add(QueuePaused(at=SystemClock().stamp()))
@@ -218,20 +218,20 @@ class Runner:
         self._deadline = self._deadline or time.monotonic() + _GRACE
         for entry in self._running():
             if entry.worker:
-                tell(entry.worker, signum)
+                send_signal(entry.worker, signum)
 
     def _insist(self) -> None:
-        """End what does not end; its guardian ends its steps."""
+        """Kill what does not end; its guardian kills its steps."""
         if self._deadline and time.monotonic() > self._deadline:
             for entry in self._running():
                 if entry.worker:
-                    tell(entry.worker, _signal.SIGKILL)
+                    send_signal(entry.worker, _signal.SIGKILL)
 
     def _running(self) -> list[Entry]:
         return [entry for entry in self._queue.entries.values() if entry.status == "running"]
 
     def _reap(self) -> None:
-        """Record what became of our own processes."""
+        """Record the end of our own processes."""
         for number, (child, shown) in list(self._own.items()):
             code = child.process.poll()
             if code is None:
@@ -240,16 +240,16 @@ class Runner:
                 entry = change.queue.entries[number]
                 rundir = records_of(self._file.workspace, entry)
                 stopped = entry.cancelling or bool(self._signum)
-                # Killed on its way out it may have said all there was to say.
+                # Killed while it ended, it may have recorded its end already.
                 outcome = (of_ledger(rundir) if code < 0 else None) or of_code(code, rundir, stopped=stopped)
                 change.add(EntryEnded(at=SystemClock().stamp(), entry=number, **vars(outcome)))
             del self._own[number]
             if self._most > 1:
-                self._teller.output(self._file.output(number), shown)
+                self._console.output(self._file.output(number), shown)
             self._tell_end(entry)
 
     def _look_after(self) -> None:
-        """See to entries that somebody else's process works on, and to runs that wait and may have been answered."""
+        """Update entries of other runners' processes, and waiting runs that may have been answered."""
         for entry in list(self._queue.entries.values()):
             if entry.status == "running" and entry.number not in self._own:
                 if is_lost(self._file.workspace, entry):
@@ -297,14 +297,14 @@ class Runner:
             self._tell_end(entry)
             return False
         self._own[number] = (child, shown)
-        self._teller.line(f"{_named(entry)}: started, run {entry.run}")
+        self._console.line(f"{_named(entry)}: started, run {entry.run}")
         child.release()
         return True
 
     def _tell_end(self, entry: Entry) -> None:
         self._seen[entry.number] = entry.status
         reason = f": {entry.reason}" if entry.reason else ""
-        self._teller.line(f"{_named(entry)}: {entry.status}{reason}")
+        self._console.line(f"{_named(entry)}: {entry.status}{reason}")
 
     def _is_over(self) -> bool:
         if self._own or self._running():
@@ -312,17 +312,17 @@ class Runner:
         return bool(self._signum) or not (self._stays or any(self._queue.startable()))
 
     def _code(self) -> int:
-        """Return the exit code: of the signal, or the worst of what became of the entries."""
+        """Return the exit code: of the signal, or of the worst outcome of the entries."""
         statuses = self._queue.statuses()
         if self._signum:
             return 128 + self._signum
-        became = {statuses.get(number, status) for number, status in self._seen.items()}
-        if {"failed", "cancelled"} & became or "blocked" in statuses.values():
+        outcomes = {statuses.get(number, status) for number, status in self._seen.items()}
+        if {"failed", "cancelled"} & outcomes or "blocked" in statuses.values():
             return EXIT_FAILED
         return EXIT_WAITING if {"waiting", "queued"} & set(statuses.values()) else EXIT_OK
 
     def _abandon(self) -> None:
-        """End what still runs when the queue cannot be worked on: nobody would look after it."""
+        """End running entries when the queue cannot be run: no process would watch them."""
         limit = time.monotonic() + _GRACE
         for child, _ in self._own.values():
             child.process.terminate()

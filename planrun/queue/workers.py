@@ -1,9 +1,9 @@
-"""What `planrun execute` does otherwise when a queue started it: its run has an id, its plan is looked at again.
+"""`planrun execute` started by a queue: its run id is given, and its plan is verified again.
 
-The process of a queued plan: made behind a gate, known again by whoever looks after it next, and signalled exactly.
+The process of a queued plan: started behind a gate, identifiable by a later runner, and signalled exactly.
 
 A process waits at its gate until the queue's file names it. A runner that is killed in between closes the gate for
-good, so no plan runs that the file does not tell of, and none a second time because it did not.
+good, so no plan runs without an entry in the file, and none twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 VARIABLE = "PLANRUN_QUEUED"
-"""Tells a queued `planrun execute` its run's id and, behind a colon, the SHA-256 of the plan that was queued."""
+"""Gives a queued `planrun execute` its run id and, behind a colon, the SHA-256 of the plan that was queued."""
 _DIGITS = frozenset("0123456789abcdef-")
 
 
@@ -53,28 +53,28 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 class Gated:
-    """A child that works on an entry once `release` was called."""
+    """A child that runs an entry once `release` was called."""
 
-    def __init__(self, words: Sequence[str], folder: str, told: str, output: IO[bytes] | None) -> None:
+    def __init__(self, words: Sequence[str], folder: str, variable: str, output: IO[bytes] | None) -> None:
         env = {name: value for name, value in os.environ.items() if name != VARIABLE}
-        if told:
-            env[VARIABLE] = told
+        if variable:
+            env[VARIABLE] = variable
         self.process = subprocess.Popen(
             ["sh", "-c", _GATE, "planrun", *_PLANRUN, *words],
             cwd=folder,
             env=env,
             stdin=subprocess.PIPE,
-            stderr=output,  # where planrun says what goes on; its stdout is for --json
+            stderr=output,  # progress goes to stderr; stdout is for --json
             start_new_session=True,  # what Ctrl-C sends comes from the runner, once
         )
         self.worker = worker_of(self.process.pid)
 
     def release(self) -> None:
-        """Let it begin."""
+        """Let it start."""
         self._close(b"go\n")
 
     def dismiss(self) -> None:
-        """Have it end before it began."""
+        """End it before it starts."""
         self._close(b"")
         self.process.wait()
 
@@ -83,24 +83,24 @@ class Gated:
         try:
             self.process.stdin.write(word)
             self.process.stdin.close()
-        except BrokenPipeError:  # somebody killed it already; how it ended is told as of any other
+        except BrokenPipeError:  # it was killed already; its end is handled as any other
             return
 
 
 def worker_of(pid: int) -> Worker:
-    """Return how a process of this machine is known again."""
+    """Return the identity of a process of this machine."""
     return Worker(pid=pid, born=_born(pid), boot=_boot(), host=os.uname().nodename)
 
 
 def lives(worker: Worker, run: str, folder: str) -> bool:
-    """Whether a process still works on a run; of another machine the lock of the run's folder tells."""
+    """Whether a process still works on a run; for another machine by the lock of the run's folder."""
     if worker.host != os.uname().nodename:
-        found = holder(folder)
-        return found is not None and found.run == run
+        held = holder(folder)
+        return held is not None and held.run == run
     return worker.boot == _boot() and _born(worker.pid) == worker.born
 
 
-def tell(worker: Worker, signum: int) -> None:
+def send_signal(worker: Worker, signum: int) -> None:
     """Signal this process, and no other that got its number since; one of another machine is out of reach."""
     if worker.host != os.uname().nodename or worker.boot != _boot() or _born(worker.pid) != worker.born:
         return
@@ -127,6 +127,6 @@ def _born(pid: int) -> str:
         ticks = start_time(pid)
         return str(ticks) if ticks >= 0 else ""
     words = ["ps", "-o", "lstart=,stat=", "-p", str(pid)]
-    found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-    moment, _, state = found.rpartition(" ")
+    output = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    moment, _, state = output.rpartition(" ")
     return "" if state.startswith("Z") else " ".join(moment.split())

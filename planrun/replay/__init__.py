@@ -1,1 +1,1 @@
-"""A recorded run, run again by the real loop: as it was, or with another plan or policy."""
+"""Replay of a recorded run with the real scheduler: as recorded, or with another plan or policy."""

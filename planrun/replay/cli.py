@@ -1,4 +1,4 @@
-"""`planrun replay`: a run played again from its ledger, as it was or as it would have been."""
+"""`planrun replay`: replay a run from its ledger, as recorded or as a what-if."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from planrun.cliutil.printing import say, say_json, table
 from planrun.model.events import NAMES
 from planrun.model.jsontext import dumps
 from planrun.plan.load import load
-from planrun.replay.replay import play_again
-from planrun.replay.results import told as comparable
-from planrun.replay.whatif import suppose
+from planrun.replay.replay import replay_run
+from planrun.replay.results import comparable
+from planrun.replay.whatif import what_if
 from planrun.reports.escape import line
 from planrun.reports.facts import names, seconds
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.inspect import Inspected
-    from planrun.replay.replay import Again
-    from planrun.replay.whatif import Row, Supposed
+    from planrun.replay.replay import ReplayResult
+    from planrun.replay.whatif import Row, WhatIfResult
 
 _SHOWN = 10  # differences
 
 
-@click.command(short_help="Play a run again from its records: as it was, or under another plan or policy.")
+@click.command(short_help="Replay a run from its records, as recorded or under another plan or policy.")
 @click.argument("run", default="last", shell_complete=complete_runs)
 @click.option(
     "--plan",
     metavar="FILE",
     default="",
     type=click.Path(),
-    help="What if this had been its plan?",
+    help="Replay with this plan.",
 )
 @click.option(
-    "--policy", metavar="FILE", type=click.Path(), default="", help="What if this had been a ceiling, too?"
+    "--policy", metavar="FILE", type=click.Path(), default="", help="Replay under this policy, too."
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def replay(run: str, *, plan: str, policy: str, as_json: bool) -> int:
-    """Play RUN (default: the newest) again by the real loop, from its records alone; nothing runs, nothing is written.
+    """Replay RUN (default: the newest) with the real scheduler, from its records alone; nothing runs or is written.
 
-    Without options: whether the loop does again, event for event, what the ledger says. With --plan or --policy: what
-    would have become of each step, with the results that are on record. What never ran, or changed, is assumed to
-    complete; what nobody can know is unknown until it runs.
+    Without options: whether the scheduler repeats the ledger, event by event. With --plan or --policy: how each step
+    would have ended, by the recorded results. A step that never ran, or changed, is assumed to complete; a step that
+    depends on unknown values is shown as unknown.
 
     \b
     Examples:
@@ -54,30 +54,31 @@ def replay(run: str, *, plan: str, policy: str, as_json: bool) -> int:
       planrun replay 20260131-09 --plan plan.yml
       planrun replay last --policy ci/policy.yml --json
     """
-    found = read_run(run)
+    inspected = read_run(run)
     if plan or policy:
         edited = load(plan, cache=False) if plan else None
-        supposed = suppose(found.state, found.rundir, edited, policy)
+        result = what_if(inspected.state, inspected.rundir, edited, policy)
         if as_json:
-            say_json(_supposed_data(found, supposed))
+            say_json(_what_if_data(inspected, result))
         else:
-            say("\n".join(_supposed(found, supposed)))
+            say("\n".join(_what_if_text(inspected, result)))
         return 0
-    again = play_again(found.rundir, found.reading, found.state.versions)
+    again = replay_run(inspected.rundir, inspected.reading, inspected.state.versions)
     if as_json:
-        say_json(_again_data(found, again))
+        say_json(_again_data(inspected, again))
     else:
-        say("\n".join(_again(found, again)))
+        say("\n".join(_again(inspected, again)))
     return 0
 
 
-def _again(found: Inspected, again: Again) -> Iterator[str]:
+def _again(inspected: Inspected, again: ReplayResult) -> Iterator[str]:
     events = f"{again.played} event{'' if again.played == 1 else 's'}"
-    yield from [f"{line(told)}" for told in again.missing]
+    yield from [f"{line(note)}" for note in again.missing]
     if not again.differences:
-        yield f"{found.run}: {events} played again, the same as recorded; {again.outside} came from outside of the loop"
+        outside = f"{again.outside} came from outside of the scheduler"
+        yield f"{inspected.run}: {events} replayed, identical to the record; {outside}"
         return
-    yield f"{found.run}: not the same as recorded; {events} were, before and between"
+    yield f"{inspected.run}: differs from the record; {events} are identical"
     for difference in again.differences[:_SHOWN]:
         yield f"  line {difference.line}"
         yield f"    recorded: {line(_event(difference.recorded), 300)}"
@@ -85,15 +86,15 @@ def _again(found: Inspected, again: Again) -> Iterator[str]:
 
 
 def _event(event: Any) -> str:
-    return f"{NAMES[type(event)]} {dumps(comparable(event))}" if event is not None else "nothing"
+    return f"{NAMES[type(event)]} {dumps(comparable(event))}" if event is not None else "no event"
 
 
-def _again_data(found: Inspected, again: Again) -> dict[str, Any]:
+def _again_data(inspected: Inspected, again: ReplayResult) -> dict[str, Any]:
     def data(event: Any) -> dict[str, Any] | None:
         return {"type": NAMES[type(event)], **comparable(event)} if event is not None else None
 
     return {
-        "run": found.run,
+        "run": inspected.run,
         "same": not again.differences,
         "events": {"played": again.played, "outside": again.outside},
         "notes": list(again.missing),
@@ -104,33 +105,31 @@ def _again_data(found: Inspected, again: Again) -> dict[str, Any]:
     }
 
 
-def _supposed(found: Inspected, supposed: Supposed) -> Iterator[str]:
-    rows = [row for row in supposed.rows if row.differs]
+def _what_if_text(inspected: Inspected, result: WhatIfResult) -> Iterator[str]:
+    rows = [row for row in result.rows if row.differs]
     if rows:
         yield table(
             ("Step", "Recorded", "Would have been", "Why"),
             [(line(row.step), _then(row), _would(row), line(row.why, 200)) for row in rows],
         )
-    same = len(supposed.rows) - len(rows)
-    yield f"{same} step{'' if same == 1 else 's'} as recorded" + (
-        "" if rows else ": nothing would have been different"
-    )
+    same = len(result.rows) - len(rows)
+    yield f"{same} step{'' if same == 1 else 's'} as recorded" + ("" if rows else ": no differences")
     yield ""
-    state = found.state
+    state = inspected.state
     then = state.ended.verdict if state.ended else state.status
     yield f"recorded: {then}, exit code {_code(state.exit_status)}"
-    yield f"would be: {_verdict(supposed)}, after some {seconds(supposed.seconds)}"
-    if any(row.is_assumed for row in supposed.rows):
-        yield "assumed: that what has no recorded result completes"
+    yield f"would be: {_verdict(result)}, after about {seconds(result.seconds)}"
+    if any(row.is_assumed for row in result.rows):
+        yield "assumed: steps without a recorded result complete"
 
 
-def _verdict(supposed: Supposed) -> str:
-    if any(row.is_unknown for row in supposed.rows):
+def _verdict(result: WhatIfResult) -> str:
+    if any(row.is_unknown for row in result.rows):
         return "unknown until run"
-    if supposed.verdict is None:
-        waits = f" for {names(supposed.waits_for)}" if supposed.waits_for else ""
-        return f"waiting{waits}, exit code {_code(supposed.exit_code)}"
-    return f"{supposed.verdict}, exit code {_code(supposed.exit_code)}"
+    if result.verdict is None:
+        waits = f" for {names(result.waits_for)}" if result.waits_for else ""
+        return f"waiting{waits}, exit code {_code(result.exit_code)}"
+    return f"{result.verdict}, exit code {_code(result.exit_code)}"
 
 
 def _code(code: int | None) -> str:
@@ -138,35 +137,35 @@ def _code(code: int | None) -> str:
 
 
 def _then(row: Row) -> str:
-    return _told(row.recorded, row.recorded_reason, row.recorded_s) if row.recorded else "not there"
+    return _end_text(row.recorded, row.recorded_reason, row.recorded_s) if row.recorded else "not in the plan"
 
 
 def _would(row: Row) -> str:
     if row.is_unknown:
         return "unknown until run"
     if not row.replayed:
-        return "gone"
+        return "removed"
     assumed = ", assumed" if row.is_assumed else ""
-    return _told(row.replayed, row.replayed_reason, row.replayed_s) + assumed
+    return _end_text(row.replayed, row.replayed_reason, row.replayed_s) + assumed
 
 
-def _told(status: str, reason: str, took: float) -> str:
+def _end_text(status: str, reason: str, took: float) -> str:
     why = f" ({reason.replace('_', ' ')})" if reason and reason != "ran" else ""
     return f"{status}{why}" + (f" {seconds(took)}" if took else "")
 
 
-def _supposed_data(found: Inspected, supposed: Supposed) -> dict[str, Any]:
-    state = found.state
+def _what_if_data(inspected: Inspected, result: WhatIfResult) -> dict[str, Any]:
+    state = inspected.state
     return {
-        "run": found.run,
+        "run": inspected.run,
         "recorded": {"verdict": state.ended.verdict if state.ended else None, "exit_code": state.exit_status},
         "replayed": {
-            "verdict": supposed.verdict,
-            "exit_code": supposed.exit_code,
-            "duration_s": round(supposed.seconds, 3),
-            "waits_for": list(supposed.waits_for),
-            "assumed": any(row.is_assumed for row in supposed.rows),
-            "unknown": any(row.is_unknown for row in supposed.rows),
+            "verdict": result.verdict,
+            "exit_code": result.exit_code,
+            "duration_s": round(result.seconds, 3),
+            "waits_for": list(result.waits_for),
+            "assumed": any(row.is_assumed for row in result.rows),
+            "unknown": any(row.is_unknown for row in result.rows),
         },
         "steps": [
             {
@@ -177,7 +176,7 @@ def _supposed_data(found: Inspected, supposed: Supposed) -> dict[str, Any]:
                 "unknown": row.is_unknown,
                 "why": row.why,
             }
-            for row in supposed.rows
+            for row in result.rows
         ],
     }
 

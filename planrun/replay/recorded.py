@@ -1,10 +1,7 @@
-"""Locks of the host as a score tells of them: a step has its locks when it started next, and waited otherwise.
+"""The recorded events of one process, as the ports of the scheduler that replays them: executor, gates, clock, locks.
 
-The events of one process as a score that the real loop plays: all it is told comes from there, in that order.
-
-The loop decides what starts, what is left out and what becomes of a failure; the score only says what came from
-outside: how attempts ended, what people answered, signals, what a model wrote. Where the loop does something else than
-the score says, the replay ends, and both are told.
+The scheduler decides what starts, what is skipped and how failures are handled. The recorded events give what came
+from outside: how attempts ended, answers, signals, what a model wrote. The replay ends where both differ.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from planrun.errors import EvaluationError, InternalError, RecordsLost
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Passage, Prepared
 from planrun.model.record import Record
-from planrun.replay.results import chance_of, holds, is_told, outcome_of, same
+from planrun.replay.results import chance_of, holds, outcome_of, reads_only_recorded, same
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,26 +23,26 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 
-class Holding:
-    """The port `Locks` by a score."""
+class RecordedLocks:
+    """The port `Locks`: a step has its locks when it started next in the record, and waits otherwise."""
 
     retry_after = 0.0
 
-    def __init__(self, score: Score) -> None:
-        self._score = score
-        self._told: dict[str, str] = {}  # why a step waits, since it was told last
+    def __init__(self, recorded: RecordedEvents) -> None:
+        self._recorded = recorded
+        self._reasons: dict[str, str] = {}  # why a step waits, since it was reported last
 
     def claim(self, step: str, _names: tuple[str, ...]) -> str:
         """Give a step its locks if it started next, or say again why it had to wait."""
-        coming = self._score.events[self._score.place :]
+        coming = self._recorded.events[self._recorded.place :]
         if coming and getattr(coming[0], "step", None) == step and not isinstance(coming[0], ev.StepHeld):
             return ""
         if coming and isinstance(coming[0], ev.StepHeld) and coming[0].step == step:
-            self._told[step] = coming[0].message
-        elif step not in self._told:
+            self._reasons[step] = coming[0].message
+        elif step not in self._reasons:
             held = (event for event in coming if isinstance(event, ev.StepHeld) and event.step == step)
-            self._told[step] = next((event.message for event in held), "held")
-        return self._told[step]
+            self._reasons[step] = next((event.message for event in held), "held")
+        return self._reasons[step]
 
     def release(self, step: str) -> None:
         """Nothing is held."""
@@ -64,13 +61,13 @@ _PLANNING = (
 )
 _SIGNALS = {"cancel": 15, "pause": 10}  # what ends or pauses a run when the signal is not on record
 _CUT = 0.005
-"""Seconds by which a recorded moment, cut to milliseconds, may differ from the one that the loop saw."""
+"""Seconds by which a recorded moment, cut to milliseconds, may differ from the one of the scheduler."""
 _STUCK = 1000
-"""Waits in a row in which nothing of the score is played: more than any run has, which looks around at most."""
+"""Waits in a row without a replayed event: more than any run has."""
 
 
-class PlayedOut(Exception):
-    """There is nothing more to play."""
+class ReplayEnded(Exception):
+    """There is no further recorded event."""
 
 
 class Difference(Record):
@@ -81,7 +78,7 @@ class Difference(Record):
     replayed: ev.Event | None
 
 
-class Score:
+class RecordedEvents:
     """What was recorded of one process; `first` is the line of the ledger on which it begins.
 
     `whole`: whether the process came to its end; a replay of another one ends with what is on record.
@@ -100,20 +97,20 @@ class Score:
         return self.events[self.place] if self.place < len(self.events) else None
 
     def play(self, event: ev.Event) -> None:
-        """Take note of what the loop does; raises PlayedOut when it is not what was recorded."""
+        """Compare an event of the scheduler with the record; raises ReplayEnded when it is not what was recorded."""
         expected = self.next
         if expected is None and not self.whole:
-            raise PlayedOut
+            raise ReplayEnded
         if expected is None or not same(expected, event):
             self.difference = Difference(line=self.first + self.place, recorded=expected, replayed=event)
-            raise PlayedOut
+            raise ReplayEnded
         self.place += 1
 
     def stick(self) -> None:
-        """Take note that the loop waits for something that was never recorded."""
+        """Note that the scheduler waits for something that was never recorded."""
         if self.next is not None:
             self.difference = Difference(line=self.first + self.place, recorded=self.next, replayed=None)
-        raise PlayedOut
+        raise ReplayEnded
 
     def later(self, step: str) -> ev.Event | None:
         """The next event about a step, from the one after the next on."""
@@ -124,33 +121,33 @@ class Score:
 
 
 class Player:
-    """Executor, step runner, journal, inbox, clock and gates of one process, all by its score."""
+    """Executor, step runner, journal, inbox, clock and gates of one process, all from its recorded events."""
 
-    def __init__(self, state: RunState, score: Score, rundir: str) -> None:
+    def __init__(self, state: RunState, recorded: RecordedEvents, rundir: str) -> None:
         self._state = state
-        self._score = score
+        self._recorded = recorded
         self._rundir = rundir
         self._live: dict[str, Job] = {}
         self._unborn: set[str] = set()
-        self._start = score.events[0].at
+        self._start = recorded.events[0].at
         self._now = 0.0
         self._idle = 0
         begun = state.resumed[-1] if state.resumed else state.started
         self._context = {"id": state.started.run, **begun.context} if begun and state.started else {}
         self._sent = -1  # the place of the last signal that was handed on
-        self.records = score.first - 1
+        self.records = recorded.first - 1
         self.lost: RecordsLost | None = None
 
-    # The clock, which is where the score is.
+    # The clock, which is where the recorded is.
 
     def stamp(self) -> str:
         """When the next event was recorded: so what is made of it has the same moment."""
-        event = self._score.next
-        return event.at if event else self._score.events[-1].at
+        event = self._recorded.next
+        return event.at if event else self._recorded.events[-1].at
 
     def monotonic(self) -> float:
         """Seconds since the first event."""
-        event = self._score.next
+        event = self._recorded.next
         if isinstance(event, ev.RunEnding) and event.why == "deadline":
             self._move(event)
         return self._now
@@ -176,7 +173,7 @@ class Player:
         """Return which of the waiting steps go on at once: the queue hands them out in the order of the plan."""
         order = {name: place for place, name in enumerate(self._state.steps)}
         names: list[str] = []
-        for event in self._score.events[self._score.place :]:
+        for event in self._recorded.events[self._recorded.place :]:
             name = getattr(event, "step", "")
             answered = isinstance(event, ev.GateAnswered) and event.via != "timeout"
             if name not in waiting or answered or isinstance(event, ev.AttemptEnded):
@@ -190,8 +187,8 @@ class Player:
     # The journal.
 
     def append(self, event: ev.Event) -> None:
-        """Hold what the loop does against the score."""
-        self._score.play(event)
+        """Compare an event of the scheduler with the record."""
+        self._recorded.play(event)
         self.records += 1
         self._idle = 0
         self._now = max(self._now, between(self._start, event.at))
@@ -203,12 +200,12 @@ class Player:
 
     def take(self) -> list[int]:
         """Return the signal that comes now."""
-        event = self._score.next
+        event = self._recorded.next
         if isinstance(event, ev.RunEnding) and event.why == "records":
             self.lost = RecordsLost(event.message)
-        if self._sent == self._score.place or not self._is_signal(event):
+        if self._sent == self._recorded.place or not self._is_signal(event):
             return []
-        self._sent = self._score.place
+        self._sent = self._recorded.place
         return [
             event.signal or _SIGNALS[event.why] if isinstance(event, ev.RunEnding) else _SIGNALS["cancel"]
         ]
@@ -238,22 +235,22 @@ class Player:
 
     def wait(self, _timeout: float | None) -> list[tuple[Job, Outcome]]:
         """Return what ended next, all of it that was seen to end at once."""
-        event = self._score.next
+        event = self._recorded.next
         self._idle += 1
         if event is None or self._idle > _STUCK:
-            self._score.stick()
+            self._recorded.stick()
         assert event is not None
         self._move(event)
         found = []
         last = ""
-        for ended in self._score.events[self._score.place :]:
+        for ended in self._recorded.events[self._recorded.place :]:
             if _is_of_a_failure(ended, last):
                 continue
             if isinstance(ended, ev.StepOpened) and (probe := self._live.pop(f"{ended.step}{PROBE}", None)):
                 found.append((probe, Outcome(status="completed", reason="ran")))
                 continue
             if not isinstance(ended, ev.AttemptEnded) or ended.step not in self._live:
-                break  # what comes then is the loop's
+                break  # later events come from the scheduler
             last = ended.step
             job = self._live.pop(ended.step)
             self._unborn.discard(ended.step)
@@ -274,7 +271,7 @@ class Player:
 
     def chance(self) -> float:
         """Return what chance drew for the pause that begins now."""
-        ended = self._score.next
+        ended = self._recorded.next
         if not isinstance(ended, ev.AttemptEnded):
             return 0.5
         step = self._state.steps[ended.step]
@@ -283,8 +280,8 @@ class Player:
     # The cache.
 
     def find(self, step: Step, _state: RunState) -> dict[str, Any] | None:
-        """Return the earlier result that was used again, where the score says so next."""
-        event = self._score.next
+        """Return the earlier result that was used again, where it is the next recorded event."""
+        event = self._recorded.next
         if not isinstance(event, ev.StepRestored) or event.step != step.id:
             return None
         return {name: value for name, value in vars(event).items() if name not in ("at", "step")}
@@ -297,7 +294,7 @@ class Player:
         event = self._about(step.id, ev.AttemptStarted)
         if (
             event is None or event.n != attempt
-        ):  # it is to come to a gate, or the score will say that it never started
+        ):  # it is to come to a gate, or the record shows that it never started
             return Prepared(fingerprint="", job=job)
         if event.log:
             if step.service is not None and step.verify:
@@ -325,19 +322,19 @@ class Player:
 
     def plan_outputs(self, _state: RunState) -> tuple[dict[str, Any], str]:
         """Return the outputs that the plan had, and why others could not be evaluated."""
-        event = self._score.events[-1]
+        event = self._recorded.events[-1]
         return (event.outputs, event.message) if isinstance(event, ev.RunEnded) else ({}, "")
 
     def conclude(self, _step: Step, _job: Job, outcome: Outcome) -> Outcome:
-        """What its outputs were is part of what was recorded."""
+        """Its outputs are on record."""
         return outcome
 
     def holds(self, step: Step, state: RunState) -> bool:
         """Whether a condition holds; raises EvaluationError.
 
-        What it reads of environment and files is not on record: then it is what it was.
+        Values of environment and files are not on record: then the recorded result counts.
         """
-        if is_told(step):
+        if reads_only_recorded(step):
             return holds(step, state, self._context)
         event = self._about(step.id, ev.StepMoved)
         if event is None or not self._is_next(event):
@@ -347,7 +344,7 @@ class Player:
         return not (event.status == "skipped" and event.reason == "condition")
 
     def _about(self, step: str, kind: type[Any]) -> Any:
-        for event in self._score.events[self._score.place :]:
+        for event in self._recorded.events[self._recorded.place :]:
             if type(event) is kind and getattr(event, "step", None) == step:
                 return event
         return None
@@ -355,7 +352,7 @@ class Player:
     def _is_next(self, event: ev.Event) -> bool:
         """Whether it is the first of all that comes about its step."""
         step = getattr(event, "step", "")
-        for other in self._score.events[self._score.place :]:
+        for other in self._recorded.events[self._recorded.place :]:
             if getattr(other, "step", None) == step:
                 return other is event
         return False
@@ -363,7 +360,7 @@ class Player:
     # The gates.
 
     def judge(self, step: Step, _state: RunState, _job: Job | None) -> Passage:
-        """Let a step in as it was let in."""
+        """Return the recorded decision on a step."""
         opened, answered, event = self._gate(step.id)
         asked: dict[str, Any] = {"opened": opened, "answered": answered}
         if isinstance(event, ev.AttemptStarted) and event.step == step.id:
@@ -375,7 +372,7 @@ class Player:
         return Passage(answer="ask", seconds=self._time_of(step.id), **asked)
 
     def failed(self, step: Step, state: RunState) -> Passage:
-        """Have become of a failure what became of it."""
+        """Return the recorded decision on a failure."""
         opened, answered, _ = self._gate(step.id)
         after = state.steps[step.id].after
         known = answered or (after.answered if after else None)
@@ -386,7 +383,7 @@ class Player:
 
     def _gate(self, step: str) -> tuple[ev.GateOpened | None, ev.GateAnswered | None, ev.Event | None]:
         """Return what is asked about a step now, what is answered at once, and the event after that."""
-        coming = iter(self._score.events[self._score.place :])
+        coming = iter(self._recorded.events[self._recorded.place :])
         opened = answered = None
         event = next(coming, None)
         if isinstance(event, ev.GateOpened) and event.step == step:
@@ -397,16 +394,16 @@ class Player:
 
     def _time_of(self, step: str) -> float | None:
         """Return the seconds after which a gate was looked at again because its time was over."""
-        event = self._score.later(step)
+        event = self._recorded.later(step)
         over = isinstance(event, ev.GateAnswered) and event.via == "timeout"
         if event is None or not (over or isinstance(event, ev.StepMoved)):
             return None
         return max(0.0, between(self._start, event.at) - self._now)
 
     def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
-        """Return what people answered now."""
+        """Return the answers that come now."""
         found = []
-        for event in self._score.events[self._score.place :]:
+        for event in self._recorded.events[self._recorded.place :]:
             if not isinstance(event, ev.GateAnswered) or event.via == "timeout":
                 break
             found.append(event)
@@ -415,17 +412,17 @@ class Player:
     # The planner.
 
     def wants(self, step: Step, _state: RunState) -> bool:
-        """Whether a failure was planned anew."""
-        later = self._score.events[self._score.place :]
+        """Whether a failure was replanned."""
+        later = self._recorded.events[self._recorded.place :]
         return any(isinstance(event, ev.PlanningStarted) and step.id in event.steps for event in later)
 
     def begin(self, steps: tuple[str, ...], _state: RunState) -> None:
-        """What came of it is on record."""
+        """Its result is on record."""
 
     def events_of_planning(self) -> list[ev.Event]:
         """Return what happened in a planning from now on."""
         found: list[ev.Event] = []
-        for event in self._score.events[self._score.place :]:
+        for event in self._recorded.events[self._recorded.place :]:
             if not isinstance(event, _PLANNING):
                 break
             found.append(event)
@@ -435,7 +432,7 @@ class Player:
 
 
 def _is_of_a_failure(event: ev.Event, failed: str) -> bool:
-    """Whether an event is what became at once of the failure of a step, before the end of another one was looked at."""
+    """Whether an event follows directly from the failure of a step."""
     if isinstance(event, ev.StepMoved) and event.reason in ("abort", "fail_fast"):
         return True
     if isinstance(event, ev.RunEnding):
@@ -444,7 +441,7 @@ def _is_of_a_failure(event: ev.Event, failed: str) -> bool:
 
 
 class Planning:
-    """The port `Planner` by a score."""
+    """The port `Planner`, from the recorded events."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
@@ -459,15 +456,19 @@ class Planning:
         """How it ended is on record."""
 
 
-def played(score: Score, run: Callable[[], object]) -> None:
-    """Have the loop play a score to its end, or to the first difference; raises InternalError for nothing else."""
+def played(recorded: RecordedEvents, run: Callable[[], object]) -> None:
+    """Replay recorded events to their end, or to the first difference."""
     try:
         run()
-    except PlayedOut:
+    except ReplayEnded:
         return
     except InternalError:
-        if score.difference is None and score.next is not None:
-            score.difference = Difference(line=score.first + score.place, recorded=score.next, replayed=None)
+        if recorded.difference is None and recorded.next is not None:
+            recorded.difference = Difference(
+                line=recorded.first + recorded.place, recorded=recorded.next, replayed=None
+            )
         return
-    if score.next is not None:
-        score.difference = Difference(line=score.first + score.place, recorded=score.next, replayed=None)
+    if recorded.next is not None:
+        recorded.difference = Difference(
+            line=recorded.first + recorded.place, recorded=recorded.next, replayed=None
+        )

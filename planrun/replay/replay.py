@@ -1,4 +1,4 @@
-"""A run played again as it was: each of its processes by the real loop, held against what was recorded."""
+"""Replay a run: each of its processes with the real scheduler, compared with the record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
-from planrun.replay.recorded import Holding, Planning, Player, Score, played
+from planrun.replay.recorded import Planning, Player, RecordedEvents, RecordedLocks, played
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from planrun.replay.recorded import Difference
 
 
-class Again(Record):
-    """What a replay came to: how many of the ledger's events the loop played, and where it did something else.
+class ReplayResult(Record):
+    """The result of a replay: how many events the scheduler repeated, and where it differed.
 
-    `outside`: events that came from elsewhere: beginnings, answers while no process was there, a kill's end. `missing`:
-    what the order of steps went by and is gone.
+    `outside`: events from outside of the scheduler, such as starts and answers without a process. `missing`: inputs of
+    the order of steps that are not on record any more.
     """
 
     played: int
@@ -37,37 +37,40 @@ class Again(Record):
 
 
 class Process(Record):
-    """What one process did in its loop; `whole`: whether it came to an end, or to rest."""
+    """The events of one process; `whole`: whether it ended, or paused."""
 
-    before: int  # how many events of the ledger come before the loop's first
+    before: int  # number of events before the scheduler's first one
     events: tuple[ev.Event, ...]
     whole: bool
 
 
-def play_again(rundir: str, reading: Reading, plans: Mapping[int, Plan]) -> Again:
-    """Play every process of a run."""
+def replay_run(rundir: str, reading: Reading, plans: Mapping[int, Plan]) -> ReplayResult:
+    """Replay every process of a run."""
     events = reading.events
     started = events[0]
     assert isinstance(started, ev.RunStarted)
     done, differences, missing = 0, [], []
     for process in processes(events):
         state = RunState(plans[started.plan["version"]], dict(plans)).replay(events[: process.before])
-        score = Score(process.events, process.before + 1, whole=process.whole)
+        recorded = RecordedEvents(process.events, process.before + 1, whole=process.whole)
         seconds = kept(rundir, state.options)
         if seconds is None:
-            missing.append("the durations that the order of steps went by are gone")
-        player = Player(state, score, rundir)
-        played(score, _loop(state, player, Holding(score), _options(state, process, seconds or {})).run)
-        done += score.place
-        if score.difference:
-            differences.append(score.difference)
-    return Again(
+            missing.append("the durations that ordered the steps are not on record any more")
+        player = Player(state, recorded, rundir)
+        played(
+            recorded,
+            _loop(state, player, RecordedLocks(recorded), _options(state, process, seconds or {})).run,
+        )
+        done += recorded.place
+        if recorded.difference:
+            differences.append(recorded.difference)
+    return ReplayResult(
         played=done, outside=len(events) - done, differences=tuple(differences), missing=tuple(missing)
     )
 
 
 def processes(events: Sequence[ev.Event]) -> list[Process]:
-    """Part a ledger into what each process did in its loop; one that never came to it is left out."""
+    """Split a ledger into the events of each process; a process that never started its scheduler is skipped."""
     begins = [place for place, event in enumerate(events) if isinstance(event, ev.RunStarted | ev.RunResumed)]
     found = []
     for begin, end in zip(begins, [*begins[1:], len(events)], strict=True):
@@ -89,7 +92,7 @@ def processes(events: Sequence[ev.Event]) -> list[Process]:
 
 
 def _failed(event: ev.Event) -> bool:
-    """Whether abstract steps could not be made concrete: then a run ends without its loop."""
+    """Whether abstract steps could not be expanded: then a run ends without its scheduler."""
     return isinstance(event, ev.PlanningEnded) and event.purpose == "expand" and event.outcome != "revised"
 
 
@@ -98,7 +101,7 @@ def _is(event: ev.Event, status: str) -> bool:
 
 
 def _options(state: RunState, process: Process, seconds: Mapping[str, float]) -> Options:
-    """What the command line and the plan said, as the run has it on record."""
+    """The recorded options of the command line and the plan."""
     known = state.options
     return Options(
         jobs=int(known["jobs"]),
@@ -124,12 +127,12 @@ def _selected(state: RunState, known: Mapping[str, Any]) -> frozenset[str] | Non
 
 
 def _to_plan(process: Process) -> tuple[str, ...]:
-    """The failures that were planned anew before anything else, because somebody asked for it."""
+    """The failures that `planrun replan` replanned first."""
     first = process.events[1] if len(process.events) > 1 else None
     return first.steps if isinstance(first, ev.PlanningStarted) else ()
 
 
-def _loop(state: RunState, player: Player, locks: Holding, options: Options) -> Scheduler:
+def _loop(state: RunState, player: Player, locks: RecordedLocks, options: Options) -> Scheduler:
     rooms = Dependencies(
         executor=player,
         steps=player,

@@ -1,6 +1,6 @@
-"""What is on record of attempts, as the outcomes that the loop was told then.
+"""Recorded attempts as outcomes for the scheduler.
 
-Conditions of a run that is played again: evaluated from what is on record, as far as it is.
+Conditions of a replayed run, evaluated from recorded values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
-# What is another one each time, or made from what is: moments and lengths of time.
+# Fields that differ in each run: moments and durations.
 _PASSING = frozenset({"at", "duration", "delay", "until"})
 _SAME = (
     "reason",
@@ -45,12 +45,12 @@ _SAME = (
 
 
 def same(one: ev.Event, other: ev.Event) -> bool:
-    """Whether two events say the same but for moments and lengths of time."""
-    return type(one) is type(other) and told(one) == told(other)
+    """Whether two events are equal except for moments and durations."""
+    return type(one) is type(other) and comparable(one) == comparable(other)
 
 
-def told(event: ev.Event) -> dict[str, Any]:
-    """Return what an event says besides moments and lengths of time; what is left out is what it is by default."""
+def comparable(event: ev.Event) -> dict[str, Any]:
+    """Return the fields of an event without moments, durations and defaults."""
     return {
         name: value
         for name, value in vars(event).items()
@@ -59,7 +59,7 @@ def told(event: ev.Event) -> dict[str, Any]:
 
 
 def outcome_of(ended: ev.AttemptEnded, rundir: str, log: str) -> Outcome:
-    """Return the outcome of a recorded attempt; the end of its log, which tells why it failed, is read from the run."""
+    """Return the outcome of a recorded attempt; the end of its log is read from the run."""
     known = vars(ended)
     fields: dict[str, Any] = {
         name: known[name] for name in _SAME if name in known and name in Outcome.__annotations__
@@ -90,7 +90,7 @@ def _tail(rundir: str, log: str) -> str:
 
 
 def chance_of(retry: Retry, tries: int, delay: float) -> float:
-    """Return what chance drew when the pause after failed attempt `tries` was so long: the inverse of the delay."""
+    """Return the random number that made the pause after failed attempt `tries` so long: the inverse of the delay."""
     middle = min(retry.initial * retry.factor ** min(tries - 1, 64), retry.cap)
     if not middle or not retry.jitter:
         return 0.5
@@ -102,14 +102,14 @@ def ledger_of(rundir: str) -> str:
     return os.path.join(rundir, LEDGER)
 
 
-_TOLD = frozenset({"params", "steps", "run", "matrix", "item"})
+_RECORDED = frozenset({"params", "steps", "run", "matrix", "item"})
 
 
-def is_told(step: Step) -> bool:
-    """Whether a condition reads nothing but what a ledger holds: no environment, no files."""
+def reads_only_recorded(step: Step) -> bool:
+    """Whether a condition reads only values in the ledger: no environment, no files."""
     assert step.condition is not None
     reads = references(step.condition)
-    return all(reference.path[0] in _TOLD for reference in reads) and "hash_files" not in set(
+    return all(reference.path[0] in _RECORDED for reference in reads) and "hash_files" not in set(
         calls(step.condition)
     )
 

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
 
-# What does not change what a step does, only when, whether, how often, and what people read.
+# Fields that do not change a step's action: only when, whether and how often it runs, and its texts.
 _AROUND = frozenset(fields_for("people", "flow"))
 _ASSUMED = Outcome(status="completed", reason="ran", exit_code=0)
 
 
 class Case(Record):
-    """What is supposed: a recorded run, the plan and the policies that it would have been under.
+    """The case: a recorded run, the plan and the policies that it would have been under.
 
     `changed`: scripts of the workspace that are not what ran then. `seconds`: what is known of durations besides.
     `same`: whether everything that was approved is as it was then.
@@ -68,7 +68,7 @@ class Case(Record):
     same: bool = True
 
 
-class Supposition:
+class WhatIf:
     """Step runner, gates, journal and inbox of such a run; `assumed` and `unknown` say why, by step."""
 
     def __init__(self, case: Case, steps: Steps, clock: VirtualClock) -> None:
@@ -124,16 +124,14 @@ class Supposition:
         ended = [] if why or found is None else _results(found)
         taken = self._taken.get(step.id, 0)
         if step.service is not None and not (taken < len(ended) and ended[taken][0].status == "failed"):
-            return _ASSUMED.but(duration=float("inf"))  # until nobody needs it any more
+            return _ASSUMED.but(duration=float("inf"))  # until no step needs it any more
         if taken < len(ended):
             self._taken[step.id] = taken + 1
             event, log = ended[taken]
             return _in_time(step, outcome_of(event, self._case.rundir, log))
         if not why and found is not None and found.restored is not None:
             return _ASSUMED.but(outputs=found.restored.outputs)
-        self.assumed[step.id] = why or (
-            "it never ran" if not ended else f"it ran {len(ended)} times, and never so often"
-        )
+        self.assumed[step.id] = why or ("it never ran" if not ended else f"it ran only {len(ended)} times")
         return _in_time(step, _ASSUMED.but(duration=self._case.seconds.get(step.id, self._usual)))
 
     @property
@@ -147,7 +145,7 @@ class Supposition:
         if found is None:
             return "it is not in the recorded run"
         if found.step is not step and _recipe(found.step) != _recipe(step):
-            return "what it does changed"
+            return "its action changed"
         if self._surroundings_changed(step):
             return "its environment or parameters changed"
         if changed := sorted(self._case.changed.intersection((*step.scripts, *step.mentions))):
@@ -177,7 +175,7 @@ class Supposition:
         return any(now.get(name) != then.get(name) for name in reads)
 
     def _unwritten(self, formula: Any) -> str:
-        """Return a step whose outputs or exit code a formula reads, and nobody knows; "" when there is none."""
+        """Return a step with unknown outputs or exit code that a formula reads; "" when there is none."""
         for reference in references(formula):
             path = [str(part) for part in reference.path]
             if path[0] != "steps" or len(path) < 3 or path[2] == "status":
@@ -203,7 +201,7 @@ class Supposition:
         try:
             return self._steps.gathered(group, state)
         except EvaluationError:
-            self.assumed[group.id] = "its outputs come from what is unknown"
+            self.assumed[group.id] = "its outputs read unknown values"
             return {}
 
     def plan_outputs(self, state: RunState) -> tuple[dict[str, Any], str]:
@@ -212,7 +210,7 @@ class Supposition:
         return outputs, "" if self.assumed or self.unknown else message
 
     def holds(self, step: Step, state: RunState) -> bool:
-        """Whether a condition holds; where nobody can know, it is taken for true, and the step is unknown."""
+        """Whether a condition holds; an unknown condition counts as true, and its step as unknown."""
         assert step.condition is not None
         if name := self._unwritten(step.condition):
             self.unknown[step.id] = f"its condition reads what {name} would hand on"
@@ -227,13 +225,15 @@ class Supposition:
         if found.status == "skipped" and found.reason == "condition":
             return False
         if not found.attempts:
-            self.unknown[step.id] = "its condition was never looked at, and reads what is not on record"
+            self.unknown[step.id] = (
+                "its condition was never evaluated, and reads values that are not on record"
+            )
         return True
 
     # The gates.
 
     def judge(self, step: Step, _state: RunState, _job: Job | None) -> Passage:
-        """Let a step in as the policies that are supposed would, with the answers that are on record."""
+        """Return the decision of the policies of the case, with the recorded answers."""
         decision = None
         if self._case.layers is not None:
             begun = self._case.before.started
@@ -259,7 +259,7 @@ class Supposition:
         found = self._known.get(step.id)
         gate = found.gate if found else None
         if gate is None or gate.answered is None or self._foreign(step):
-            return Passage(answer="ask", opened=self._opened(step, step.kind, "nobody has answered it"))
+            return Passage(answer="ask", opened=self._opened(step, step.kind, "it has no answer"))
         return Passage(answer="allow", answered=gate.answered.but(at=self._clock.stamp()))
 
     def _approval(self, step: Step, rule: str, reason: str) -> Passage:
@@ -278,19 +278,19 @@ class Supposition:
         return GateOpened(at=self._clock.stamp(), step=step.id, kind=kind, reason=reason)
 
     def failed(self, step: Step, state: RunState) -> Passage:
-        """Have become of a failure what somebody said then."""
+        """Return the recorded decision on a failure."""
         found = self._known.get(step.id)
         after = found.after if found else None
         if state.steps[step.id].after is not None or after is None or after.answered is None:
             return Passage(
-                answer="ask", opened=self._opened(step, "failure", "nobody has said what is to become of it")
+                answer="ask", opened=self._opened(step, "failure", "no one decided about its failure")
             )
         now = self._clock.stamp()
         opened = after.opened.but(at=now) if after.opened else self._opened(step, "failure", "")
         return Passage(answer="allow", opened=opened, answered=after.answered.but(at=now))
 
     def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
-        """Nobody is there to answer."""
+        """No answer comes."""
         return []
 
 
@@ -322,7 +322,7 @@ def _in_time(step: Step, outcome: Outcome) -> Outcome:
         status="failed",
         reason="timeout",
         duration=step.timeout,
-        message="it took longer than its timeout then",
+        message="it took longer than this timeout",
     )
 
 
@@ -330,7 +330,7 @@ GONE = "it is not in the plan any more"
 
 
 class Row(Record):
-    """One step then, and as it would have been; `why` tells what of that is assumed, unknown or different."""
+    """One step as recorded and as it would have been; `why`: what is assumed, unknown or different."""
 
     step: str
     recorded: str  # its status; "" where it was not there
@@ -350,8 +350,8 @@ class Row(Record):
         return ends or self.is_assumed or self.is_unknown
 
 
-class Supposed(Record):
-    """What a run would have come to; a verdict of None: it depends on what nobody can know, or on somebody's answer."""
+class WhatIfResult(Record):
+    """The result of a what-if; a verdict of None: it depends on unknown values, or on an answer."""
 
     rows: tuple[Row, ...]
     verdict: str | None
@@ -360,7 +360,7 @@ class Supposed(Record):
     waits_for: tuple[str, ...] = ()
 
 
-def suppose(before: RunState, rundir: str, plan: Plan | None, policy: str) -> Supposed:
+def what_if(before: RunState, rundir: str, plan: Plan | None, policy: str) -> WhatIfResult:
     """Play a run under another plan or ceiling; raises InvalidInput, InvalidPlan for what is none."""
     case, state = _case(before, rundir, plan, policy)
     clock = VirtualClock(before.started.at if before.started else "2000-01-01T00:00:00.000Z")
@@ -372,16 +372,16 @@ def suppose(before: RunState, rundir: str, plan: Plan | None, policy: str) -> Su
         shell=SH,
         context=dict(before.started.context) if before.started else {},
     )
-    supposed = Supposition(case, Steps(place), clock)
+    what_if_ports = WhatIf(case, Steps(place), clock)
     for status in ("awaiting_approval", "approved"):
         state.apply(ev.PlanMoved(at=clock.stamp(), status=status))
-    code = _loop(state, supposed, case, clock).run()
-    unknown = _unknown(state, supposed)
+    code = _loop(state, what_if_ports, case, clock).run()
+    unknown = _unknown(state, what_if_ports)
     waits = tuple(name for name, step in state.steps.items() if step.at_gate)
-    # An assumed failure does not exist: nobody assumes one.
+    # No failure is ever assumed.
     known = not unknown and state.ended is not None
-    return Supposed(
-        rows=tuple(_rows(before, state, supposed, unknown)),
+    return WhatIfResult(
+        rows=tuple(_rows(before, state, what_if_ports, unknown)),
         verdict=state.ended.verdict if state.ended and known else None,
         exit_code=code if not unknown else None,
         seconds=clock.now,
@@ -424,9 +424,9 @@ def _layers(before: RunState, rundir: str, plan: Plan, policy: str) -> Layers | 
     if not (known or policy or plan.policy or plan.llm):
         return None
     ceilings: Ceilings = ceilings_of(Settings(policy=policy))
-    for told in known:
-        restore(ceilings, rundir, told["ceilings"])
-    option = next((told["option"] for told in reversed(known) if told.get("option")), "")
+    for policies in known:
+        restore(ceilings, rundir, policies["ceilings"])
+    option = next((policies["option"] for policies in reversed(known) if policies.get("option")), "")
     return layers_of(plan, Settings(auto_approve=option), ceilings)
 
 
@@ -438,16 +438,16 @@ def _took(before: RunState) -> dict[str, float]:
     }
 
 
-def _loop(state: RunState, supposed: Supposition, case: Case, clock: VirtualClock) -> Scheduler:
+def _loop(state: RunState, what_if_ports: WhatIf, case: Case, clock: VirtualClock) -> Scheduler:
     known = case.before.options
     rooms = Dependencies(
-        executor=VirtualExecutor(clock, supposed.play),
-        steps=supposed,
-        journal=supposed,
+        executor=VirtualExecutor(clock, what_if_ports.play),
+        steps=what_if_ports,
+        journal=what_if_ports,
         sinks=(),
         clock=clock,
-        inbox=supposed,
-        holds=supposed.holds,
+        inbox=what_if_ports,
+        holds=what_if_ports.holds,
         chance=lambda: 0.5,
     )
     jobs = int(known.get("jobs", 1))
@@ -465,21 +465,21 @@ def _loop(state: RunState, supposed: Supposition, case: Case, clock: VirtualCloc
     asks = any(step.action.asks or step.on_failure == "ask" for step in case.plan.steps)
     if case.layers is None and not asks:
         return Scheduler(state, rooms, options)
-    return GatedScheduler(state, rooms, options, supposed)
+    return GatedScheduler(state, rooms, options, what_if_ports)
 
 
-def _unknown(state: RunState, supposed: Supposition) -> set[str]:
-    """Return the steps whose end nobody can know: those with such a condition, and all that depend on them."""
-    if not supposed.unknown:
+def _unknown(state: RunState, what_if_ports: WhatIf) -> set[str]:
+    """Return the steps with an unknown end: those with an unknown condition, and their dependents."""
+    if not what_if_ports.unknown:
         return set()
-    found = set(supposed.unknown)
+    found = set(what_if_ports.unknown)
     for section in (state.plan.main(), state.plan.cleanup()):
         waits = graph.waits(section)
         found |= graph.descendants(waits, found & set(waits))
     return found
 
 
-def _rows(before: RunState, after: RunState, supposed: Supposition, unknown: set[str]) -> list[Row]:
+def _rows(before: RunState, after: RunState, what_if_ports: WhatIf, unknown: set[str]) -> list[Row]:
     rows = []
     for name in {**after.steps, **before.steps}:
         old, new = before.steps.get(name), after.steps.get(name)
@@ -490,10 +490,10 @@ def _rows(before: RunState, after: RunState, supposed: Supposition, unknown: set
             rows.append(Row(**fields, why=GONE))
             continue
         fields |= {"replayed": new.status, "replayed_reason": new.reason, "replayed_s": facts.duration(new)}
-        row = Row(**fields, is_assumed=name in supposed.assumed, is_unknown=name in unknown)
-        why = supposed.unknown.get(name) or supposed.assumed.get(name, "")
+        row = Row(**fields, is_assumed=name in what_if_ports.assumed, is_unknown=name in unknown)
+        why = what_if_ports.unknown.get(name) or what_if_ports.assumed.get(name, "")
         if not why and row.is_unknown:
-            why = "it depends on what is unknown"
+            why = "it depends on unknown values"
         rows.append(row.but(why=why or (_why(new) if row.differs else "")))
     return rows
 
@@ -503,4 +503,4 @@ def _why(step: StepState) -> str:
     if step.ended:
         return "" if step.status == "completed" else facts.sentence(step)
     asked = step.asked
-    return (asked.reason if asked else "") or "it would wait for what comes before it"
+    return (asked.reason if asked else "") or "it would wait for its dependencies"

@@ -1,4 +1,4 @@
-"""Whether a step with `cache` has a result now: its key, and the first part of it that differs from the last time."""
+"""Whether the cache has a result for a step now: its key, and the first part that differs from the last time."""
 
 from __future__ import annotations
 

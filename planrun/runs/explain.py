@@ -1,6 +1,6 @@
-"""Why a step would run, or why it did, failed or did not: its edges, its condition, its limits and its attempts.
+"""Why a step would run, ran, failed or did not run: its edges, its condition, its limits and its attempts.
 
-What can be done about the four common troubles of a step: a decision, no parallelism, a context limit, no resume.
+Advice for four common problems of a step: a decision, no parallelism, a context limit, no resume.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def find_step(plan: Plan, name: str) -> Step:
 
 
 def explain_planned(plan: Plan, step: Step, policy_preview: PolicyPreview) -> dict[str, Any]:
-    """Return what there is to say of a step before any run, as JSON data."""
+    """Return the explanation of a step before any run, as JSON data."""
     preview = policy_preview.of(step)
     decision = {"policy": policy_preview.policy, **as_data(preview, policy_preview.layers)}
     described = _described(plan, step)
@@ -80,7 +80,7 @@ def explain_planned(plan: Plan, step: Step, policy_preview: PolicyPreview) -> di
 
 
 def _described(plan: Plan, step: Step) -> dict[str, Any]:
-    """Return what the plan says of a step, with the keys of all that can be explained."""
+    """Return the explanation by the plan alone, with all keys of an explanation."""
     return {
         "plan": plan.file_of(step),
         "run": None,
@@ -99,28 +99,28 @@ def _described(plan: Plan, step: Step) -> dict[str, Any]:
     }
 
 
-def explain_recorded(found: Inspected, step: Step) -> dict[str, Any]:
-    """Return what a run tells of a step, as JSON data."""
-    state = found.state.steps[step.id]
-    described = _described(found.state.plan, step)
-    described["step"]["action"] = _masked(found.state.plan, described["step"]["action"])
+def explain_recorded(inspected: Inspected, step: Step) -> dict[str, Any]:
+    """Return the explanation of a step in a run, as JSON data."""
+    state = inspected.state.steps[step.id]
+    described = _described(inspected.state.plan, step)
+    described["step"]["action"] = _masked(inspected.state.plan, described["step"]["action"])
     return {
         **described,
-        "run": found.run,
+        "run": inspected.run,
         "status": state.status,
         "reason": state.reason,
         "message": state.message,
-        "because": [*reasons(found.state, state, going=found.is_active), *_about_cache(state)],
-        "advice": list(advice(found.state, step, going=found.is_active)),
-        "edges": [_edge(found.state, edge) for edge in step.edges],
-        "condition": _condition(found.state, state),
+        "because": [*reasons(inspected.state, state, going=inspected.is_active), *_about_cache(state)],
+        "advice": list(advice(inspected.state, step, going=inspected.is_active)),
+        "edges": [_edge(inspected.state, edge) for edge in step.edges],
+        "condition": _condition(inspected.state, state),
         "decision": decision(state)
         or ({"answer": "allow", "rule": ALLOWED_BY_DEFAULT} if state.attempts else None),
-        "gate": _gate(found.state, state),
-        "attempts": [_attempt(found, attempt) for attempt in state.attempts],
+        "gate": _gate(inspected.state, state),
+        "attempts": [_attempt(inspected, attempt) for attempt in state.attempts],
         "ran_again": [
             {"at": event.at, "because": event.why[step.id]}
-            for event in found.state.resumed
+            for event in inspected.state.resumed
             if step.id in event.why
         ],
     }
@@ -133,7 +133,7 @@ def _masked(plan: Plan, text: str) -> str:
 
 
 def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:
-    """What somebody was asked before the step, the answer in words, and the commands that answer while it is open."""
+    """The question before the step, the answer in words, and the commands that answer while it is open."""
     gate = step.after or step.gate
     if gate is None:
         return None
@@ -147,25 +147,25 @@ def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:
 
 
 def planned_reasons(step: Step) -> list[str]:
-    """Say in sentences under what conditions a step runs."""
+    """Return in sentences when a step runs."""
     if not step.edges and step.condition is None:
         first = (
             "it runs at the end, however the run ended"
             if step.section == "finally"
-            else "it waits for nothing"
+            else "it has no dependencies"
         )
         return [first]
-    found = [f"{edge.on} {WANTS[edge.kind]}" for edge in step.edges]
+    conditions = [f"{edge.on} {WANTS[edge.kind]}" for edge in step.edges]
     if step.condition is not None:
-        found.append(f"its condition is true: {step.condition_text}")
-    return found
+        conditions.append(f"its condition is true: {step.condition_text}")
+    return conditions
 
 
 def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
-    """Say in sentences why a step is what it is."""
+    """Yield in sentences why a step has its status."""
     if step.status == "blocked":
         for root in roots(state, step.step):
-            yield f"{root.step.id} {_how(root)}, and nothing tolerates it"
+            yield f"{root.step.id} {_how(root)}, and its failure is not tolerated"
     elif step.status in ("pending", "waiting", "paused"):
         yield from _open_reasons(state, step, going=going)
     elif step.status == "running" and not going:
@@ -178,7 +178,7 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
         if tolerance:
             yield FAILURE_MEANS[tolerance]
     elif step.status in ("completed", "running"):
-        yield "what it waits for is settled" if step.step.edges else "it waits for nothing"
+        yield "its dependencies are satisfied" if step.step.edges else "it has no dependencies"
         if step.step.condition is not None:
             yield f"its condition is true: {step.step.condition_text}"
     else:
@@ -186,47 +186,45 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
 
 
 def _about_cache(step: StepState) -> Iterator[str]:
-    """Say whose result was used, or why no earlier one was, and why this one cannot be."""
+    """Yield which cached result was used, or why none was."""
     if step.restored is not None:
-        yield f"an earlier result of the same was used again: that of run {step.restored.source}"
+        yield f"the cached result was used: that of run {step.restored.source}"
     for attempt in step.tries[:1]:
-        found = attempt.ended.cache if attempt.ended else {}
-        if found.get("why"):
-            yield f"no earlier result was used: {found['why']}"
+        notes = attempt.ended.cache if attempt.ended else {}
+        if notes.get("why"):
+            yield f"no cached result was used: {notes['why']}"
     for attempt in step.tries[-1:]:
-        found = attempt.ended.cache if attempt.ended else {}
-        if found.get("because"):
-            yield f"its result is not kept: {found['because']}"
+        notes = attempt.ended.cache if attempt.ended else {}
+        if notes.get("because"):
+            yield f"its result is not cached: {notes['because']}"
 
 
 def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
     gate, opened = step.after or step.gate, step.asked
     if opened is not None:
-        told = grounds(opened) if opened.kind == "approval" else asked(opened)
-        yield f"it waits for {KINDS.get(opened.kind, 'somebody')}: {told}"
+        question = grounds(opened) if opened.kind == "approval" else asked(opened)
+        yield f"it waits for {KINDS.get(opened.kind, 'an answer')}: {question}"
         return
     if gate and gate.answered:
         yield f"it was {gates.answer(gate.answered)}"
-        if step.after:  # it has nothing to wait for but the run
+        if step.after:  # only the run itself can continue it
             return
     if step.attempts and step.status == "waiting":
-        yield f"attempt {step.attempts[-1].n} failed; the next one is due after a pause"
+        yield f"attempt {step.attempts[-1].n} failed; the next one starts after a pause"
     if step.status == "paused":
-        yield f"attempt {step.attempts[-1].n} failed; the next one comes when the run goes on"
+        yield f"attempt {step.attempts[-1].n} failed; the next one starts when the run is resumed"
     for edge in step.step.edges:
         other = state.steps[edge.on]
         if not other.ended:
             yield f"it waits for {edge.on}, which is {other.status}"
     if not going:
-        stopped = {"paused": "is paused", "waiting": "waits for an answer"}.get(
-            status_of(state), "has stopped"
-        )
-        yield f"the run {stopped}; `planrun resume` goes on"
+        stopped = {"paused": "is paused", "waiting": "waits for an answer"}.get(status_of(state), "stopped")
+        yield f"the run {stopped}; to continue: planrun resume"
 
 
 def roots(state: RunState, step: Step) -> list[StepState]:
     """Return the failed and cancelled steps, however far up, because of which a step is blocked; in file order."""
-    found: set[str] = set()
+    failed: set[str] = set()
     seen = {step.id}
     stack = [step]
     while stack:
@@ -238,8 +236,8 @@ def roots(state: RunState, step: Step) -> list[StepState]:
             if other.status == "blocked":
                 stack.append(other.step)
             else:
-                found.add(edge.on)
-    return [other for name, other in state.steps.items() if name in found]
+                failed.add(edge.on)
+    return [other for name, other in state.steps.items() if name in failed]
 
 
 def judgement(state: RunState, edge: Edge) -> str:
@@ -251,7 +249,7 @@ def judgement(state: RunState, edge: Edge) -> str:
 
 
 def followers(plan: Plan, step: Step) -> list[str]:
-    """Return the steps that wait for a step directly."""
+    """Return the steps that depend directly on a step."""
     return [other.id for other in plan.steps if any(edge.on == step.id for edge in other.edges)]
 
 
@@ -269,28 +267,28 @@ def origins(plan: Plan, step: Step) -> list[Origin]:
     root = outline.root if outline else None
     draft = outline.by_id.get(_written(plan, step)) if outline else None
     defaults = root.get("defaults") if root else None
-    found = []
+    settings = []
     for key, value in values.items():
         if draft and key in draft.keys:
             node = draft.node.key(key)
             where = _elsewhere(plan, step, outline, node)
-            found.append(Origin(key=key, value=value, source=f"step{where}", line=node.line))
+            settings.append(Origin(key=key, value=value, source=f"step{where}", line=node.line))
         elif defaults and defaults.get(key):
             node = defaults.key(key)
             where = _elsewhere(plan, step, outline, node)
-            found.append(Origin(key=key, value=value, source=f"defaults{where}", line=node.line))
+            settings.append(Origin(key=key, value=value, source=f"defaults{where}", line=node.line))
         elif key == "on_failure" and plan.policy and value in plan.policy.on_failure.values():
-            found.append(Origin(key=key, value=value, source="policy", line=plan.policy.line))
+            settings.append(Origin(key=key, value=value, source="policy", line=plan.policy.line))
         else:
-            found.append(Origin(key=key, value=value, source="built in", line=0))
+            settings.append(Origin(key=key, value=value, source="built in", line=0))
     if root and step.replan and step.on_failure != "replan":
         value = f"after {'a fatal' if step.replan == 'fatal' else 'any'} failure"
-        found.append(Origin(key="replan", value=value, source="llm", line=root.key("llm").line))
-    return found
+        settings.append(Origin(key="replan", value=value, source="llm", line=root.key("llm").line))
+    return settings
 
 
 def _elsewhere(plan: Plan, step: Step, outline: Outline | None, node: Node) -> str:
-    """Say in which file a node stands when it is not that of its step."""
+    """Return the file of a node when it is not that of its step."""
     file = outline.file_of(node) if outline else plan.file_of(step)
     return "" if file == plan.file_of(step) else f" of {file}"
 
@@ -328,13 +326,13 @@ def _values(state: RunState, tree: Any, step: Step) -> dict[str, Any]:
     context = state.resumed[-1].context if state.resumed else state.started.context if state.started else {}
     run = {"id": state.started.run if state.started else "", **context}
     scope = state.scope({"run": run}, step)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for path in _paths(tree):
         try:
-            found[spelled(path[3])] = evaluate(path, scope)
+            values[spelled(path[3])] = evaluate(path, scope)
         except (EvaluationError, KeyError):
             continue
-    return found
+    return values
 
 
 def _paths(tree: Any) -> Iterator[tuple[Any, ...]]:
@@ -349,7 +347,7 @@ def _paths(tree: Any) -> Iterator[tuple[Any, ...]]:
                 stack.extend(reversed(node))
 
 
-def _attempt(found: Inspected, attempt: Any) -> dict[str, Any]:
+def _attempt(inspected: Inspected, attempt: Any) -> dict[str, Any]:
     ended = attempt.ended
     return {
         "n": attempt.n,
@@ -361,8 +359,8 @@ def _attempt(found: Inspected, attempt: Any) -> dict[str, Any]:
         "error": ended.error if ended else None,
         "checks": list(ended.checks) if ended else [],
         "delay_s": ended.delay if ended else 0.0,
-        "log": f"{found.rundir}/{attempt.started.log}" if attempt.started.log else None,
-        "log_end": escape.tail(found.rundir, attempt.started.log, LOG_BYTES),
+        "log": f"{inspected.rundir}/{attempt.started.log}" if attempt.started.log else None,
+        "log_end": escape.tail(inspected.rundir, attempt.started.log, LOG_BYTES),
     }
 
 
@@ -420,14 +418,14 @@ def _on_context(state: RunState, step: Step) -> Iterator[str]:
 
 
 def _on_resume(state: RunState, step: Step) -> Iterator[str]:
-    found = state.steps[step.id]
+    progress = state.steps[step.id]
     run = state.started.run if state.started else "RUN"
-    if found.status == "failed" and not step.idempotent:
+    if progress.status == "failed" and not step.idempotent:
         yield (
             "a resume does not run it again (`idempotent: false`); check its effects, then: "
             f"planrun retry {run} {step.id}"
         )
-    elif found.status == "failed" and found.reason == "denied":
-        yield "a denial stays when the run is resumed: change the plan or the policy, and start a new run"
-    elif found.status in ("pending", "paused", "running", "waiting") and found.asked is None:
+    elif progress.status == "failed" and progress.reason == "denied":
+        yield "resuming does not lift a denial: change the plan or the policy, and start a new run"
+    elif progress.status in ("pending", "paused", "running", "waiting") and progress.asked is None:
         yield f"the run has stopped; to continue: planrun resume {run}"

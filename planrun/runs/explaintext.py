@@ -41,41 +41,44 @@ def explain_step(
         say("\n".join(printable(row) for row in _text(explanation)))
 
 
-def _text(found: dict[str, Any]) -> Iterator[str]:
-    step = found["step"]
+def _text(explanation: dict[str, Any]) -> Iterator[str]:
+    step = explanation["step"]
     title = f": {step['title']}" if step["title"] else ""
     yield f"Step {step['id']}{title}"
-    yield f"  {found['plan']}:{step['line']}" + (", runs at the end" if step["section"] == "finally" else "")
-    if found["run"]:
-        reason = f" ({found['reason']})" if found["reason"] else ""
-        yield f"  {found['status']}{reason} in run {found['run']}"
+    yield f"  {explanation['plan']}:{step['line']}" + (
+        ", runs at the end" if step["section"] == "finally" else ""
+    )
+    if explanation["run"]:
+        reason = f" ({explanation['reason']})" if explanation["reason"] else ""
+        yield f"  {explanation['status']}{reason} in run {explanation['run']}"
         yield "\nWhy"
     else:
         yield "\nIt runs when"
-    yield from [f"  {_one_line(reason)}" for reason in found["because"]]
-    if found.get("advice"):
+    yield from [f"  {_one_line(reason)}" for reason in explanation["because"]]
+    if explanation.get("advice"):
         yield "\nWhat to do"
-        yield from [f"  {_one_line(each)}" for each in found["advice"]]
-    if found["run"] and found["edges"]:
-        yield "\nIt waits until"
+        yield from [f"  {_one_line(each)}" for each in explanation["advice"]]
+    if explanation["run"] and explanation["edges"]:
+        yield "\nDependencies"
         yield from [
-            f"  {edge['step']} {edge['wants']}: {edge['became']}, {_judged(edge)}" for edge in found["edges"]
+            f"  {edge['step']} {edge['wants']}: {edge['became']}, {_judged(edge)}"
+            for edge in explanation["edges"]
         ]
-    yield from _condition(found["condition"])
-    yield from _risk(found)
-    yield from _cache(found["cache"])
-    yield from _gate(found)
+    yield from _condition(explanation["condition"])
+    yield from _risk(explanation)
+    yield from _cache(explanation["cache"])
+    yield from _gate(explanation)
     yield "\nSettings"
-    yield from [_setting(setting) for setting in found["settings"]]
+    yield from [_setting(setting) for setting in explanation["settings"]]
     if step["secrets"]:
-        yield f"\nSecrets it gets: {', '.join(step['secrets'])}"
-    if found["waited_for_by"]:
-        yield f"\nWaited for by: {', '.join(found['waited_for_by'])}"
-    yield from _attempts(found["attempts"])
-    if found["ran_again"]:
-        yield "\nRun again"
+        yield f"\nSecrets: {', '.join(step['secrets'])}"
+    if explanation["waited_for_by"]:
+        yield f"\nRequired by: {', '.join(explanation['waited_for_by'])}"
+    yield from _attempts(explanation["attempts"])
+    if explanation["ran_again"]:
+        yield "\nRerun"
         yield from [
-            f"  {_one_line(again['because'])} (resumed {again['at']})" for again in found["ran_again"]
+            f"  {_one_line(again['because'])} (resumed {again['at']})" for again in explanation["ran_again"]
         ]
     if step["action"]:
         yield "\nWhat it does"
@@ -84,12 +87,12 @@ def _text(found: dict[str, Any]) -> Iterator[str]:
 
 def _judged(edge: dict[str, Any]) -> str:
     return {
-        "satisfied": "settled",
+        "satisfied": "satisfied",
         "blocked": "and blocks it",
-        "tolerated": "and skips it, since that is tolerated",
+        "tolerated": "and skips it, since its failure is tolerated",
         "upstream": "and skips it",
-        "approval": "and skips it, since it was left out when the run was approved",
-        "open": "still open",
+        "approval": "and skips it, since the approval skipped it",
+        "open": "not ended",
     }[edge["judgement"]]
 
 
@@ -104,20 +107,20 @@ def _condition(condition: dict[str, Any] | None) -> Iterator[str]:
 _ANSWERS = {"allow": "allowed", "ask": "asked for", "deny": "denied"}
 
 
-def _risk(found: dict[str, Any]) -> Iterator[str]:
-    """The class of the action, why, and who decided what about it."""
-    step = found["step"]
+def _risk(explanation: dict[str, Any]) -> Iterator[str]:
+    """The class of the action, the reason, and the decision."""
+    step = explanation["step"]
     yield f"\nRisk: {step['risk']}" + (f", {_one_line(step['risk_reason'])}" if step["risk_reason"] else "")
     if step["declared_risk"]:
         yield f"  declared in the plan: {step['declared_risk']}"
     if step["effects"]:
         yield f"  effects: {', '.join(step['effects'])}"
     if step["open_risk"]:
-        yield "  values that are not known yet decide about it"
+        yield "  it depends on values that are not known yet"
     if step["scripts"]:
         yield f"  scripts: {', '.join(step['scripts'])}"
-    decision = found["decision"]
-    if found["run"] is None:
+    decision = explanation["decision"]
+    if explanation["run"] is None:
         yield from _foreseen(decision)
     elif decision:
         yield f"  {_ANSWERS[decision['answer']]}" + (
@@ -126,42 +129,48 @@ def _risk(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _foreseen(decision: dict[str, Any]) -> Iterator[str]:
-    """What the policies in force will say, rule by rule."""
+    """The decision of the policies in force, rule by rule."""
     for command in decision.get("commands", ()):
         words = " ".join([word if word is not None else "…" for word in command["words"]])
         yield f"  {command['risk']}: {_one_line(words)}: {_one_line(command['reason'])}"
     yield f"\nPolicy: {_one_line(decision['policy'])}"
     for look in decision["rules"]:
         whose = "" if look["policy"] == "plan" else f"{_one_line(look['policy'])}: "
-        fits = "is about it" if look["fits"] else "is about something else"
-        yield f"  {whose}rule {look['rule']} (line {look['line']}) would {look['verb']}: it {fits}"
+        fits = "matches" if look["fits"] else "does not match"
+        yield f"  {whose}rule {look['rule']} (line {look['line']}) would {look['verb']}: {fits}"
     yield from [
         f"  {_ANSWERS[one['answer']]} by {one['rule']}: {_one_line(one['reason'])}"
         for one in decision["policies"]
     ]
-    yield f"  So it is {_ANSWERS[decision['answer']]} ({decision['rule']})"
+    yield f"  Result: {_ANSWERS[decision['answer']]} ({decision['rule']})"
     if decision["missing"]:
-        yield f"  It needs {_one_line(decision['missing'])}"
+        yield f"  Needs {_one_line(decision['missing'])}"
 
 
-def _cache(found: dict[str, Any] | None) -> Iterator[str]:
+def _cache(explanation: dict[str, Any] | None) -> Iterator[str]:
     """Whether a step has a result in the cache, and why not."""
-    if found is None:
+    if explanation is None:
         return
-    why = _one_line(found["why"] or "")
-    if found["hit"] is None:
-        yield "\nCache: not known before it runs" + (f": {why}" if why and not found["depends_on"] else "")
-        if found["depends_on"]:
-            yield f"  its key depends on the results of {found['depends_on']}, which are not known now"
-            yield f"  of the other parts: {why or 'nothing differs from the last time'}"
+    why = _one_line(explanation["why"] or "")
+    if explanation["hit"] is None:
+        yield "\nCache: not known before it runs" + (
+            f": {why}" if why and not explanation["depends_on"] else ""
+        )
+        if explanation["depends_on"]:
+            yield f"  its key depends on the results of {explanation['depends_on']}, which are not known yet"
+            yield f"  the other parts: {why or 'nothing differs from the last time'}"
         return
-    yield f"\nCache: hit, the result of run {found['run']}" if found["hit"] else f"\nCache: miss, {why}"
-    yield f"  key: {found['key']}"
+    yield (
+        f"\nCache: hit, the result of run {explanation['run']}"
+        if explanation["hit"]
+        else f"\nCache: miss, {why}"
+    )
+    yield f"  key: {explanation['key']}"
 
 
-def _gate(found: dict[str, Any]) -> Iterator[str]:
-    """What somebody was asked, and who answered."""
-    gate = found["gate"]
+def _gate(explanation: dict[str, Any]) -> Iterator[str]:
+    """The question, and the answer."""
+    gate = explanation["gate"]
     if gate is None:
         return
     wanted = {"ask": "answer", "decide": "decision", "failure": "decision about its failure"}

@@ -40,7 +40,7 @@ def _run_cells(row: Row) -> tuple[str, ...]:
 
 
 def _waits(row: Row) -> str:
-    """What a run waits for, in a few words: `waits for publish (approval), where (decide)`."""
+    """What a run waits for, in short: `waits for publish (approval), where (decide)`."""
     asked = [f"{step or 'the plan'} ({kind})" for step, kind in row.waiting]
     more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
     return f"waits for {', '.join(asked[:3])}{more}" if asked else ""

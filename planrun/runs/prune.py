@@ -1,4 +1,4 @@
-"""Remove old runs of a workspace; what is live, waits for somebody, owes something or is not sound stays."""
+"""The work of `planrun prune`: delete finished runs; a running, waiting, interrupted or damaged run is kept."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PRUNED = ".pruned"
-"""What the folder of a run begins to be called before it is removed: half of a run is no run."""
+"""Prefix of a run's folder while it is deleted: a half-deleted run must not be listed."""
 
 
 class Stays(Record):
-    """A run beyond those that are kept anyway, and why it stays all the same."""
+    """A run beyond the newest ones that is kept, and why."""
 
     run: str
     why: str
 
 
 class Pruned(Record):
-    """What became of the runs: how many newest ones were kept unasked, which others stay, which are gone."""
+    """The result: how many of the newest runs were kept, which others were kept, which were deleted."""
 
     kept: int
     stays: tuple[Stays, ...] = ()
@@ -60,23 +60,23 @@ def print_pruned(keep: int, older_than: str, *, dry_run: bool, as_json: bool) ->
         )
         return
     for each in pruned.stays:
-        say(f"{each.run} stays: {each.why}")
-    verb = "would be removed" if dry_run else "removed"
+        say(f"{each.run} kept: {each.why}")
+    verb = "would be deleted" if dry_run else "deleted"
     count = len(pruned.removed)
     kept = pruned.kept + len(pruned.stays)
     say(f"{count} run{'' if count == 1 else 's'} {verb}, {pruned.size:,} bytes; {kept} kept")
 
 
 def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Pruned:
-    """Remove all runs but the `keep` newest; with `older_than` only those whose ledger is so many seconds old.
+    """Delete all runs but the `keep` newest; with `older_than` only those whose ledger is so many seconds old.
 
-    `dry_run`: only say what would go. Raises InvalidInput, also when a run holds the workspace, and RecordsLost.
+    `dry_run`: delete nothing. Raises InvalidInput, also when a run holds the workspace, and RecordsLost.
     """
     names = known_runs()
     if len(names) <= keep:
         return Pruned(kept=len(names))
     lock = WorkspaceLock(HOME)
-    lock.acquire(f"run -, process {os.getpid()} on {os.uname().nodename}, since it removes old runs")
+    lock.acquire(f"run -, process {os.getpid()} on {os.uname().nodename}, since it deletes old runs")
     try:
         _sweep()
         stays: list[Stays] = []
@@ -85,7 +85,7 @@ def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Prune
         queued = _queued()
         for name in names[keep:]:
             folder = os.path.join(HOME, RUNS, name)
-            why = "the queue names it" if name.encode() in queued else _reason(name, older_than)
+            why = "it is in the queue" if name.encode() in queued else _reason(name, older_than)
             if why:
                 stays.append(Stays(run=name, why=why))
                 continue
@@ -99,20 +99,20 @@ def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Prune
 
 
 def _reason(name: str, older_than: float) -> str:
-    """Return why a run stays, "" for one that may go."""
+    """Return why a run is kept, "" for one that can be deleted."""
     try:
         reading, going = read_beside(name)
         ended = reading.events[-1] if reading.events else None
         if going:
-            return "a process works on it"
+            return "it is running"
         if reading.condition != "intact" or not isinstance(ended, RunEnded):
-            return "it has no end: planrun resume goes on with it"
+            return "it did not end: to continue: planrun resume"
         if older_than and time.time() - epoch(ended.at) < older_than:
-            return "it is not old enough"
-        # Only a run that was ended early or undone can owe something; its plan, which takes longest, is read to tell.
+            return "it is too recent"
+        # Only a run that was ended early or rolled back can have pending cleanup; only then its plan is read.
         cut = any(isinstance(event, RunEnding | RollbackStarted) for event in reading.events)
         if cut and owes(read_run(name, cache=True).state):
-            return f"it owes something: planrun finalize {name}"
+            return f"it has pending cleanup: planrun finalize {name}"
     except (InvalidInput, InvalidPlan, ValueError):
         return "its records cannot be read"
     return ""
@@ -127,7 +127,7 @@ def _queued() -> bytes:
 
 
 def _remove(folder: str, name: str) -> None:
-    """Take a run away: first its name, so that nobody finds half of one, then what is in it."""
+    """Delete a run: first its name, so that no half-deleted run is listed, then its content."""
     gone = os.path.join(HOME, f"{PRUNED}-{name}")
     try:
         os.rename(folder, gone)
@@ -137,7 +137,7 @@ def _remove(folder: str, name: str) -> None:
 
 
 def _sweep() -> None:
-    """Finish what an earlier call was killed in."""
+    """Finish a deletion that was killed."""
     for name in os.listdir(HOME):
         if name.startswith(f"{PRUNED}-"):
             shutil.rmtree(os.path.join(HOME, name), ignore_errors=True)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.reports.progress import Progress
 
-# What an ended step has to say for itself beyond its line.
-_TELL = frozenset({"blocked", "skipped", "cancelled"})
+# Statuses whose reasons are shown below the line of the step.
+_EXPLAINED = frozenset({"blocked", "skipped", "cancelled"})
 _TO_COME = frozenset({"pending", "waiting", "paused"})
 
 
@@ -46,71 +46,71 @@ def print_status(run: str, *, as_json: bool) -> None:
         say("\n".join(_panel(inspected)))
 
 
-def _panel(found: Inspected) -> Iterator[str]:
-    state = found.state
+def _panel(inspected: Inspected) -> Iterator[str]:
+    state = inspected.state
     plan = state.plan
-    word = status_of(found).capitalize()
+    word = status_of(inspected).capitalize()
     yield f'Plan v{plan.version}: "{line(plan.title or plan.name)}" [{word}]'
-    figures = metrics(found) if found.is_active else None
+    figures = metrics(inspected) if inspected.is_active else None
     left = ""
     if figures and figures.eta:
         left = f", {'about' if figures.eta_known else 'at least'} {facts.seconds(figures.eta)} to go"
-    yield f"{bar(state)}  run {found.run}, {facts.seconds(elapsed(found))}{left}"
-    if found.reading.condition in ("torn", "altered", "truncated"):
-        yield f"the ledger is {found.reading.condition}: {found.reading.detail}"
+    yield f"{bar(state)}  run {inspected.run}, {facts.seconds(elapsed(inspected))}{left}"
+    if inspected.reading.condition in ("torn", "altered", "truncated"):
+        yield f"the ledger is {inspected.reading.condition}: {inspected.reading.detail}"
     if state.planning is not None:
         yield f"language model: {totals_line(state)}"
     yield ""
     icons = facts.ICONS if speaks_unicode() else facts.ASCII_ICONS
     labels = facts.labels(state)
-    progress_of = said(found)
+    progress_of = said(inspected)
     for step in state.steps.values():
         yield step_line(step, icons, labels=labels)
         if step.step.id in progress_of:
             share, message = progress_of[step.step.id]
             yield f"    {share:.0%} {printable(message)}".rstrip()
-        yield from [f"    {printable(' '.join(reason.split()))}" for reason in why(found, step)]
-    yield from _at_rest(found)
+        yield from [f"    {printable(' '.join(reason.split()))}" for reason in why(inspected, step)]
+    yield from _at_rest(inspected)
     coming = next_steps(state)
     if coming and not state.ended:
         yield f"\nnext: {', '.join(coming[:5])}" + (f" and {len(coming) - 5} more" if len(coming) > 5 else "")
 
 
-def _at_rest(found: Inspected) -> Iterator[str]:
-    """What a run waits for and how it is answered; how it goes on when nobody works on it."""
-    state = found.state
-    if not found.is_active and owes(state):
+def _at_rest(inspected: Inspected) -> Iterator[str]:
+    """Pending cleanup, open requests with the commands that answer them, and how to continue a stopped run."""
+    state = inspected.state
+    if not inspected.is_active and owes(state):
         yield f"\n{pending(state)}"
-    asked = waiting(found)
+    asked = waiting(inspected)
     if asked:
         yield "\nwaiting for"
     for gate in asked:
         yield f"  {gate['told']}"
         yield from [f"    $ {command}" for command in gate["commands"]]
-    if state.exit_status is not None and not state.ended and not found.is_active:
+    if state.exit_status is not None and not state.ended and not inspected.is_active:
         yield (
-            f"\nto continue once answered: planrun resume {found.run}"
+            f"\nto continue once answered: planrun resume {inspected.run}"
             if asked
             else f"\n{facts.unended(state)}"
         )
 
 
-def status_of(found: Inspected) -> str:
-    """Return the verdict of a run that ended, else running, waiting, paused, or what its ledger is worth."""
-    if found.state.ended and found.reading.condition == "intact":
-        return found.state.ended.verdict
-    if found.is_active:
+def status_of(inspected: Inspected) -> str:
+    """Return the verdict of a run that ended, else running, waiting, paused, or the condition of its ledger."""
+    if inspected.state.ended and inspected.reading.condition == "intact":
+        return inspected.state.ended.verdict
+    if inspected.is_active:
         return "running"
-    if found.reading.condition == "unfinished" and found.state.exit_status is not None:
-        return "waiting" if facts.is_waiting(found.state) else "paused"
-    return found.reading.condition
+    if inspected.reading.condition == "unfinished" and inspected.state.exit_status is not None:
+        return "waiting" if facts.is_waiting(inspected.state) else "paused"
+    return inspected.reading.condition
 
 
-def elapsed(found: Inspected) -> float:
+def elapsed(inspected: Inspected) -> float:
     """Return the seconds that a run took so far."""
-    if found.is_active and found.state.started:
-        return max(0.0, time.time() - facts.epoch(found.state.started.at))
-    return facts.elapsed(found.state)
+    if inspected.is_active and inspected.state.started:
+        return max(0.0, time.time() - facts.epoch(inspected.state.started.at))
+    return facts.elapsed(inspected.state)
 
 
 def bar(state: RunState, width: int = 20) -> str:
@@ -132,7 +132,7 @@ def next_steps(state: RunState) -> list[str]:
 
 
 def _is_asked(step: StepState) -> bool:
-    """Whether a step waits for an answer that nobody has given yet."""
+    """Whether a step waits for an answer."""
     return step.at_gate and step.asked is not None
 
 
@@ -140,32 +140,36 @@ def _settled(state: RunState, edge: Any) -> bool:
     return edge.on not in state.steps or judgement(state, edge) == "satisfied"
 
 
-def why(found: Inspected, step: StepState) -> list[str]:
-    """Return in sentences what keeps a step from running or kept it; empty where its line says it all."""
+def why(inspected: Inspected, step: StepState) -> list[str]:
+    """Return in sentences what blocks or blocked a step; empty where its line is enough."""
     if step.held and step.status in _TO_COME:
-        return [step.held] if found.is_active else []
+        return [step.held] if inspected.is_active else []
     if (
-        step.status in _TELL
+        step.status in _EXPLAINED
         or step.at_gate
         or ((step.status in _TO_COME or step.status == "running") and step.step.edges)
     ):
-        return list(reasons(found.state, step, going=found.is_active)) if step.status != "running" else []
+        return (
+            list(reasons(inspected.state, step, going=inspected.is_active))
+            if step.status != "running"
+            else []
+        )
     return []
 
 
 def blocks(state: RunState) -> dict[str, list[str]]:
     """Return the steps that are blocked because of each failed or cancelled step, in file order."""
-    found: dict[str, list[str]] = {}
+    blocked: dict[str, list[str]] = {}
     for name, step in state.steps.items():
         if step.status == "blocked":
             for root in roots(state, step.step):
-                found.setdefault(root.step.id, []).append(name)
-    return found
+                blocked.setdefault(root.step.id, []).append(name)
+    return blocked
 
 
-def waiting(found: Inspected) -> list[dict[str, Any]]:
-    """Return what a run waits for now, as JSON data: each open gate with what is asked and the commands that answer."""
-    if not any_gate(found.state):
+def waiting(inspected: Inspected) -> list[dict[str, Any]]:
+    """Return the open gates of a run as JSON data, each with its question and the commands that answer."""
+    if not any_gate(inspected.state):
         return []
     return [
         {
@@ -179,14 +183,14 @@ def waiting(found: Inspected) -> list[dict[str, Any]]:
             "rule": opened.rule,
             "reason": opened.reason,
             "until": opened.until or None,
-            "commands": gates.commands(found.state, opened),
+            "commands": gates.commands(inspected.state, opened),
         }
-        for opened in gates.open_gates(found.state)
+        for opened in gates.open_gates(inspected.state)
     ]
 
 
 def models(state: RunState) -> dict[str, Any] | None:
-    """Return what models were asked and used, as JSON data; None where none was."""
+    """Return the calls and usage of models as JSON data; None without a call."""
     planning = state.planning
     if planning is None:
         return None
@@ -200,39 +204,45 @@ def models(state: RunState) -> dict[str, Any] | None:
     }
 
 
-def metrics(found: Inspected) -> Progress:
-    """Return the figures of a run as it is now: of one that goes on with what is known of its end."""
-    state = found.state
-    if not found.is_active:
+def metrics(inspected: Inspected) -> Progress:
+    """Return the figures of a run as it is now: of a running one with its ETA."""
+    state = inspected.state
+    if not inspected.is_active:
         return progress(state, facts.epoch(state.started.at) + facts.elapsed(state) if state.started else 0.0)
-    expected = history.estimates(history.path_of(os.path.dirname(os.path.dirname(found.rundir)), state.plan))
-    return progress(state, time.time(), progress_forecast(state, found.rundir, expected))
+    expected = history.estimates(
+        history.path_of(os.path.dirname(os.path.dirname(inspected.rundir)), state.plan)
+    )
+    return progress(state, time.time(), progress_forecast(state, inspected.rundir, expected))
 
 
-def said(found: Inspected) -> dict[str, tuple[float, str]]:
-    """Return how far the running steps say that they are."""
-    running = [name for name, step in found.state.steps.items() if step.status == "running" and step.attempts]
+def said(inspected: Inspected) -> dict[str, tuple[float, str]]:
+    """Return the progress that running steps report."""
+    running = [
+        name for name, step in inspected.state.steps.items() if step.status == "running" and step.attempts
+    ]
     listen = (
-        progress_forecast(found.state, found.rundir, {}).reported if found.is_active and running else None
+        progress_forecast(inspected.state, inspected.rundir, {}).reported
+        if inspected.is_active and running
+        else None
     )
     return dict(listen(running)) if listen else {}
 
 
-def as_data(found: Inspected) -> dict[str, Any]:
+def as_data(inspected: Inspected) -> dict[str, Any]:
     """Return the progress of a run as JSON data: what `status --json` prints."""
-    state = found.state
+    state = inspected.state
     plan = state.plan
     summary = state.summary()
     ended = sum(step.ended for step in state.counted())
-    figures, telling, blocked = metrics(found), said(found), blocks(state)
+    figures, reported, blocked = metrics(inspected), said(inspected), blocks(state)
     return {
-        "run": found.run,
+        "run": inspected.run,
         "goal": plan.goal,
         "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest, "file": plan.file},
-        "status": status_of(found),
+        "status": status_of(inspected),
         "exit_code": state.exit_status,
         "started_at": state.started.at if state.started else None,
-        "elapsed_s": round(elapsed(found), 3),
+        "elapsed_s": round(elapsed(inspected), 3),
         "progress": {"ended": ended, "completed": summary["completed"], "total": summary["total"]},
         "metrics": {
             "completed_steps": figures.completed_steps,
@@ -240,13 +250,13 @@ def as_data(found: Inspected) -> dict[str, Any]:
             "percentage": figures.percentage,
             "current_step": figures.current_step or None,
             "average_step_duration_s": _rounded(figures.average_step_duration),
-            "eta_s": _rounded(figures.eta if found.is_active else None),
-            "eta_is_known": figures.eta_known if found.is_active else None,
+            "eta_s": _rounded(figures.eta if inspected.is_active else None),
+            "eta_is_known": figures.eta_known if inspected.is_active else None,
         },
         "summary": summary,
         "llm": models(state),
         "next": next_steps(state),
-        "waiting": waiting(found),
+        "waiting": waiting(inspected),
         "steps": [
             {
                 "id": name,
@@ -260,8 +270,8 @@ def as_data(found: Inspected) -> dict[str, Any]:
                     for attempt in step.attempts
                     for row in (attempt.ended.resources if attempt.ended else ())
                 ],
-                "progress": _telling(telling.get(name)),
-                "because": why(found, step),
+                "progress": _reported(reported.get(name)),
+                "because": why(inspected, step),
                 "retryable": step.status == "failed" and not refusal(step),
                 "blocks": blocked.get(name, []),
             }
@@ -274,5 +284,5 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def _telling(told: tuple[float, str] | None) -> dict[str, Any] | None:
-    return {"share": told[0], "message": told[1]} if told else None
+def _reported(report: tuple[float, str] | None) -> dict[str, Any] | None:
+    return {"share": report[0], "message": report[1]} if report else None

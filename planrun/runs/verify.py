@@ -31,7 +31,7 @@ def verify_run(run: str, head: str | None, *, as_json: bool) -> int:
 
 
 def _head(text: str) -> str:
-    """Return a head as it stands in a ledger; an empty one is a variable that was not set, and checks nothing."""
+    """Return a head in the form of a ledger; refuse an empty one, which may be an unset variable."""
     head = text.strip().lower()
     if len(head) != 64 or head.strip("0123456789abcdef"):
         raise InvalidInput("--head needs the 64 hexadecimal digits that `execute` printed at its end")
@@ -42,15 +42,15 @@ def _verdict(reading: Reading) -> str:
     rests = resting_status(reading)
     events = f"{len(reading.events)} event{'' if len(reading.events) == 1 else 's'}"
     if reading.condition == "altered":
-        return f"altered at line {reading.line}: {printable(reading.detail)}; the {events} before are sound"
+        return f"altered at line {reading.line}: {printable(reading.detail)}; the {events} before are valid"
     detail = f": {printable(reading.detail)}" if reading.detail else ""
     return {
         "intact": f"intact, {events}, head {reading.head}",
-        "unfinished": f"unfinished, {events} and no end: the run still goes on or was killed"
+        "unfinished": f"unfinished, {events}, no end: the run is still running or was killed"
         if not rests
-        else f"unfinished ({rests}), {events}; `planrun resume` goes on",
-        "torn": f"torn at line {reading.line}{detail}; the {events} before are sound, and `planrun resume` goes on",
-        "truncated": f"truncated{detail}; the {events} that are left are sound",
+        else f"unfinished ({rests}), {events}; to continue: planrun resume",
+        "torn": f"torn at line {reading.line}{detail}; the {events} before are valid; to continue: planrun resume",
+        "truncated": f"truncated{detail}; the {events} that are left are valid",
     }[reading.condition]
 
 

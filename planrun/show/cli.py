@@ -35,9 +35,11 @@ FORMATS = ("text", "json", "markdown")
 
 @click.command(short_help="Table of the steps; graph, levels and order.")
 @click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
-@click.option("--graph", type=click.Choice(DRAWINGS), help="Draw who waits for whom instead of the table.")
-@click.option("--levels", is_flag=True, help="List the steps by level: each waits for the one above only.")
-@click.option("--order", is_flag=True, help="List the steps, one a line, each after what it waits for.")
+@click.option("--graph", type=click.Choice(DRAWINGS), help="Draw the dependency graph instead of the table.")
+@click.option(
+    "--levels", is_flag=True, help="List the steps by level: each depends only on the levels above."
+)
+@click.option("--order", is_flag=True, help="List the steps, one a line, each after its dependencies.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 @click.option(
     "--format",
@@ -56,10 +58,10 @@ def show(  # noqa: PLR0913 - one for each option
     form: str | None,
     **under: Any,
 ) -> int:
-    """Show what PLAN would do: its steps, what they wait for, its risks and its limits. The table is markdown.
+    """Show what PLAN would do: its steps, their dependencies, risks and limits. The table is markdown.
 
-    Of each step the class of risk is told, as far as its text and the parameters that are known tell it, and which
-    steps the policy in force would deny or ask for.
+    It shows the class of risk of each step, by its text and the known parameters, and which steps the policy in force
+    would deny or ask for.
 
     \b
     Examples:
@@ -74,23 +76,25 @@ def show(  # noqa: PLR0913 - one for each option
         raise click.UsageError(
             "--graph, --levels, --order, --format and --json exclude each other", click.get_current_context()
         )
-    found = load(plan, cache=False)
+    loaded = load(plan, cache=False)
     if graph:
-        say(_drawn(found, graph))
+        say(_drawn(loaded, graph))
     elif levels:
         say(
-            "\n".join([f"Level {n}: {', '.join(names)}" for n, names in enumerate(describe.levels(found), 1)])
+            "\n".join(
+                [f"Level {n}: {', '.join(names)}" for n, names in enumerate(describe.levels(loaded), 1)]
+            )
         )
     elif order:
-        say("\n".join(describe.order(found)))
+        say("\n".join(describe.order(loaded)))
     else:
-        digests = digest_preview(found, under["params"], current_folder())
-        found = found.but(digest=digests.reviewed.digest)
-        ahead = policy_preview(found, **under)
+        digests = digest_preview(loaded, under["params"], current_folder())
+        loaded = loaded.but(digest=digests.reviewed.digest)
+        ahead = policy_preview(loaded, **under)
         if as_json or form == "json":
-            say_json({**describe.as_data(found, digests.as_data()), **plan_data(ahead)})
+            say_json({**describe.as_data(loaded, digests.as_data()), **plan_data(ahead)})
         elif form == "markdown":
-            say(markdown(found, digests, ahead).rstrip("\n"))
+            say(markdown(loaded, digests, ahead).rstrip("\n"))
         else:
             say("\n".join(overview(digests, ahead)))
     return 0
@@ -102,7 +106,7 @@ def _drawn(plan: Plan, form: str) -> str:
 
 
 def overview(digests: DigestPreview, ahead: PolicyPreview) -> Iterator[str]:
-    """Yield the table of a plan and what there is to know besides."""
+    """Yield the table of a plan, and its other sections."""
     plan, steps = ahead.plan, ahead.steps()
     title = line(plan.title or plan.name)
     yield f'Plan v{plan.version}: "{title}" ({printable(plan.file)}, digest {plan.digest[:12]}{_without(digests)})'
@@ -146,16 +150,16 @@ def _scripts(digests: DigestPreview) -> Iterator[str]:
 
 
 def _listed(title: str, rows: Iterator[str]) -> list[str]:
-    found = list(rows)
-    return [f"\n{title}:", *found] if found else []
+    lines = list(rows)
+    return [f"\n{title}:", *lines] if lines else []
 
 
 def _judgements(ahead: PolicyPreview, steps: list[StepPreview]) -> Iterator[str]:
-    """What the risks come to, the policy in force, and what it would not let run unasked."""
+    """The totals of the risks, the policy in force, and what it would deny or ask for."""
     yield f"Risk: {totals_line(totals(steps))}"
     yield f"Policy: {printable(ahead.policy)}"
     replaced = _replaced(steps)
-    for word, answer in (("Denied", "deny"), ("Asked for", "ask")):
+    for word, answer in (("Denied", "deny"), ("Needs approval", "ask")):
         stopped = [one for one in steps if one.decision.answer == answer and one.step.id not in replaced]
         names = [f"{one.step.id} ({one.decision.rule})" for one in stopped]
         if names:
@@ -167,11 +171,11 @@ def _judgements(ahead: PolicyPreview, steps: list[StepPreview]) -> Iterator[str]
 
 def _replaced(steps: list[StepPreview]) -> dict[str, str]:
     """Return the steps that never start, and which take the place of each."""
-    found: dict[str, list[str]] = {}
+    replacements: dict[str, list[str]] = {}
     for one in steps:
         for name in one.step.replaces:
-            found.setdefault(name, []).append(one.step.id)
-    return {name: ", ".join(ids) for name, ids in found.items()}
+            replacements.setdefault(name, []).append(one.step.id)
+    return {name: ", ".join(ids) for name, ids in replacements.items()}
 
 
 def _reasons(steps: list[StepPreview]) -> Iterator[str]:
@@ -201,7 +205,7 @@ def _rows(steps: list[StepPreview]) -> Iterator[tuple[str, ...]]:
 
 
 def _instances(step: Step) -> str:
-    """What stands beside a group: how many instances it has, which follow it, or that nobody knows yet."""
+    """The note on a group: how many instances it has, or that they are not known yet."""
     if not _is_known(step):
         return " (instances known when it runs)"
     count = len(step.grouping.members)
@@ -209,7 +213,7 @@ def _instances(step: Step) -> str:
 
 
 def _is_known(step: Step) -> bool:
-    """Whether a step is a group whose members speak for themselves."""
+    """Whether a step is a group with known members."""
     return step.kind == "group" and step.grouping.template is None
 
 
@@ -281,7 +285,7 @@ def _failures(plan: Plan) -> Iterator[str]:
             yield f"  {step.id}: {'; '.join(parts)}"
     asking = [step.id for step in plan.steps if step.replan and step.on_failure != "replan"]
     if asking and plan.llm:
-        yield f"  {', '.join(asking)}: a model plans anew after {_REPLANNED[plan.llm.replan_on_failure]} failure"
+        yield f"  {', '.join(asking)}: a model replans after {_REPLANNED[plan.llm.replan_on_failure]} failure"
     used = {step.on_failure: None for step in plan.steps if step.on_failure != "block"}
     yield from [f"  ({word}: {FAILURE_MEANS[word]})" for word in used]
 

@@ -1,6 +1,6 @@
-"""A plan as markdown for those who have to approve it: what it does, how long at most, how risky, what it destroys.
+"""A plan as markdown for its approvers: what it does, its maximum duration, its risks, what it destroys.
 
-It is made for the summary of a CI job and for comments: all text of the plan is escaped or stands in code spans.
+It is meant for the summary of a CI job and for comments: all text of the plan is escaped or in code spans.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BUDGET = 900 * 1024  # bytes; GitHub shows nothing of a step summary above 1 MiB
 ICONS = {"read-only": "⚪", "low": "🟢", "medium": "🟡", "high": "🔴"}
 _DESTROYS = "💥"
 _ANSWERS = {"ask": "✋", "deny": "⛔"}
-_STOPPED = 100_000  # bytes for what does not run unasked
-_TABLE = "\n| | Step | Does | Waits for | At most | Risk |\n| --- | --- | --- | --- | ---: | --- |\n"
+_STOPPED = 100_000  # bytes for steps that are denied or need an approval
+_TABLE = "\n| | Step | Action | Depends on | At most | Risk |\n| --- | --- | --- | --- | ---: | --- |\n"
 
 
 def markdown(plan: Plan, digests: DigestPreview, ahead: PolicyPreview) -> str:
-    """Return the plan as markdown: headline, totals, what is stopped, a row for each step; at most BUDGET bytes."""
+    """Return the plan as markdown: headline, totals, the stopped steps, a row for each step; at most BUDGET bytes."""
     steps = [*ahead.steps(), *ahead.undoing()]
     known = plan.but(steps=tuple([one.step for one in steps]))
     head = "".join([*_head(known, digests), f"- policy: {inline(ahead.policy, 1000)}\n", *_stopped(steps)])
@@ -34,7 +34,7 @@ def markdown(plan: Plan, digests: DigestPreview, ahead: PolicyPreview) -> str:
         _row(one.step, written.action.written())
         for one, written in zip(steps, plan.everything(), strict=True)
     ]
-    rest = "\n{} more steps are left out here; `planrun show` lists all of them.\n"
+    rest = "\n{} more steps are not shown; `planrun show` lists all of them.\n"
     return head + _TABLE + fitting(rows, BUDGET - size(head) - 500, rest)
 
 
@@ -70,25 +70,25 @@ def _totals(plan: Plan) -> Iterator[str]:
 
 
 def _stopped(steps: list[StepPreview]) -> Iterator[str]:
-    """What does not run unasked, and why."""
+    """The steps that are denied, or need an approval or an answer, and why."""
     rows = []
     for one in steps:
         answer = one.decision.answer
         if answer != "allow":
-            told = "is denied" if answer == "deny" else "is asked for"
+            verdict = "is denied" if answer == "deny" else "needs an approval"
             rows.append(
-                f"- {_ANSWERS[answer]} {code(one.step.id)} {told}: {inline(one.decision.reason, 500)}\n"
+                f"- {_ANSWERS[answer]} {code(one.step.id)} {verdict}: {inline(one.decision.reason, 500)}\n"
             )
         elif one.step.action.asks:
-            rows.append(f"- {_ANSWERS['ask']} {code(one.step.id)} asks somebody\n")
+            rows.append(f"- {_ANSWERS['ask']} {code(one.step.id)} asks a question\n")
     if rows:
-        yield f"\n**Does not run unasked**\n\n{fitting(rows, _STOPPED, '- and {} more')}"
+        yield f"\n**Needs an approval or an answer, or is denied**\n\n{fitting(rows, _STOPPED, '- and {} more')}"
 
 
 def _secret(name: str, plan: Plan) -> str:
     readers = [step.id for step in plan.steps if name in step.secrets]
-    told = ", ".join(readers[:10]) + (f" and {len(readers) - 10} more" if len(readers) > 10 else "")
-    return f"{code(name)} ({inline(told) or 'no step lists it'})"
+    listed = ", ".join(readers[:10]) + (f" and {len(readers) - 10} more" if len(readers) > 10 else "")
+    return f"{code(name)} ({inline(listed) or 'no step lists it'})"
 
 
 def _row(step: Step, deed: str) -> str:
@@ -112,9 +112,9 @@ def _deed(step: Step, deed: str) -> str:
     """Return the first line of what a step does, and whether there is more, or a condition."""
     rows = deed.strip().split("\n")
     if step.kind == "abstract":
-        told = "no action yet"
+        text = "no action yet"
     elif step.action.summary:
-        told = step.action.summary
+        text = step.action.summary
     else:
-        told = code(rows[0], 80) + (_more(len(rows) - 1))
-    return told + (f", if {code(step.condition_text, 80)}" if step.condition is not None else "")
+        text = code(rows[0], 80) + (_more(len(rows) - 1))
+    return text + (f", if {code(step.condition_text, 80)}" if step.condition is not None else "")

@@ -125,7 +125,7 @@ def _write(path: str, data: bytes) -> None:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
 
 
-@click.command(short_help="Write an example plan to begin with.")
+@click.command(short_help="Write an example plan.")
 @click.argument("file", default="plan.yml", type=click.Path(readable=False))
 def init(file: str) -> int:
     """Write an example plan to FILE (plan.yml), and beside it the schema that editors check it with.

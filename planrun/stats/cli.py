@@ -1,4 +1,4 @@
-"""`planrun stats`: what many runs add up to."""
+"""`planrun stats`: durations and failures over many runs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from planrun.stats.gathering import Broken
 
 _NAMED = 5  # broken runs, most failing steps
-_RATES = (("failed", "fails most"), ("flaky", "is flaky most"))
+_RATES = (("failed", "most failures"), ("flaky", "most flaky"))
 
 
-@click.command(short_help="What many runs add up to: durations, failures, the critical path.")
+@click.command(short_help="Show durations, failures and the critical path over many runs.")
 @click.argument("folders", nargs=-1, metavar="[DIR]...", type=click.Path())
 @click.option(
     "-n", "--runs", type=click.IntRange(min=0), default=100, show_default=True,
@@ -39,19 +39,19 @@ _RATES = (("failed", "fails most"), ("flaky", "is flaky most"))
     "--since",
     default="",
     metavar="WHEN",
-    help="Only runs since a day (2026-01-31), a moment, or as in 7d, 12h.",
+    help="Only runs since a day (2026-01-31), a UTC time, or a duration ago: 7d, 12h.",
 )
 @click.option(
     "--steps", type=click.IntRange(min=0), default=25, show_default=True,
     help="How many steps of each plan, the slowest first; 0: all.",
 )  # fmt: skip
-@click.option("--rebuild", is_flag=True, help="Also make the history of this folder anew from its ledgers.")
+@click.option("--rebuild", is_flag=True, help="Also rebuild the history of this folder from its ledgers.")
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def stats(folders: tuple[str, ...], *, steps: int, rebuild: bool, as_json: bool, **wanted: Any) -> int:
-    """Count the runs in this folder, or in each DIR: a workspace, or a folder of runs that CI kept.
+    """Count the runs in this folder, or in each DIR: a workspace, or a folder of runs from CI.
 
     For each plan: how its runs ended and how long they took; for each step how long it takes, how often it fails, is
-    flaky or repeated, and how much of the critical path it is. A ledger that is broken is named and not counted.
+    flaky or repeated, and its share of the critical path. A broken ledger is reported and not counted.
 
     \b
     Examples:
@@ -62,54 +62,54 @@ def stats(folders: tuple[str, ...], *, steps: int, rebuild: bool, as_json: bool,
     remade = _rebuild(folders) if rebuild else []
     gathering, plans = Gathering(folders or (".",)), Plans()
     chosen = Wanted(most=wanted["runs"], plan=wanted["plan"], since=_moment(wanted["since"]))
-    found = count(gathering, chosen, plans)
-    examples = [example(figures, gathering, plans) for figures in found]
+    counted = count(gathering, chosen, plans)
+    examples = [example(figures, gathering, plans) for figures in counted]
     if as_json:
-        told = [as_data(figures, path) for figures, path in zip(found, examples, strict=True)]
+        data = [as_data(figures, path) for figures, path in zip(counted, examples, strict=True)]
         broken = [{"folder": each.folder, "why": each.why} for each in gathering.broken]
-        say_json({"plans": told, "broken": broken})
+        say_json({"plans": data, "broken": broken})
         return 0
     rows = remade + [
-        row for figures, path in zip(found, examples, strict=True) for row in _told(figures, path, steps)
+        row for figures, path in zip(counted, examples, strict=True) for row in _lines(figures, path, steps)
     ]
     rows += _about_broken(gathering.broken)
-    say("\n".join(rows) if rows else "there are no runs to count")
+    say("\n".join(rows) if rows else "no runs to count")
     return 0
 
 
 def _rebuild(folders: Sequence[str]) -> list[str]:
     if folders:
-        raise InvalidInput("--rebuild is about the history of this folder, so it takes no other one")
-    return [f"history of {line(told)}" for told in rebuild_history()]
+        raise InvalidInput("--rebuild works on this folder only, so it takes no DIR")
+    return [f"history of {line(text)}" for text in rebuild_history()]
 
 
 def _moment(text: str) -> str:
     """Return the moment that a text names, as a stamp; raises InvalidInput."""
     if not text:
         return ""
-    if found := fullmatch(r"(\d{1,5})([dh])", text):
-        span = int(found[1]) * (86400 if found[2] == "d" else 3600)
+    if match := fullmatch(r"(\d{1,5})([dh])", text):
+        span = int(match[1]) * (86400 if match[2] == "d" else 3600)
         return later("1970-01-01T00:00:00.000Z", max(0.0, time.time() - span))
     if fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?", text):
         return text.removesuffix("Z")
     raise InvalidInput(
-        f'--since takes a day as 2026-01-31, a moment in UTC, or as in 7d and 12h; not "{text}"'
+        f'--since takes a day such as 2026-01-31, a UTC time, or a duration such as 7d or 12h; not "{text}"'
     )
 
 
-def _told(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str]:
+def _lines(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str]:
     ends = ", ".join(f"{number} {verdict}" for verdict, number in figures.verdicts().items())
     times = "1 run" if len(figures.runs) == 1 else f"{len(figures.runs)} runs"
     yield f"{line(figures.name)} ({line(figures.file)}): {times}, {ends}"
     took = spread(run.busy for run in figures.ended)
     if took:
-        yield f"  took {seconds(took.median)} in the median, p95 {seconds(took.p95)}, at most {seconds(took.most)}"
+        yield f"  duration: median {seconds(took.median)}, p95 {seconds(took.p95)}, max {seconds(took.most)}"
     sped = spread(run.speedup for run in figures.ended if run.speedup)
     if sped:
-        yield f"  speed-up by running steps together: {sped.median:.1f} times in the median"
+        yield f"  median speed-up {sped.median:.1f}×"  # noqa: RUF001 - the sign of the field
     waited = sum(run.gate for run in figures.runs)
     if waited:
-        yield f"  waited for somebody: {seconds(waited)} in all runs together"
+        yield f"  waited for approvals and answers: {seconds(waited)} in total"
     yield ""
     head = ("Step", "Ran", "Median", "p95", "Max", "Failed", "Flaky", "Retries", "Critical")
     rows = [_cells(name, step, figures) for name, step in ranked(figures, most)]
@@ -122,8 +122,12 @@ def _told(figures: PlanFigures, path: Example | None, most: int) -> Iterator[str
 
 
 def _cells(name: str, step: StepFigures, figures: PlanFigures) -> tuple[str, ...]:
-    found = spread(step.seconds)
-    took = [seconds(value) for value in (found.median, found.p95, found.most)] if found else ["-"] * 3
+    durations = spread(step.seconds)
+    took = (
+        [seconds(value) for value in (durations.median, durations.p95, durations.most)]
+        if durations
+        else ["-"] * 3
+    )
     share = step.path / figures.path if figures.path else 0.0
     return (
         line(name), str(len(step.seconds)), *took, _rate(step.failed, step.ended), _rate(step.flaky, step.ended),
@@ -136,7 +140,7 @@ def _rate(part: int, whole: int) -> str:
 
 
 def _worst(figures: PlanFigures) -> Iterator[str]:
-    for field, told in _RATES:
+    for field, title in _RATES:
         ordered = sorted(
             figures.steps.items(), key=lambda pair: -getattr(pair[1], field) / (pair[1].ended or 1)
         )
@@ -146,13 +150,13 @@ def _worst(figures: PlanFigures) -> Iterator[str]:
             if getattr(step, field)
         ]
         if named:
-            yield f"{told}: {', '.join(named)}"
+            yield f"{title}: {', '.join(named)}"
 
 
 def _path(path: Example | None) -> Iterator[str]:
     if path is None:
         return
-    yield f"\nCritical path of run {path.run}, the one of median length:"
+    yield f"\nCritical path of run {path.run} (median duration):"
     for stretch in path.path:
         waited = f", after {seconds(stretch.waited)} of waiting" if stretch.waited >= 0.1 else ""
         saved = path.saved.get(stretch.step, 0.0)
@@ -162,7 +166,7 @@ def _path(path: Example | None) -> Iterator[str]:
 
 def _about_broken(broken: Sequence[Broken]) -> Iterator[str]:
     if broken:
-        yield f"{len(broken)} not counted, since they are broken:"
+        yield f"{len(broken)} broken, not counted:"
         yield from [f"  {line(each.folder)}: {line(each.why, 200)}" for each in broken[:_NAMED]]
         if len(broken) > _NAMED:
             yield f"  and {len(broken) - _NAMED} more"

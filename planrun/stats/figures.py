@@ -1,6 +1,6 @@
-"""The critical path of a run: what its end really waited for, step by step, and what could be saved there.
+"""The critical path of a run: the steps that its end waited for, and how much time each could save.
 
-What the runs of one plan add up to.
+The figures of all runs of one plan.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Stretch(Record):
 
 
 class Plans:
-    """Who waits for whom, by run: runs of the same plan are told from one reading of it."""
+    """The dependencies of steps, by run: a plan is read once for all its runs."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Waits | None] = {}
@@ -154,7 +154,7 @@ def spread(values: Iterable[float]) -> Spread | None:
 
 
 class StepFigures:
-    """One step over many runs; `path`: seconds that it was on critical paths, `gates`: that it waited for somebody."""
+    """One step over many runs; `path`: seconds on critical paths, `gates`: seconds at gates."""
 
     def __init__(self) -> None:
         self.seconds = array("d")  # of the runs in which it ran to an end
@@ -165,7 +165,7 @@ class StepFigures:
         self.tokens = 0
 
     def count(self, step: StepTrace) -> None:
-        """Take note of one run."""
+        """Add one run."""
         if step.ran:
             self.seconds.append(step.seconds)
         elif step.status in ("skipped", "blocked", "cancelled"):
@@ -209,7 +209,7 @@ class PlanFigures:
         self.paths = 0  # how many of them there are
 
     def count(self, folder: str, trace: Trace, path: Sequence[Stretch]) -> None:
-        """Take note of one run and its critical path."""
+        """Add one run and its critical path."""
         self.runs.append(
             RunFigures(
                 run=trace.run,
@@ -238,7 +238,7 @@ class PlanFigures:
 
     @property
     def ended(self) -> list[RunFigures]:
-        """The runs that ended by themselves: the length of others says when somebody stopped them."""
+        """The runs that ended by themselves: the duration of a cancelled run says nothing about its steps."""
         return [run for run in self.runs if run.verdict in ("completed", "partial", "failed")]
 
     def verdicts(self) -> dict[str, int]:

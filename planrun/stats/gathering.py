@@ -1,8 +1,8 @@
-"""One run as statistics see it: when its steps ran and how they ended, folded from events without loading the plan.
+"""One run for statistics: when its steps ran and how they ended, folded from events without loading the plan.
 
-Which runs are counted: found in workspaces, in folders that CI kept, or one by one; broken ones are named.
+Which runs are counted: from workspaces, from folders of CI, or single ones; broken ones are reported.
 
-The history of a workspace, made anew from its ledgers: what the ends of their runs would have left.
+The history of a workspace, rebuilt from its ledgers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StepTrace:
     """One step of a run; moments are stamps, durations seconds.
 
     `seconds`: of its attempts since it last became pending; `retries`: the attempts after the first one of these.
-    `failures`: how often it had failed when a resume or retry ran it again. `gate`: how long it waited for somebody.
+    `failures`: how often it had failed when a resume or retry ran it again. `gate`: how long it was at gates.
     `ran`: whether it came to an end of its own.
     """
 
@@ -84,7 +84,7 @@ class StepTrace:
 
 
 class Trace:
-    """One run, folded event by event; what a newer planrun writes besides is passed over.
+    """One run, folded event by event; unknown events of a newer planrun are ignored.
 
     `busy`: seconds in which a process worked on the run; `work`: seconds of all attempts together.
     """
@@ -102,15 +102,15 @@ class Trace:
     def fold(self, events: Iterable[ev.Event]) -> Trace:
         """Fold all events and return the trace itself."""
         for event in events:
-            found = _FOLDS.get(type(event))
+            fold = _FOLDS.get(type(event))
             if isinstance(event, ev.RunStarted | ev.RunResumed):
                 self._rest()
                 self._since = event.at
             # What is answered while no process works on the run is no part of the time that it took.
             if not isinstance(event, ev.GateAnswered):
                 self._last = event.at
-            if found is not None:
-                found(self, event)
+            if fold is not None:
+                fold(self, event)
         self._rest()
         return self
 
@@ -265,7 +265,7 @@ class Gathering:
         else:
             if trace.run:
                 return trace
-            self.broken.append(Broken(folder=folder, why="nothing is on record"))
+            self.broken.append(Broken(folder=folder, why="the ledger is empty"))
         return None
 
 
@@ -273,7 +273,7 @@ def _read(path: str) -> Sequence[Event]:
     """Return the events of a ledger; raises OSError, InvalidInput."""
     status = os.stat(path)
     if not S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-        raise InvalidInput("its ledger is no file, or far too large")
+        raise InvalidInput("its ledger is not a regular file, or too large")
     reading = read_ledger(path)
     if reading.condition in ("altered", "truncated"):
         raise InvalidInput(f"{reading.condition} at line {reading.line}: {reading.detail}")
@@ -282,11 +282,11 @@ def _read(path: str) -> Sequence[Event]:
 
 def _folders(places: Sequence[str]) -> list[str]:
     """Return the folders of runs in some places, each once; raises InvalidInput for a place that cannot be read."""
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for place in places:
         for folder in _in(place):
-            found.setdefault(os.path.realpath(folder), folder)
-    return list(found.values())
+            folders.setdefault(os.path.realpath(folder), folder)
+    return list(folders.values())
 
 
 def _in(place: str) -> list[str]:
@@ -313,7 +313,7 @@ def rebuild() -> Iterator[str]:
     workspace = current_folder()
     folder = home(workspace)
     lock = WorkspaceLock(folder)
-    lock.acquire(f"run -, process {os.getpid()} on {os.uname().nodename}, since it makes the history anew")
+    lock.acquire(f"run -, process {os.getpid()} on {os.uname().nodename}, since it rebuilds the history")
     try:
         for plan, traces in _by_plan(workspace).items():
             history = History()
@@ -330,12 +330,12 @@ def rebuild() -> Iterator[str]:
 
 def _by_plan(workspace: str) -> dict[tuple[str, str], list[Trace]]:
     """Return the newest runs of each plan that have an end, as its history remembers them."""
-    found: dict[tuple[str, str], list[Trace]] = {}
+    traces: dict[tuple[str, str], list[Trace]] = {}
     for _, trace in Gathering((workspace,)).traces(Wanted()):
         plan = (str(trace.plan["name"]), str(trace.plan["file"]))
-        if trace.verdict and len(trace.steps) > 1 and len(found.setdefault(plan, [])) < RUNS_KEPT:
-            found[plan].append(trace)
-    return found
+        if trace.verdict and len(trace.steps) > 1 and len(traces.setdefault(plan, [])) < RUNS_KEPT:
+            traces[plan].append(trace)
+    return traces
 
 
 def pasts_of(trace: Trace) -> dict[str, Past]:

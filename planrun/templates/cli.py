@@ -1,4 +1,4 @@
-"""`planrun templates`: the templates at hand, and plans made of them for review."""
+"""`planrun templates`: list templates, and make plans from them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.plan.templates import Template
-    from planrun.templates.templates import Found, Rendered
+    from planrun.templates.templates import Rendered, TemplateFile
 
 _VERBS = ("list", "show", "render")
 
 
-@click.command(short_help="The templates at hand, and plans made of them.")
+@click.command(short_help="List templates, and make plans from them.")
 @click.argument("verb", type=click.Choice(_VERBS), default="list")
 @click.argument("name", required=False)
 @click.option(
@@ -39,14 +39,14 @@ _VERBS = ("list", "show", "render")
 def templates(  # noqa: PLR0913 - click gives each option as an argument
     verb: str, name: str | None, given: tuple[str, ...], output: str, *, force: bool, as_json: bool
 ) -> int:
-    """List templates, show one of them, or make a plan of it.
+    """List templates, show one, or make a plan from it.
 
-    NAME is that of a template that comes with planrun or stands in plans/templates, or the path of a file.
+    NAME is a template shipped with planrun or in plans/templates, or the path of a file.
 
     \b
-    list     each template: its name, where it is from, what it is for
-    show     its variables, the commands and files that it needs, and its text
-    render   a plan made of it, checked, with the values of --var and the defaults of the others
+    list     each template: its name, source and description
+    show     its variables, required commands and files, and its text
+    render   a checked plan, with the values of --var and defaults
 
     \b
     Examples:
@@ -59,17 +59,17 @@ def templates(  # noqa: PLR0913 - click gives each option as an argument
         return _list(as_json=as_json)
     if name is None:
         raise InvalidInput(
-            f"planrun templates {verb} wants the name of a template; planrun templates lists them"
+            f"planrun templates {verb} needs the name of a template; planrun templates lists them"
         )
-    found = find(name)
+    file = find(name)
     if verb == "show":
-        return _show(found, as_json=as_json)
+        return _show(file, as_json=as_json)
     if output != written.STANDARD_OUTPUT:
         written.refuse_existing(output, forced=force)
-    made = _made(found, given)
+    made = _made(file, given)
     if output != written.STANDARD_OUTPUT:
         written.write_file(output, made.text.encode(), forced=force)
-    _tell(found, made, output, as_json=as_json)
+    _print_rendered(file, made, output, as_json=as_json)
     return 0
 
 
@@ -80,34 +80,34 @@ def _refuse_name(name: str | None) -> None:
 
 def _list(*, as_json: bool) -> int:
     rows: list[dict[str, Any]] = []
-    for found in known().values():
+    for file in known().values():
         try:
-            rows.append(_document(found, opened(found)))
+            rows.append(_document(file, opened(file)))
         except InvalidPlan as error:
             first = error.problems[0]
             wrong = f"{first.file}:{first.line}:{first.col}: {first.text}"
-            rows.append({"name": found.name, "source": found.source, "file": found.file, "problem": wrong})
+            rows.append({"name": file.name, "source": file.source, "file": file.file, "problem": wrong})
     if as_json:
         say_json({"templates": rows})
         return 0
     cells = [
         (row["name"], row["source"], printable(row.get("problem") or row["description"])) for row in rows
     ]
-    say(table(("Template", "From", "What it is for"), cells))
+    say(table(("Template", "From", "Description"), cells))
     for row in rows:
         if row.get("hides"):
-            say(f"{printable(row['file'])} stands in for the template of that name that comes with planrun")
+            say(f"{printable(row['file'])} replaces the shipped template of the same name")
     return 0
 
 
-def _show(found: Found, *, as_json: bool) -> int:
-    template = opened(found)
-    document = _document(found, template)
+def _show(file: TemplateFile, *, as_json: bool) -> int:
+    template = opened(file)
+    document = _document(file, template)
     if as_json:
         say_json({**document, "text": template.data.decode("utf-8-sig")})
         return 0
-    say(f"{found.name}: {printable(template.description)}")
-    say(f"from: {printable(found.file)}")
+    say(f"{file.name}: {printable(template.description)}")
+    say(f"from: {printable(file.file)}")
     for title, words in (("requires", template.requires), ("prerequisites", template.prerequisites)):
         if words:
             say(f"{title}: {printable(', '.join(words))}")
@@ -133,12 +133,12 @@ def _about(fragment: dict[str, Any]) -> str:
     return f": {fragment['description']}" if "description" in fragment else ""
 
 
-def _document(found: Found, template: Template) -> dict[str, Any]:
+def _document(file: TemplateFile, template: Template) -> dict[str, Any]:
     return {
-        "name": found.name,
-        "source": found.source,
-        "file": found.file,
-        "hides": found.hides,
+        "name": file.name,
+        "source": file.source,
+        "file": file.file,
+        "hides": file.hides,
         "description": template.description,
         "vars": dict(template.vars),
         "requires": list(template.requires),
@@ -146,17 +146,17 @@ def _document(found: Found, template: Template) -> dict[str, Any]:
     }
 
 
-def _made(found: Found, given: tuple[str, ...]) -> Rendered:
-    template = opened(found)
-    return render(template, found.name, values_of(template, given))
+def _made(file: TemplateFile, given: tuple[str, ...]) -> Rendered:
+    template = opened(file)
+    return render(template, file.name, values_of(template, given))
 
 
-def _tell(found: Found, made: Rendered, output: str, *, as_json: bool) -> None:
+def _print_rendered(file: TemplateFile, made: Rendered, output: str, *, as_json: bool) -> None:
     is_file = output != written.STANDARD_OUTPUT
     if as_json:
         say_json(
             {
-                "template": found.name,
+                "template": file.name,
                 "written": output if is_file else None,
                 "plan": made.text,
                 "steps": made.steps,

@@ -48,11 +48,11 @@ def plan_text(template: Template, tree: Node, name: str, values: Mapping[str, An
     text = _Text(text, template, values).filled()
     given = ", ".join([f"{key}={text_of(value)}" for key, value in values.items()])
     heading = [f"yaml-language-server: $schema={_SCHEMA}", f"$schema: {_SCHEMA}"]
-    told = f"Made of the template {name} by planrun {__version__}{f': {given}' if given else ''}"
+    origin = f"Made of the template {name} by planrun {__version__}{f': {given}' if given else ''}"
     lines = text.lstrip("\n").split("\n")
     while lines and _MODELINE.match(lines[0]):
         lines.pop(0)
-    top = "\n".join([*map(comment, heading), "#", comment(told)])
+    top = "\n".join([*map(comment, heading), "#", comment(origin)])
     whole = f"{top}\n" + "\n".join(lines)
     found, problems = parse(whole.encode(), name)
     if found is None or problems or repr(to_data(found)) != repr(to_data(tree)):
@@ -165,7 +165,7 @@ class _Text:
         """Return a text without the key that makes it a template, and what stands under it."""
         lines = text.split("\n")
         heads = [at for at, line in enumerate(lines) if re.match(rf"['\"]?{HEAD}['\"]?\s*:", line)]
-        if not heads:  # a file in braces: what is made of it says too much, and is refused
+        if not heads:  # a file in braces: the result has extra keys, and is refused
             return text
         start = heads[0]
         end = start + 1
@@ -201,7 +201,7 @@ SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "templates")
 _ENDINGS = (".yml", ".yaml")
 
 
-class Found(Record):
+class TemplateFile(Record):
     """Where a template is: `source` is project or shipped; `hides`: a shipped one has the same name."""
 
     name: str
@@ -218,19 +218,19 @@ class Rendered(Record):
     warnings: tuple[Problem, ...] = ()
 
 
-def known() -> dict[str, Found]:
+def known() -> dict[str, TemplateFile]:
     """Return all templates by name, in the order of their names; a project's own comes before a shipped one."""
     shipped, own = _in_folder(SHIPPED), _in_folder(PROJECT)
-    found = {name: Found(name=name, file=file, source="shipped") for name, file in shipped.items()}
+    templates = {name: TemplateFile(name=name, file=file, source="shipped") for name, file in shipped.items()}
     for name, file in own.items():
-        found[name] = Found(name=name, file=file, source="project", hides=name in shipped)
-    return {name: found[name] for name in sorted(found)}
+        templates[name] = TemplateFile(name=name, file=file, source="project", hides=name in shipped)
+    return {name: templates[name] for name in sorted(templates)}
 
 
-def find(name: str) -> Found:
+def find(name: str) -> TemplateFile:
     """Return a template by its name or by the path of its file; raises InvalidInput."""
     if name.endswith(_ENDINGS) or "/" in name:
-        return Found(name=os.path.basename(name).partition(".")[0], file=name, source="project")
+        return TemplateFile(name=os.path.basename(name).partition(".")[0], file=name, source="project")
     templates = known()
     if name not in templates:
         hint = did_you_mean(name, templates) or f"templates are {', '.join(templates)}"
@@ -238,9 +238,9 @@ def find(name: str) -> Found:
     return templates[name]
 
 
-def opened(found: Found) -> Template:
+def opened(file: TemplateFile) -> Template:
     """Return a template, read; raises InvalidPlan."""
-    return read_template(read_source(found.file), found.file)
+    return read_template(read_source(file.file), file.file)
 
 
 def values_of(template: Template, given: Iterable[str]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def test_a_killed_job_is_cleaned_up(tmp_path: Path) -> None:
     assert finished.returncode == 0, finished.stderr
     assert (tmp_path / "order").read_text().split("\n") == ["undo a", "end", ""]
     again = script("finish.py", environment | newest)
-    assert (again.returncode, again.stderr) == (0, "planrun: nothing is owed\n")
+    assert (again.returncode, again.stderr) == (0, "planrun: nothing to finalize\n")
     assert list(fake.iterdir()) == []
 
 

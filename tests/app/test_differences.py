@@ -257,7 +257,7 @@ def test_a_key_that_nobody_put_into_words_is_told_all_the_same(monkeypatch: pyte
     monkeypatch.setitem(plain._FORMS, "timeout", lambda _value: "some time")
     (step,) = difference(with_step(run="a", timeout="1m"), with_step(run="a", timeout="2m")).steps
     (change,) = step.changes
-    assert (change.key, change.note) == ("timeout", "written another way, which counts")
+    assert (change.key, change.note) == ("timeout", "spelled differently, which changes the digest")
 
 
 def steps(*rows: dict[str, Any]) -> dict[str, Any]:
@@ -379,7 +379,7 @@ def test_a_field_that_is_left_out_is_noticed_by_these_tests(
     field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A comparison that forgets one field of a step fails the tests above: some pair of plans is told as the same."""
-    monkeypatch.setattr("planrun.diff.plans._NOT_TOLD", plans._NOT_TOLD | {field})
+    monkeypatch.setattr("planrun.diff.plans._NOT_SHOWN", plans._NOT_SHOWN | {field})
     pairs = [*OF_STEP.items(), *((key, pair) for key, pair in ACTIONS.items() if key in live("Step"))]
     missed = []
     for key, pair in pairs:

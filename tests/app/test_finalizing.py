@@ -66,7 +66,7 @@ def test_what_a_killed_run_owes_is_done_once(tmp_path: Path, planrun: Command) -
     assert found["steps"][1]["attempts"][0]["status"] == "lost"
     assert planrun("verify", "last").returncode == 0
     again = planrun("finalize", "last")
-    assert (again.returncode, again.stderr) == (0, "planrun: nothing is owed\n")
+    assert (again.returncode, again.stderr) == (0, "planrun: nothing to finalize\n")
     assert order(tmp_path) == ["undo b", "undo a", "end"]
     assert "owed" not in planrun("status").stdout
 
@@ -156,11 +156,11 @@ def test_who_is_not_owed_anything(tmp_path: Path, planrun: Command) -> None:
     """A run that ended, one that is paused and one that never started owe nothing; an unknown one is an error."""
     plan(tmp_path, "{id: a, run: 'true'}")
     assert planrun("execute", "plan.yml").returncode == 0
-    assert planrun("finalize", "last").stderr == "planrun: nothing is owed\n"
+    assert planrun("finalize", "last").stderr == "planrun: nothing to finalize\n"
     (tmp_path / "order").unlink()
     plan(tmp_path, undoable("a") + "\n{id: q, depends_on: [a], ask: {question: 'Go on?'}}")
     assert planrun("execute", "plan.yml").returncode == 5
-    assert planrun("finalize", "last").stderr == "planrun: nothing is owed\n"
+    assert planrun("finalize", "last").stderr == "planrun: nothing to finalize\n"
     assert order(tmp_path) == []
     assert planrun("cancel", "last").returncode == 0  # now it does not go on any more
     assert planrun("finalize", "last").returncode == 0

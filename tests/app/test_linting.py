@@ -178,4 +178,4 @@ def test_a_step_close_to_its_timeout_is_told(folder: Path) -> None:
     )
     took(folder, {"a": 290.0, "b": 290.0})
     (found,) = advise("plan.yml").problems
-    assert found.message == 'step "a" usually takes 4m50s, and its timeout is 5m, the default'
+    assert found.message == 'step "a" usually takes 4m50s; its timeout is 5m, the default'

@@ -114,7 +114,7 @@ def test_a_policy_that_is_gone_allows_more() -> None:
     found = difference(with_policy(auto_approve="low"), {**with_policy(), "policy": {"auto_approve": "low"}})
     assert not found
     bare = {key: value for key, value in with_policy().items() if key != "policy"}
-    assert "the plan has no policy any more" in difference(with_policy(auto_approve="low"), bare).laxer
+    assert "the plan no longer has a policy" in difference(with_policy(auto_approve="low"), bare).laxer
 
 
 _WORDS = st.lists(st.sampled_from(["a", "b"]), max_size=2, unique=True).map(tuple)

@@ -484,7 +484,7 @@ def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
     assert (again.returncode, "is there already" in again.stderr) == (
         2,
         True,
-    )  # nobody was asked: nobody is there
+    )  # no model was asked: nobody is there
     (tmp_path / "ran").unlink()
     resumed = planrun(tmp_path, "resume", "last", "--plan", "plan.v2.yml")
     assert resumed.returncode == 0, resumed.stderr

@@ -27,16 +27,16 @@ from planrun.model import events as ev
 from planrun.model.plan import Retry
 from planrun.plan.load import load
 from planrun.records.reading import read_ledger
-from planrun.replay.replay import play_again
+from planrun.replay.replay import replay_run
 from planrun.replay.results import chance_of
-from planrun.replay.whatif import suppose
+from planrun.replay.whatif import what_if
 from planrun.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.replay.replay import Again
-    from planrun.replay.whatif import Row, Supposed
+    from planrun.replay.replay import ReplayResult
+    from planrun.replay.whatif import Row, WhatIfResult
 
 PLAN = """\
 version: 1
@@ -71,14 +71,14 @@ def run_of(folder: Path) -> str:
     return str(max((folder / ".planrun" / "runs").iterdir()))
 
 
-def again(folder: Path) -> Again:
+def again(folder: Path) -> ReplayResult:
     """Play the newest run again."""
     run = run_of(folder)
     reading = read_ledger(f"{run}/ledger.jsonl")
-    return play_again(run, reading, plans_of(run, reading))
+    return replay_run(run, reading, plans_of(run, reading))
 
 
-def supposed(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "", policy: str = "") -> Supposed:
+def supposed(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "", policy: str = "") -> WhatIfResult:
     """Return what the newest run would have been under another plan or policy."""
     monkeypatch.chdir(folder)
     if text:
@@ -87,10 +87,10 @@ def supposed(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "", poli
         (folder / "policy.yml").write_text(policy)
     found = read_run("last")
     plan = load("edited.yml", cache=False) if text else None
-    return suppose(found.state, found.rundir, plan, "policy.yml" if policy else "")
+    return what_if(found.state, found.rundir, plan, "policy.yml" if policy else "")
 
 
-def rows(found: Supposed) -> dict[str, Row]:
+def rows(found: WhatIfResult) -> dict[str, Row]:
     """Return the rows by step."""
     return {row.step: row for row in found.rows}
 
@@ -266,7 +266,7 @@ def test_the_pause_before_a_retry_is_the_one_that_was_drawn() -> None:
 
 
 def test_the_same_plan_comes_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under its own plan nothing would have been different, and nothing is assumed."""
+    """Under its own plan no differences, and nothing is assumed."""
     execute(tmp_path)
     found = supposed(tmp_path, monkeypatch, PLAN)
     assert [row.step for row in found.rows if row.differs] == []
@@ -291,7 +291,7 @@ def test_what_changed_is_assumed_and_what_needs_it_unknown(
     execute(tmp_path)
     found = supposed(tmp_path, monkeypatch, PLAN.replace("echo v=1", "echo v=2"))
     told = rows(found)
-    assert (told["build"].is_assumed, told["build"].why) == (True, "what it does changed")
+    assert (told["build"].is_assumed, told["build"].why) == (True, "its action changed")
     assert (told["publish"].is_unknown, told["test"].is_assumed) == (True, False)
     assert "build" in told["publish"].why
     assert found.verdict is None

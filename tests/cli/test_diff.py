@@ -74,7 +74,7 @@ Plan
   + params.target.enum: dev
   ~ params.target.default: staging → prod
 
-The same in several steps
+The same change in several steps
   ~ timeout: 5m → 10m
     in 4 steps: compile, lint, test, publish
 
@@ -82,7 +82,7 @@ Steps
   - dropped  (is gone)
       run:
       -   echo dropped
-  = compile  (was build, stands first now)
+  = compile  (was build, moved to the front)
   ~ test: Unit tests
       run:
           set -e
@@ -345,15 +345,12 @@ def test_a_script_that_changed_is_a_difference(say: Callable[..., Said], reposit
     (repository / "sign.sh").write_text("echo two\n")
     said = say("diff", "HEAD:plan.yml", "plan.yml", "--exit-code")
     assert said.code == 1
-    assert "~ sign.sh has another content (run by sign)" in said.out
+    assert "~ sign.sh changed (run by sign)" in said.out
     git(repository, "commit", "-q", "-m", "three", "sign.sh")
     document = json.loads(say("diff", "HEAD~1:plan.yml", "HEAD:plan.yml", "--json").out)
     assert document["scripts"] == [{"path": "sign.sh", "change": "changed", "steps": ["sign"]}]
     assert (document["same"], document["steps"]) == (False, [])
-    assert (
-        "sign.sh has another content"
-        in say("diff", "HEAD~1:plan.yml", "HEAD:plan.yml", "--format", "markdown").out
-    )
+    assert "sign.sh changed" in say("diff", "HEAD~1:plan.yml", "HEAD:plan.yml", "--format", "markdown").out
 
 
 def test_the_value_of_a_secret_is_masked(
@@ -450,7 +447,7 @@ def test_a_comment_stays_below_its_limit_and_counts_the_rest(say: Callable[..., 
     assert len(out) < 65_536
     assert len(out.encode()) < 65_536
     assert "more steps are not listed" in out
-    assert "more are left out here; `planrun diff` prints all of them." in out
+    assert "more are not shown; `planrun diff` prints all of them." in out
 
 
 def test_long_lines_show_where_they_differ(say: Callable[..., Said]) -> None:

@@ -84,8 +84,8 @@ def test_what_the_old_policy_asked_for_and_the_new_one_does_not_is_told(say: Cal
         ("publish", "asked for by plan:rules.2"),
     ]
     out = say("diff", "old.yml", "new.yml").out
-    assert "the policy allows more: what rules.1 (deny) was about may run more freely now" in out
-    assert "Asked for or denied until now, and not any more" in out
+    assert "the policy allows more: what rules.1 (deny) restricted may now run more freely" in out
+    assert "No longer asked for or denied" in out
 
 
 def test_a_ceiling_holds_whatever_the_plan_says(say: Callable[..., Said], tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_results_of_other_steps_that_are_not_known(tmp_path: Path) -> None:
     assert (found["depends_on"], found["why"]) == ("count", "env WORD changed")
     assert "steps.count.outputs.count has no value" in cache("far")["why"]
     text = say("explain", "plan.yml", "page", "--param", "word=one").out
-    assert "its key depends on the results of count, which are not known now" in text
+    assert "its key depends on the results of count, which are not known yet" in text
 
 
 def test_parameters_files_and_shared_stores(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_infeasible_is_an_answer(ask: Callable[..., Said], repository: Path) -> 
     with FakeMessages([draft([], infeasible="There is no\nsuch service.")]) as api:
         said = ask(api, "deploy it", "--fallback", "template")
     assert said.code == 1
-    assert "planrun: the model says that this cannot be done: There is no such service.\n" in said.err
+    assert "planrun: the model reports that this cannot be done: There is no such service.\n" in said.err
     assert not (repository / "plan.yml").exists()
 
 
@@ -240,7 +240,7 @@ def test_planning_has_a_time_of_its_own(ask: Callable[..., Said]) -> None:
     with FakeMessages(answer(GOOD).but(first_byte=60.0)) as api:
         said = ask(api, "ship", "--planning-timeout", "1s", "-o", "-")
     assert said.code == 1
-    assert "planrun: no answer could be had: " in said.err
+    assert "planrun: the model did not answer: " in said.err
     assert "did not answer within" in said.err
 
 
@@ -249,7 +249,7 @@ def test_a_service_that_is_down_is_told(ask: Callable[..., Said]) -> None:
     with FakeMessages([fault_of(403)]) as api:
         said = ask(api, "ship", "-o", "-")
     assert (said.code, said.out) == (1, "")
-    assert "planrun: no answer could be had: " in said.err
+    assert "planrun: the model did not answer: " in said.err
 
 
 def test_a_service_without_an_answer_says_what_to_look_at(ask: Callable[..., Said]) -> None:
@@ -363,7 +363,7 @@ def test_without_a_model_nobody_is_asked(
     assert said.code == 0
     assert "\nGoal: fix it\n" in said.out
     assert unanswered.key not in said.out
-    assert "nobody was asked" in said.err
+    assert "no model was asked" in said.err
 
 
 @pytest.mark.shows("GP-68")

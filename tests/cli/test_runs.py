@@ -269,7 +269,7 @@ def test_verify_tells_damage_apart(say: Say, mixed: Path) -> None:
     assert said.out.startswith(f"{mixed.name}: altered at line 5: ")
     put(mixed, lines[:-1])
     assert say("verify") == (
-        10, f"{mixed.name}: unfinished, {count - 1} events and no end: the run still goes on or was killed\n", "",
+        10, f"{mixed.name}: unfinished, {count - 1} events, no end: the run is still running or was killed\n", "",
     )  # fmt: skip
     put(mixed, [*lines[:-1], lines[-1][:20]])
     said = say("verify")

@@ -178,7 +178,7 @@ def test_whose_failure_a_model_is_asked_about(say: Callable[..., Said], tmp_path
     steps = f"steps:\n{steps}  - {{id: c, run: ls, on_failure: block}}\n"
     (tmp_path / "asks.yml").write_text(f"version: 1\nllm: {{model: model-a}}\n{steps}")
     assert (
-        "On failure:\n  b: replan\n  a: a model plans anew after a fatal failure\n"
+        "On failure:\n  b: replan\n  a: a model replans after a fatal failure\n"
         "  (replan: a model writes a recovery plan; if it cannot, as block)\n"
     ) in say("show", "asks.yml").out
     told = {name: say("explain", "asks.yml", name).out for name in "abc"}

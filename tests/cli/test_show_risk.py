@@ -75,7 +75,7 @@ def test_show_has_the_class_of_each_step_and_what_they_come_to(say: Say, plan: s
     }
     assert "\nRisk: high, 1 destructive, 3 modify files, 1 external call, 1 not fully known" in said.out
     assert "\nPolicy: auto-approve medium, model-written low, 3 rules (plan.yml:6)\n" in said.out
-    assert "\nAsked for: publish (plan:rules.2)\nAsks: really, known\n" in said.out
+    assert "\nNeeds approval: publish (plan:rules.2)\nAsks: really, known\n" in said.out
     assert "Denied" not in said.out
     assert "\n  publish: high (privilege, unknown), `sudo make install`: " in said.out
 
@@ -126,7 +126,7 @@ def test_a_ceiling_and_a_level_judge_as_well(say: Say, plan: str, tmp_path: Path
     said = say("show", plan, "--param", "target=build", "--policy", "ci.yml")
     assert "; at most low, model-written low (ci.yml)\n" in said.out
     assert (
-        "\nAsked for: tidy (ceiling:auto_approve), fetch (ceiling:auto_approve), publish (ceiling:auto_approve)\n"
+        "\nNeeds approval: tidy (ceiling:auto_approve), fetch (ceiling:auto_approve), publish (ceiling:auto_approve)\n"
         in said.out
     )
     said = say("show", plan, "--param", "target=build", "--auto-approve", "none")
@@ -142,9 +142,9 @@ def test_the_markdown_page_says_what_does_not_run_unasked(say: Say, plan: str) -
     assert said.code == 0
     head, _, table = said.out.partition("\n| | Step")
     assert "- policy: auto-approve medium, model-written low, 3 rules (plan.yml:6)\n" in head
-    stopped = head.split("**Does not run unasked**\n\n")[1].splitlines()
-    assert stopped[0].startswith("- ✋ `publish` is asked for: rule 2 (plan.yml:9) requires an approval")
-    assert stopped[1:3] == ["- ✋ `really` asks somebody", "- ✋ `known` asks somebody"]
+    stopped = head.split("**Needs an approval or an answer, or is denied**\n\n")[1].splitlines()
+    assert stopped[0].startswith("- ✋ `publish` needs an approval: rule 2 (plan.yml:9) requires an approval")
+    assert stopped[1:3] == ["- ✋ `really` asks a question", "- ✋ `known` asks a question"]
     assert "💥 1 destructive: `tidy`" in head
     assert "| `rm -rf ${{ params.target }}` | look | 5m | medium: " in table
     denied = say("show", plan, "--param", "target=dist", "--format", "markdown").out
@@ -159,15 +159,15 @@ def test_explain_tells_what_each_command_is_and_what_each_rule_says(say: Say, pl
     policy = told.split("\nPolicy: ")[1].split("\n\n")[0].splitlines()
     assert policy == [
         "auto-approve medium, model-written low, 3 rules (plan.yml:6)",
-        "  rule 1 (line 8) would deny: it is about something else",
-        "  rule 2 (line 9) would require: it is about it",
+        "  rule 1 (line 8) would deny: does not match",
+        "  rule 2 (line 9) would require: matches",
         policy[3],
-        "  So it is asked for (plan:rules.2)",
+        "  Result: asked for (plan:rules.2)",
         "  It needs an approval of publish",
     ]
     assert policy[3].startswith("  asked for by plan:rules.2: rule 2 (plan.yml:9) requires an approval")
     told = say("explain", plan, "tidy", "--param", "target=dist").out
-    assert "  So it is denied (plan:rules.1)\n" in told
+    assert "  Result: denied (plan:rules.1)\n" in told
     assert "  | rm -rf ${{ params.target }}\n" in told
     assert "  It needs an answer (--decide really=VALUE)\n" in say("explain", plan, "really").out
 
@@ -213,6 +213,6 @@ def test_what_undoes_a_step_is_reviewed_with_it(say: Say, tmp_path: Path) -> Non
     assert "1 step ·" in page
     assert "`undo:look` is denied" in page
     told = say("diff", str(better), str(worse)).out
-    assert "highest risk of what changed: high; of the plan: read-only → high" in told
+    assert "highest risk of the changes: high; of the plan: read-only → high" in told
     assert "rollback.run: ls -l → rm -rf /tmp/other" in told
     assert "its rollback high: `rm -rf /tmp/other`" in told

@@ -143,7 +143,7 @@ def test_a_signal_while_undoing_leaves_the_rest_owed() -> None:
 
 
 def test_undoing_can_be_turned_off() -> None:
-    """With the option nothing is undone, and nothing is owed."""
+    """With the option nothing is undone, and nothing to finalize."""
     world = World({"bad": [FAIL]})
     state, code = world.run(plan(chain()), rollback=False)
     assert (code, status(state), len(world.started)) == (1, "none", 5)
