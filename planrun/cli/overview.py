@@ -8,7 +8,7 @@ EXIT_CODES = """\
   2    the plan or the command line is wrong; nothing ran
   3    denied by a policy, rejected, or different from the lock
   4    internal error
-  5    paused, or waiting for an approval or an answer; to continue: planrun resume
+  5    paused, or waiting for an approval or an answer; continue with resume
   74   the ledger or a report cannot be written
   124  the plan's deadline passed
   129  cancelled by SIGHUP; 130 by SIGINT, 143 by SIGTERM

@@ -106,7 +106,7 @@ def _reason(name: str, older_than: float) -> str:
         if going:
             return "it is running"
         if reading.condition != "intact" or not isinstance(ended, RunEnded):
-            return "it did not end: to continue: planrun resume"
+            return "it did not end; to continue: planrun resume"
         if older_than and time.time() - epoch(ended.at) < older_than:
             return "it is too recent"
         # Only a run that was ended early or rolled back can have pending cleanup; only then its plan is read.

@@ -78,7 +78,7 @@ def test_help_names_the_same_exit_codes_everywhere_and_how_choices_add_up() -> N
     text = help_of("execute")
     told = " ".join(text.split())
     assert "--only, --from, --until and --tag can be repeated and add up" in told
-    assert "--skip takes away" in told
+    assert "--skip removes" in told
     assert "parameters one a line" in told
 
 

@@ -42,9 +42,9 @@ def test_only_what_came_to_its_end_goes(say: Callable[..., Said], tmp_path: Path
     said = say("prune", "--keep", "1")
     assert (said.code, said.err) == (0, "")
     assert runs(tmp_path) == [newest, waits, killed]
-    assert f"{waits} stays: it did not end: to continue: planrun resume\n" in said.out
-    assert f"{killed} stays: it did not end: to continue: planrun resume\n" in said.out
-    assert "2 runs removed, " in said.out
+    assert f"{waits} kept: it did not end; to continue: planrun resume\n" in said.out
+    assert f"{killed} kept: it did not end; to continue: planrun resume\n" in said.out
+    assert "2 runs deleted, " in said.out
     assert [name for name in os.listdir(tmp_path / ".planrun") if name.startswith(".pruned")] == []
     assert say("decide", waits, "sure=yes").code == 0
     assert say("resume", waits).code == 0
@@ -57,11 +57,11 @@ def test_age_queue_and_lock_are_heeded(say: Callable[..., Said], tmp_path: Path)
     for _ in range(2):
         assert say("execute", "plan.yml").code == 0
     _newest, old = runs(tmp_path)
-    assert f"{old} stays: it is not old enough\n" in say("prune", "--keep", "1", "--older-than", "1h").out
+    assert f"{old} kept: it is too recent\n" in say("prune", "--keep", "1", "--older-than", "1h").out
     assert say("prune", "--keep", "1", "--older-than", "soon").code == 2
     (tmp_path / ".planrun" / "queue").mkdir()
     (tmp_path / ".planrun" / "queue" / "queue.jsonl").write_text(f'{{"run":"{old}"}}\n')
-    assert f"{old} stays: it is in the queue\n" in say("prune", "--keep", "1").out
+    assert f"{old} kept: it is in the queue\n" in say("prune", "--keep", "1").out
     (tmp_path / ".planrun" / "queue" / "queue.jsonl").unlink()
     lock = WorkspaceLock(str(tmp_path / ".planrun"))
     lock.acquire("another run")

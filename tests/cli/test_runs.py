@@ -53,7 +53,7 @@ def test_status_is_a_panel_with_bar_icons_and_reasons(say: Say, mixed: Path) -> 
         "✓ Step mourn",
         "✓ Step tidy",
     ]
-    assert said.out.count("    test failed (exit 75), and nothing tolerates it") == 2
+    assert said.out.count("    test failed (exit 75), and its failure is not tolerated") == 2
     assert "    its condition is false: params.target == 'prod' and steps.build.outputs.size > 2" in rows
 
 
@@ -74,7 +74,7 @@ def test_status_json_counts_and_reasons(say: Say, mixed: Path) -> None:
     assert (document["run"], document["status"], document["exit_code"]) == (mixed.name, "failed", 1)
     assert document["progress"] == {"ended": 8, "completed": 3, "total": 8}
     assert document["next"] == []
-    assert document["steps"][4]["because"] == ["test failed (exit 75), and nothing tolerates it"]
+    assert document["steps"][4]["because"] == ["test failed (exit 75), and its failure is not tolerated"]
 
 
 @pytest.mark.shows("GP-75")
@@ -187,7 +187,7 @@ def test_a_report_that_cannot_be_written_is_exit_74(say: Say) -> None:
 def test_explain_follows_a_blocked_step_to_the_failure(say: Say) -> None:
     """A step that is blocked through another one names the step that failed, and how."""
     said = say("explain", "last", "ship")
-    assert "\nWhy\n  test failed (exit 75), and nothing tolerates it\n" in said.out
+    assert "\nWhy\n  test failed (exit 75), and its failure is not tolerated\n" in said.out
     assert "  pack succeeds, or its failure is tolerated: blocked (upstream), and blocks it\n" in said.out
     assert "  timeout: 2m (set here, line 15)\n" in said.out
     assert (
@@ -214,8 +214,8 @@ def test_explain_tells_attempts_with_class_rule_and_log(say: Say) -> None:
     assert "     error class transient, by rule exit:EX_TEMPFAIL\n     then a pause of " in said.out
     assert said.out.count("     | first line\n     | Connection refused\n") == 2
     assert "  timeout: 30s (from defaults, line 6)\n" in said.out
-    assert "\nWaited for by: pack, mourn\n" in said.out
-    assert "the failure is tolerated and dependent steps run" in say("explain", "last", "lint").out
+    assert "\nRequired by: pack, mourn\n" in said.out
+    assert "its failure is tolerated, and what waits for it runs" in say("explain", "last", "lint").out
 
 
 def test_explain_a_plan_says_when_a_step_would_run(say: Say, mixed: Path, tmp_path: Path) -> None:

@@ -163,13 +163,13 @@ def test_explain_tells_what_each_command_is_and_what_each_rule_says(say: Say, pl
         "  rule 2 (line 9) would require: matches",
         policy[3],
         "  Result: asked for (plan:rules.2)",
-        "  It needs an approval of publish",
+        "  Needs an approval of publish",
     ]
     assert policy[3].startswith("  asked for by plan:rules.2: rule 2 (plan.yml:9) requires an approval")
     told = say("explain", plan, "tidy", "--param", "target=dist").out
     assert "  Result: denied (plan:rules.1)\n" in told
     assert "  | rm -rf ${{ params.target }}\n" in told
-    assert "  It needs an answer (--decide really=VALUE)\n" in say("explain", plan, "really").out
+    assert "  Needs an answer (--decide really=VALUE)\n" in say("explain", plan, "really").out
 
 
 def test_explain_as_json(say: Say, plan: str, tmp_path: Path) -> None:
