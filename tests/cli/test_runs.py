@@ -215,7 +215,7 @@ def test_explain_tells_attempts_with_class_rule_and_log(say: Say) -> None:
     assert said.out.count("     | first line\n     | Connection refused\n") == 2
     assert "  timeout: 30s (from defaults, line 6)\n" in said.out
     assert "\nRequired by: pack, mourn\n" in said.out
-    assert "its failure is tolerated, and what waits for it runs" in say("explain", "last", "lint").out
+    assert "the failure is tolerated and dependent steps run" in say("explain", "last", "lint").out
 
 
 def test_explain_a_plan_says_when_a_step_would_run(say: Say, mixed: Path, tmp_path: Path) -> None:
