@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag
 from planrun.convert.github.workflow import convert_workflow
-from planrun.convert.reading import EVERYTHING, Finding, Findings
+from planrun.convert.reader import EVERYTHING, Finding, Findings
 from planrun.convert.taskfile.taskfile import convert_taskfile
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.llm.writing import entry_text, plan_text
+from planrun.llm.plantext import entry_text, plan_text
 from planrun.model.record import Record
 from planrun.plan.load import check_bytes
 from planrun.plan.problems import did_you_mean
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.convert.draft import DraftPlan, DraftStep
-    from planrun.convert.reading import Finding, Findings
+    from planrun.convert.reader import Finding, Findings
     from planrun.plan.problems import Problem
     from planrun.plan.yaml.node import Node
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from planrun.llm.pieces import Whole
+    from planrun.llm.plantext import Whole
     from planrun.llm.repository import Repository
 
 LANGUAGE = """\

@@ -14,8 +14,7 @@ from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm import prompts
 from planrun.llm.patterns import expanded_of
-from planrun.llm.pieces import Pieces, pieces_of, whole_of
-from planrun.llm.writing import faults_of
+from planrun.llm.plantext import Pieces, faults_of, pieces_of, whole_of
 from planrun.model import events as ev
 from planrun.model.call import TOKENS
 from planrun.model.record import Record
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     from planrun.approval.rules import Layers
     from planrun.llm.drafts import Draft, Fault
-    from planrun.llm.pieces import Whole
+    from planrun.llm.plantext import Whole
     from planrun.llm.repository import Repository
     from planrun.model.plan import Plan
     from planrun.planner.conversation import Conversation, Exchange

@@ -15,8 +15,8 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.complexity import classify
 from planrun.llm.drafts import Fault, estimated
 from planrun.llm.patterns import draft_of, fallback_of
+from planrun.llm.plantext import faults_of, plan_text, step_text
 from planrun.llm.prompts import GENERATE_SYSTEM, generate_prompt
-from planrun.llm.writing import faults_of, plan_text, step_text
 from planrun.model import events as ev
 from planrun.model.call import TOKENS, Usage
 from planrun.model.plan import Limits

@@ -23,8 +23,7 @@ from planrun.llm.credentials import (
 from planrun.llm.entries import ENDINGS
 from planrun.llm.prices import open_prices
 from planrun.llm.process import ModelProcess
-from planrun.llm.recordingdir import Shelf, entries
-from planrun.llm.recordings import Player, Recorder
+from planrun.llm.recordings import RecordingDirectory, RecordingModel, ReplayModel, entries
 from planrun.model.planning import Llm
 from planrun.model.record import Record
 from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
@@ -211,12 +210,12 @@ def open_model(
     if own := sorted(_OWN_FIELDS & llm_of(settings, llm).extra_body.keys()):
         raise InvalidInput(f"llm.extra_body may not set {', '.join(own)}: planrun does")
     if settings.llm_replay:
-        return Player(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
+        return ReplayModel(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
     mask = _hiding(taping.mask, environ)
     model = ModelProcess(_endpoint(settings, environ), wake=wake, mask=mask)
     opened: Model = model
     if settings.llm_record:
-        opened = Recorder(model, settings.llm_record, mask)
+        opened = RecordingModel(model, settings.llm_record, mask)
     model.start()
     return opened
 
@@ -237,7 +236,7 @@ def check_recording(settings: Settings) -> None:
     if settings.llm_replay:
         entries(settings.llm_replay)
     elif settings.llm_record:
-        Shelf(settings.llm_record).close()
+        RecordingDirectory(settings.llm_record).close()
 
 
 def _refuse_both(settings: Settings) -> None:

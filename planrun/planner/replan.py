@@ -20,7 +20,7 @@ from planrun.engine.failures import is_typed
 from planrun.errors import InvalidInput, InvalidPlan, PlanrunError
 from planrun.llm import prompts
 from planrun.llm.drafts import Fault
-from planrun.llm.writing import step_text
+from planrun.llm.plantext import step_text
 from planrun.model import events as ev
 from planrun.model import graph
 from planrun.plan.compile.canonical import plain

@@ -7,7 +7,7 @@ import re
 
 from planrun import __version__
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.llm.writing import comment, flow_text, line_text
+from planrun.llm.plantext import comment, flow_text, line_text
 from planrun.model.record import Record
 from planrun.plan.includes import IncludedPlans, check_tree
 from planrun.plan.load import check_bytes

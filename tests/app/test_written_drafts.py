@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planrun.approval.rules import Layers
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import Draft, read
-from planrun.llm.writing import step_text
+from planrun.llm.plantext import step_text
 from planrun.plan.edit.page import append_steps
 from planrun.plan.kinds.command import Run
 from planrun.plan.load import load_bytes

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from planrun.llm import drafts
-from planrun.llm.recordings import Player, Recorder
+from planrun.llm.recordings import RecordingModel, ReplayModel
 from planrun.model.call import Answer, Repeat, Request, Usage
 
 if TYPE_CHECKING:
@@ -83,14 +83,14 @@ def recorded(
     folder: Path, calls: Sequence[tuple[Request, Answer]], mask: Callable[[str], str] | None = None
 ) -> list[Answer]:
     """Record calls into a folder and return what was handed on."""
-    recorder = Recorder(ScriptedModel(answer for _, answer in calls), str(folder), mask)
+    recorder = RecordingModel(ScriptedModel(answer for _, answer in calls), str(folder), mask)
     try:
         return [one(recorder, request) for request, _ in calls]
     finally:
         recorder.close()
 
 
-def one(model: Player | Recorder, request: Request) -> Answer:
+def one(model: ReplayModel | RecordingModel, request: Request) -> Answer:
     """Ask, and return the answer."""
     model.ask(request)
     answer = model.wait(None)

@@ -6,7 +6,7 @@ import pytest
 
 from planrun.errors import InvalidPlan
 from planrun.llm.drafts import DraftStep
-from planrun.llm.writing import faults_of, plan_text, step_text
+from planrun.llm.plantext import faults_of, plan_text, step_text
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import Problem
 

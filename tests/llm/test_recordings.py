@@ -18,7 +18,7 @@ import yaml
 from planrun.cliutil.failure import problem_text
 from planrun.errors import InvalidInput, InvalidPlan, RecordsLost
 from planrun.llm.entries import ENDINGS, key_of
-from planrun.llm.recordings import Player, Recorder
+from planrun.llm.recordings import RecordingModel, ReplayModel
 from planrun.llm.untrusted import data_block
 from planrun.model.call import Answer, Request, Usage
 from tests.llm.taping import ScriptedModel, asked, draft, one, recorded, said
@@ -75,7 +75,7 @@ def test_every_answer_comes_back_as_it_was(text: str, tmp_path: Path) -> None:
     """Whatever a model wrote, a replay gives the same text, usage and ending, and the file fits its schema."""
     request = asked(f"Ship it.\n{text}")
     [answer] = recorded(tmp_path, [(request, said(text, request_id="req_1", attempts=3))])
-    replayed = one(Player(str(tmp_path)), request)
+    replayed = one(ReplayModel(str(tmp_path)), request)
     assert answer.text == replayed.text == text
     assert told(replayed) == told(answer)
     assert replayed.replayed
@@ -90,7 +90,7 @@ def test_failures_are_recorded_too(ending: Any, tmp_path: Path) -> None:
         ending=ending, message="no luck", rule="status:529", attempts=6, usage=Usage(input_tokens=9)
     )
     recorded(tmp_path, [(asked(), failed)])
-    assert told(one(Player(str(tmp_path)), asked())) == told(failed)
+    assert told(one(ReplayModel(str(tmp_path)), asked())) == told(failed)
 
 
 @pytest.mark.parametrize("ending", ["stopped", "unauthorized"])
@@ -118,7 +118,7 @@ def test_the_same_question_has_its_answers_in_order(tmp_path: Path) -> None:
     """Asked twice it is answered twice, and a third time it is missing."""
     request, other = asked("again"), asked("other")
     recorded(tmp_path, [(request, said("1")), (other, said("2")), (request, said("3"))])
-    player = Player(str(tmp_path))
+    player = ReplayModel(str(tmp_path))
     assert [one(player, each).text for each in (request, request, other)] == ["1", "3", "2"]
     missing = one(player, request)
     assert (missing.ending, missing.text) == ("missing", "")
@@ -128,7 +128,7 @@ def test_the_same_question_has_its_answers_in_order(tmp_path: Path) -> None:
 def test_a_run_that_goes_on_gets_the_next_answer(tmp_path: Path) -> None:
     """Requests that were answered in an earlier process of the run are not answered from the beginning."""
     recorded(tmp_path, [(asked(), said("1")), (asked(), said("2"))])
-    player = Player(str(tmp_path), served=[key_of(asked()), key_of(asked("unknown"))])
+    player = ReplayModel(str(tmp_path), served=[key_of(asked()), key_of(asked("unknown"))])
     assert one(player, asked()).text == "2"
 
 
@@ -165,7 +165,7 @@ def test_another_question_is_missing(changes: dict[str, Any], place: str, tmp_pa
     recorded(
         tmp_path, [(asked("Something else altogether,\nof two lines."), said("0")), (asked(), said("1"))]
     )
-    answer = one(Player(str(tmp_path)), asked().but(**changes))
+    answer = one(ReplayModel(str(tmp_path)), asked().but(**changes))
     assert (answer.ending, answer.rule, answer.text) == ("missing", "recording:missing", "")
     first, *lines = answer.message.split("\n")
     assert "0002-generate-" in first
@@ -177,7 +177,7 @@ def test_another_question_is_missing(changes: dict[str, Any], place: str, tmp_pa
 def test_what_is_asked_is_told_without_teeth(tmp_path: Path) -> None:
     """A difference is cut to size, and steers no terminal."""
     recorded(tmp_path, [(asked("one"), said("1"))])
-    answer = one(Player(str(tmp_path)), asked("\x1b[2J" + "x" * 5000 + "\n" * 500 + "y"))
+    answer = one(ReplayModel(str(tmp_path)), asked("\x1b[2J" + "x" * 5000 + "\n" * 500 + "y"))
     assert answer.message.replace("\n", "").isprintable()
     assert max(map(len, answer.message.split("\n"))) < 250
     assert len(answer.message) < 4000
@@ -186,7 +186,7 @@ def test_what_is_asked_is_told_without_teeth(tmp_path: Path) -> None:
 def test_patience_and_purpose_change_nothing(tmp_path: Path) -> None:
     """How long planrun would wait, and how often it would try, is no part of a question."""
     recorded(tmp_path, [(asked(seconds=3.0), said("1"))])
-    assert one(Player(str(tmp_path)), asked(seconds=77.0, retries=0)).text == "1"
+    assert one(ReplayModel(str(tmp_path)), asked(seconds=77.0, retries=0)).text == "1"
 
 
 FIRST = """\
@@ -243,7 +243,7 @@ def test_a_recording_holds_no_folder_of_this_machine(tmp_path: Path, monkeypatch
     assert str(work).encode() not in data
     assert b"rootdir: <workspace>" in data
     monkeypatch.chdir(tmp_path)
-    assert one(Player("work/tapes"), block(SECOND.format(cwd=os.getcwd()))).text == "1"
+    assert one(ReplayModel("work/tapes"), block(SECOND.format(cwd=os.getcwd()))).text == "1"
 
 
 BAD: dict[str, tuple[Callable[[str], str], str]] = {
@@ -280,7 +280,7 @@ def test_an_altered_entry_is_told_with_its_place(name: str, tmp_path: Path) -> N
     path.write_text(change(before), "utf-8")
     assert path.read_text("utf-8") != before
     with pytest.raises(InvalidPlan) as caught:
-        Player(str(tmp_path))
+        ReplayModel(str(tmp_path))
     [problem, *_] = caught.value.problems
     assert problem.code.startswith(code)
     assert problem_text(caught.value).startswith(
@@ -293,7 +293,7 @@ def test_an_answer_may_be_edited(tmp_path: Path) -> None:
     recorded(tmp_path, [(asked(), said(draft("a")))])
     [path] = tmp_path.iterdir()
     path.write_text(path.read_text("utf-8").replace("make a", "make b"), "utf-8")
-    assert "make b" in one(Player(str(tmp_path)), asked()).text
+    assert "make b" in one(ReplayModel(str(tmp_path)), asked()).text
 
 
 def test_a_folder_without_a_recording_is_refused(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_folder_without_a_recording_is_refused(tmp_path: Path) -> None:
         ("link", "it is a link"),
     ):
         with pytest.raises(InvalidInput, match=reason):
-            Player(str(tmp_path / name))
+            ReplayModel(str(tmp_path / name))
 
 
 def test_an_entry_is_never_a_link_or_a_pipe(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_an_entry_is_never_a_link_or_a_pipe(tmp_path: Path) -> None:
         folder.mkdir()
         make(folder / "0001-x.yml")
         with pytest.raises(InvalidInput, match="cannot read the recording") as caught:
-            Player(str(folder))
+            ReplayModel(str(folder))
         assert "password" not in str(caught.value)
 
 
@@ -334,7 +334,7 @@ def test_a_recording_is_never_written_through_a_link(tmp_path: Path, monkeypatch
     (tmp_path / "link").symlink_to("elsewhere")
     for path in ("link", "link/inner", str(tmp_path / "link"), "link/"):
         with pytest.raises(RecordsLost, match="is a link, or no folder"):
-            Recorder(ScriptedModel([]), path)
+            RecordingModel(ScriptedModel([]), path)
     (tmp_path / "tapes").mkdir()
     target = tmp_path / "target"
     target.write_text("mine", "utf-8")
@@ -364,12 +364,12 @@ def test_a_folder_that_cannot_be_written_to_is_told_first(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("", "utf-8")
     for path in ("/proc/sys/tapes", str(tmp_path / "file"), ""):
         with pytest.raises(RecordsLost, match="the recording cannot be written to"):
-            Recorder(ScriptedModel([]), path)
+            RecordingModel(ScriptedModel([]), path)
 
 
 def test_an_answer_that_was_not_recorded_is_not_used(tmp_path: Path) -> None:
     """When the folder goes away the answer is unrecorded, with what it cost, and no run goes its way unseen."""
-    recorder = Recorder(ScriptedModel([said("1")]), str(tmp_path / "tapes"))
+    recorder = RecordingModel(ScriptedModel([said("1")]), str(tmp_path / "tapes"))
     (tmp_path / "tapes").rmdir()
     answer = one(recorder, asked())
     assert (answer.ending, answer.text, answer.usage.total) == ("unrecorded", "", 154)
@@ -379,7 +379,7 @@ def test_an_answer_that_was_not_recorded_is_not_used(tmp_path: Path) -> None:
 def test_a_call_that_is_stopped_is_stopped(tmp_path: Path) -> None:
     """Stopping reaches the model while recording, and ends a replay as well."""
     model = ScriptedModel([said("1")])
-    recorder = Recorder(model, str(tmp_path / "tapes"))
+    recorder = RecordingModel(model, str(tmp_path / "tapes"))
     recorder.ask(asked())
     recorder.stop()
     answer = recorder.wait(None)
@@ -388,7 +388,7 @@ def test_a_call_that_is_stopped_is_stopped(tmp_path: Path) -> None:
     recorder.close()
     assert model.closed
     recorded(tmp_path / "tapes", [(asked(), said("1"))])
-    player = Player(str(tmp_path / "tapes"))
+    player = ReplayModel(str(tmp_path / "tapes"))
     player.ask(asked())
     player.stop()
     answer = player.wait(None)
@@ -431,7 +431,7 @@ def test_a_kill_leaves_no_half_of_an_entry(tmp_path: Path) -> None:
         process.stdout.close()
         names = [name for name in written(tmp_path) if name != ".part"]
         assert handed <= len(names) <= handed + number + 1
-        Player(str(tmp_path))
+        ReplayModel(str(tmp_path))
     recorded(tmp_path, [(asked("after"), said("1"))])
     assert ".part" not in written(tmp_path)
 
@@ -449,7 +449,7 @@ def test_two_who_record_at_once_take_turns(tmp_path: Path) -> None:
     ]
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert [name[:4] for name in written(tmp_path)] == [f"{number:04}" for number in range(1, 25)]
-    Player(str(tmp_path))
+    ReplayModel(str(tmp_path))
 
 
 def test_the_schema_tells_the_same_as_the_reader(tmp_path: Path) -> None:

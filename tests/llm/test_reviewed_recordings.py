@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.llm.recordings import Player, Recorder
+from planrun.llm.recordings import RecordingModel, ReplayModel
 from planrun.model.keyshapes import find
 from planrun.secrets.masker import Masker
 from proofs.printing import PRINTERS
@@ -66,13 +66,13 @@ def test_forty_secrets_in_every_encoding_never_land_in_a_recording(tmp_path: Pat
 def test_what_is_handed_on_is_what_was_recorded(tmp_path: Path) -> None:
     """A model that repeats a secret is heard masked, so that the replay goes the same way; and it is asked masked."""
     model = ScriptedModel([said(draft("a", analysis=f"I found {SECRETS[9]}."))])
-    recorder = Recorder(model, str(tmp_path), MASK)
+    recorder = RecordingModel(model, str(tmp_path), MASK)
     request = asked(f"The password is {SECRETS[9]}.")
     answer = one(recorder, request)
     assert "***" in answer.text
     assert json.loads(answer.text)["analysis"] == "I found ***."
     assert SECRETS[9] not in str(model.asked[0].messages)
-    assert one(Player(str(tmp_path), MASK), request).text == answer.text
+    assert one(ReplayModel(str(tmp_path), MASK), request).text == answer.text
 
 
 KEYS = {
@@ -172,7 +172,7 @@ def test_planruns_own_sources_hold_no_key() -> None:
 def test_a_question_with_a_key_is_not_asked(name: str, tmp_path: Path) -> None:
     """What could not be recorded is not sent either; it is told where the key stands, and not what it is."""
     model = ScriptedModel([])
-    answer = one(Recorder(model, str(tmp_path)), asked(f"one\ntwo\n{KEYS[name]}\n"))
+    answer = one(RecordingModel(model, str(tmp_path)), asked(f"one\ntwo\n{KEYS[name]}\n"))
     assert (answer.ending, answer.rule, answer.usage.total) == ("unrecorded", "recording:secret", 0)
     assert "messages[0].content, line 3" in answer.message
     assert KEYS[name] not in answer.message
@@ -185,7 +185,7 @@ def test_an_answer_with_a_key_is_not_recorded(name: str, tmp_path: Path) -> None
     """Nothing of it is written or used; what it cost counts."""
     for text in (f"ok\n{KEYS[name]}", json.dumps(draft("a", analysis=KEYS[name]))):
         model = ScriptedModel([said(text)])
-        answer = one(Recorder(model, str(tmp_path)), asked())
+        answer = one(RecordingModel(model, str(tmp_path)), asked())
         assert (answer.ending, answer.text, answer.usage.total) == ("unrecorded", "", 154)
         assert "the answer holds what looks like" in answer.message
         assert KEYS[name] not in answer.message

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planrun.llm.drafts import DraftStep
-from planrun.llm.writing import comment, plan_text, step_text
+from planrun.llm.plantext import comment, plan_text, step_text
 from planrun.plan.load import load_bytes
 from planrun.plan.yaml.document import MAPPING, SEQUENCE, Node, parse
 

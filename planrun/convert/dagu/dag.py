@@ -5,14 +5,14 @@ from __future__ import annotations
 from planrun.convert.dagu.steps import StepReading, hand_on, skips_on
 from planrun.convert.dagu.variables import Keys, Variables, check_step, commands_of, met, secrets_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
-from planrun.convert.reading import Reader, UntranslatableError
+from planrun.convert.reader import Reader, UntranslatableError
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from planrun.convert.reading import Findings
+    from planrun.convert.reader import Findings
 
 _KNOWN = frozenset((
     "name", "description", "group", "tags", "labels", "schedule", "params", "env", "steps", "handleron",

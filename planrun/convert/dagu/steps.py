@@ -18,7 +18,7 @@ from planrun.convert.dagu.variables import (
     whole,
 )
 from planrun.convert.draft import DraftStep, literal_text, step_path
-from planrun.convert.reading import UntranslatableError, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, text_of, truth_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.convert.dagu.variables import Variables
-    from planrun.convert.reading import Reader
+    from planrun.convert.reader import Reader
     from planrun.plan.yaml.node import Node
 
 _INPUT = "PLANRUN_INPUT_END"

@@ -11,7 +11,7 @@ import re
 import shlex
 
 from planrun.convert.draft import DraftStep, literal_text, step_path
-from planrun.convert.reading import UntranslatableError, is_nothing, text_of
+from planrun.convert.reader import UntranslatableError, is_nothing, text_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.convert.draft import DraftPlan
-    from planrun.convert.reading import Reader
+    from planrun.convert.reader import Reader
     from planrun.plan.yaml.node import Node
 
 

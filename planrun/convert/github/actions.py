@@ -13,14 +13,14 @@ from planrun.convert.draft import DraftStep
 from planrun.convert.github.names import PlaceNames, declare_outputs, job_ended
 from planrun.convert.github.spelling import either
 from planrun.convert.github.texts import Variables, template
-from planrun.convert.reading import UntranslatableError, text_of
+from planrun.convert.reader import UntranslatableError, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from planrun.convert.github.facts import Job, Workflow
-    from planrun.convert.reading import Findings
+    from planrun.convert.reader import Findings
     from planrun.plan.yaml.node import Node
 
 # Actions that put programs on the PATH, and the programs.

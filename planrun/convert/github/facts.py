@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
-from planrun.convert.reading import Reader
+from planrun.convert.github.spelling import Spelled
+from planrun.convert.reader import Reader, UntranslatableError
 from planrun.plan.yaml.node import MAPPING, Node
 
 TYPE_CHECKING = False
@@ -11,12 +14,42 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from planrun.convert.github.matrix import Matrix
-    from planrun.convert.github.spelling import Spelled
-    from planrun.convert.reading import Findings
+    from planrun.convert.reader import Findings
+
+    Row = dict[str, Any]
 
 EMPTY = Node(MAPPING, {}, 1, 1)
 EMPTY.keys = {}
+
+
+class Matrix:
+    """The matrix of one job: the keys for the plan, and what its names are there.
+
+    `kinds`: the type of each name; `always`: the names that every instance has. `instances`: the values of each, empty
+    where they are known only when it runs.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[str, Any] = {}
+        self.kinds: dict[str, str] = {}
+        self.always: set[str] = set()
+        self.instances: list[Row] = []
+
+    def read(self, names: tuple[str, ...]) -> Spelled:
+        """Return what `matrix.a` or `matrix.a.b` reads."""
+        name = "_".join(axis_name(each) for each in names)
+        if name not in self.kinds:
+            raise UntranslatableError("matrix", f"`matrix.{'.'.join(names)}` is not in the matrix")
+        if name in self.always:
+            return Spelled(text=f"matrix.{name}", kind=self.kinds[name])
+        kind = self.kinds[name]
+        otherwise = {"boolean": "false", "number": "0"}.get(kind, "''")
+        return Spelled(text=f"default(matrix.{name}, {otherwise})", kind="string" if kind == "any" else kind)
+
+
+def axis_name(name: str) -> str:
+    """Return the name that an axis of a matrix has in the plan."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
 class Workflow:

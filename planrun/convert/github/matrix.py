@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import re
 
+from planrun.convert.github.facts import Matrix, axis_name
 from planrun.convert.github.grammar import NotAnExpressionError, pieces_of
 from planrun.convert.github.spelling import Spelled, const, spell
-from planrun.convert.reading import UntranslatableError, data_of, text_of, truth_of
-from planrun.llm.writing import Quoted
+from planrun.convert.reader import UntranslatableError, data_of, text_of, truth_of
+from planrun.llm.plantext import Quoted
 from planrun.model.groups import combine, describes, same, size, unnameable
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
 
@@ -140,11 +141,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from planrun.convert.github.facts import Job, Workflow
+    from planrun.convert.github.facts import Job, Row, Workflow
     from planrun.convert.github.spelling import Names
     from planrun.plan.yaml.node import Node
 
-    Row = dict[str, Any]
 
 MAX_INSTANCES = 256  # of one matrix, as the plan language has it
 MAX_COMPARED = 1_000_000  # combinations times entries, as the plan language has it
@@ -153,39 +153,10 @@ OTHER_MACHINE = re.compile(r"(?:.*[-_ ])?(?:windows|macos|mac|osx|win32|win64)\b
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-class Matrix:
-    """The matrix of one job: the keys for the plan, and what its names are there.
-
-    `kinds`: the type of each name; `always`: the names that every instance has. `instances`: the values of each, empty
-    where they are known only when it runs.
-    """
-
-    def __init__(self) -> None:
-        self.keys: dict[str, Any] = {}
-        self.kinds: dict[str, str] = {}
-        self.always: set[str] = set()
-        self.instances: list[Row] = []
-
-    def read(self, names: tuple[str, ...]) -> Spelled:
-        """Return what `matrix.a` or `matrix.a.b` reads."""
-        name = "_".join(_fit(each) for each in names)
-        if name not in self.kinds:
-            raise UntranslatableError("matrix", f"`matrix.{'.'.join(names)}` is not in the matrix")
-        if name in self.always:
-            return Spelled(text=f"matrix.{name}", kind=self.kinds[name])
-        kind = self.kinds[name]
-        otherwise = {"boolean": "false", "number": "0"}.get(kind, "''")
-        return Spelled(text=f"default(matrix.{name}, {otherwise})", kind="string" if kind == "any" else kind)
-
-
 def matrix_of(workflow: Workflow, job: Job, strategy: Node, names: Names) -> Matrix | None:
     """Return the matrix of a job; None where there is none, or none that can be kept."""
     reading = _Reading(workflow, job, strategy, names)
     return reading.read()
-
-
-def _fit(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
 class _Reading:
@@ -307,7 +278,7 @@ class _Reading:
             matrix.keys["fail_fast"] = True
 
     def _name(self, name: str) -> str:
-        fit = _fit(name)
+        fit = axis_name(name)
         if not _NAME.match(fit) or fit in RESERVED:
             raise UntranslatableError("matrix", f"`{name}` cannot be the name of an axis")
         return fit
@@ -433,9 +404,9 @@ def _flat(values: Row) -> Row:
     found: Row = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            found |= {f"{_fit(name)}_{inner}": each for inner, each in _flat(value).items()}
+            found |= {f"{axis_name(name)}_{inner}": each for inner, each in _flat(value).items()}
         else:
-            found[_fit(name)] = value
+            found[axis_name(name)] = value
     return found
 
 
@@ -444,7 +415,9 @@ def _shortest(here: list[Row], axes: dict[str, list[Any]], rows: list[Row], with
     keys: Row = {}
     if not any(isinstance(each, (dict, list)) for values in axes.values() for each in values):
         kept = {
-            _fit(name): [each for each in values if any(same(each, row.get(_fit(name))) for row in here)]
+            axis_name(name): [
+                each for each in values if any(same(each, row.get(axis_name(name))) for row in here)
+            ]
             for name, values in axes.items()
         }
         kept = {name: values for name, values in kept.items() if values}

@@ -20,7 +20,7 @@ from planrun.convert.github.spelling import (
     negated,
     spell,
 )
-from planrun.convert.reading import UntranslatableError, data_of, text_of
+from planrun.convert.reader import UntranslatableError, data_of, text_of
 from planrun.plan.yaml.node import MAPPING
 
 TYPE_CHECKING = False

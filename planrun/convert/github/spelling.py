@@ -9,7 +9,7 @@ import json
 import re
 
 from planrun.convert.draft import quoted
-from planrun.convert.reading import UntranslatableError
+from planrun.convert.reader import UntranslatableError
 from planrun.model.record import Record
 
 TYPE_CHECKING = False

@@ -24,7 +24,7 @@ from planrun.convert.github.texts import (
     template,
     written_outputs,
 )
-from planrun.convert.reading import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
 from planrun.errors import InvalidPlan
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from planrun.convert.github.facts import Job, Workflow
     from planrun.convert.github.spelling import Spelled
-    from planrun.convert.reading import Findings
+    from planrun.convert.reader import Findings
     from planrun.plan.yaml.node import Node
 
 MAX_DEPTH = 10  # files that use each other, as GitHub has it

@@ -14,7 +14,7 @@ import re
 from planrun.convert.github.grammar import NotAnExpressionError, condition_of
 from planrun.convert.github.names import cut_text
 from planrun.convert.github.spelling import spell, truth
-from planrun.convert.reading import UntranslatableError, is_nothing, text_of
+from planrun.convert.reader import UntranslatableError, is_nothing, text_of
 from planrun.plan.check.quoting import open_quotes
 
 TYPE_CHECKING = False

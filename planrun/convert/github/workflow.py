@@ -9,7 +9,7 @@ from planrun.convert.github.jobs import JobConversion, lock_name
 from planrun.convert.github.names import PlaceNames
 from planrun.convert.github.steps import SHELLS
 from planrun.convert.github.texts import cut, secret_of, template, with_preludes
-from planrun.convert.reading import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import MAPPING, Node
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.convert.draft import DraftPlan
-    from planrun.convert.reading import Findings
+    from planrun.convert.reader import Findings
 
 _KNOWN = frozenset((
     "name", "run-name", "on", "permissions", "env", "defaults", "concurrency", "jobs", "description",

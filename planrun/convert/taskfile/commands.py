@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.convert.reading import UntranslatableError, is_nothing, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.templates import Reference, Value
 from planrun.convert.taskfile.values import joined, outside, passed
 from planrun.model.record import Record
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from planrun.convert.reading import Reader
+    from planrun.convert.reader import Reader
     from planrun.convert.taskfile.values import Scope
     from planrun.plan.yaml.node import Node
 

@@ -10,7 +10,7 @@ import posixpath
 import re
 
 from planrun.convert.draft import DraftPlan
-from planrun.convert.reading import Reader, UntranslatableError, is_nothing, text_of, truth_of
+from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.commands import Call, options_of
 from planrun.convert.taskfile.tasks import Emission, Known, Source
 from planrun.convert.taskfile.values import Scope, joined, outside, value_of
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from planrun.convert.reading import Findings
+    from planrun.convert.reader import Findings
     from planrun.plan.yaml.node import Node
 
 MAX_FILES = 100

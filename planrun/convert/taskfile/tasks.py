@@ -6,7 +6,7 @@ import posixpath
 import re
 
 from planrun.convert.draft import DraftStep
-from planrun.convert.reading import UntranslatableError, is_nothing, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.commands import (
     Call,
     Commands,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planrun.convert.draft import DraftPlan
-    from planrun.convert.reading import Reader
+    from planrun.convert.reader import Reader
     from planrun.convert.taskfile.values import Scope
 
 MAX_DEPTH = 50

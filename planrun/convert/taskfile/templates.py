@@ -13,7 +13,7 @@ import posixpath
 import re
 import zlib
 
-from planrun.convert.reading import UntranslatableError
+from planrun.convert.reader import UntranslatableError
 from planrun.model.record import Record
 
 TYPE_CHECKING = False

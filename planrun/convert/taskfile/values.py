@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from planrun.convert.draft import literal_text
-from planrun.convert.reading import UntranslatableError, data_of, text_of
+from planrun.convert.reader import UntranslatableError, data_of, text_of
 from planrun.convert.taskfile.templates import (
     Branch,
     Call,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from planrun.convert.draft import DraftPlan
-    from planrun.convert.reading import Findings
+    from planrun.convert.reader import Findings
     from planrun.convert.taskfile.templates import Expression, Known, Piece
     from planrun.plan.yaml.node import Node
 

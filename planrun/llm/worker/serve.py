@@ -1,11 +1,8 @@
-"""Closes this process to all others of its user before it is told anything: it will hold credentials.
-
-What a call used up, counted while it goes on: what the service told, and an upper bound of what it did not.
-
-Hears planrun, keeps the deadline of the call, and tells its end exactly once, whatever the call itself is doing.
+"""The process that calls a model: reads requests from planrun, repeats attempts, and keeps the deadline of each call.
 
 One thread listens; the other one, the main thread, loads the library and makes the calls. What has to end at once
-(no time left, a stop, planrun gone) ends the process, since nothing else ends a thread that waits for a network.
+(no time left, a stop, planrun gone) ends the process, since nothing else ends a thread that waits for a network. Before
+it receives credentials the process closes itself to all others of its user.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ import ctypes
 import json
 import os
 import queue
+import random
 import resource
 import select
 import sys
@@ -21,21 +19,22 @@ import threading
 import time
 
 from planrun.llm import wire
-from planrun.llm.budget import estimate
-from planrun.llm.worker.call import Caller
-from planrun.model.call import Answer, Request, Usage
+from planrun.llm.worker.call import Call, Line
+from planrun.llm.worker.outcomes import Outcome, outcome_of, was_sent
+from planrun.llm.worker.stream import Form, attempt, client_of
+from planrun.model.call import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.model.call import Ending, Request
+    from planrun.llm.worker.outcomes import Feature
 
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4  # prctl(2)
 _STATUS = "/proc/self/status"
 
 
-def take_shelter() -> str:
+def deny_inspection() -> str:
     """Make memory, environment and descriptors of this process unreadable; returns what became of it.
 
     hidden: the system granted it. open: it has no such thing (macOS). traced: somebody was faster, and sees everything.
@@ -59,167 +58,114 @@ def _tracer() -> int:
     return 0
 
 
-_MOST = 10**12  # tokens that are believed
-_BYTES_A_TOKEN = 2  # of an answer: fewer than any text or program has, so that the count is never too low
+LONGEST = 60.0  # seconds between two attempts, unless the service asks for more (V-68)
+JITTER = 0.1
+OVERLOAD = 2.5  # an overloaded service is left alone so many times longer
+_MOST = 1 << 16  # characters of any text besides the answer; planrun masks it first and shortens it then
+_LEFT_OUT: dict[Feature, str] = {
+    "schema": "the schema is asked for in the text",
+    "effort": "effort is left out",
+    "thinking": "thinking is left out",
+}
 
 
-class Tally:
-    """The tokens of one call over all its attempts. An attempt counts from `sent` on, until then nothing was used."""
+class Caller:
+    """Whoever makes the calls of this process; what it learns of the service holds for all of them."""
 
-    def __init__(self, request: Request) -> None:
-        self.attempts = 0
-        self._paid = 0  # attempts before this one that may have cost something
-        self._request = request
-        self._before = Usage()
-        self._is_estimate = False
-        self._forget()
+    def __init__(self, opening: dict[str, Any]) -> None:
+        service, credentials = opening["service"], opening["credentials"]
+        self._backoff: float = service["backoff"]
+        self._client = client_of(service["base_url"], credentials)
+        self._form = Form()
+        self._left_out: list[Feature] = []
 
-    def begin(self) -> None:
-        """One more attempt; what the one before used up stays counted."""
-        usage, is_estimate = self.spent()
-        self._paid += self._sent
-        self._before, self._is_estimate = usage, is_estimate
-        self._forget()
-        self.attempts += 1
+    def answer(self, call: Call) -> Answer:
+        """Make attempts until one of them is the last."""
+        repeats: dict[str, int] = {}
+        while True:
+            outcome = self._attempt(call)
+            if outcome.unknown and self._leave_out(outcome.unknown):
+                call.note = outcome.message[:_MOST]
+                call.repeat(f"{_LEFT_OUT[outcome.unknown]}: {call.note}", 0.0)
+                continue
+            if outcome.ending == "answered":
+                return self._answer(call, outcome, outcome.message)
+            repeats[outcome.rule] = repeats.get(outcome.rule, 0) + 1
+            told = self._last_word(call, outcome, repeats[outcome.rule] - 1, sum(repeats.values()) - 1)
+            if told is not None:
+                return self._answer(call, outcome, told)
+            call.note = outcome.message[:_MOST]
 
-    def _forget(self) -> None:
-        self._sent = False
-        self._told: dict[str, int] = {}
-        self._is_final = False
-        self._bytes = 0
-        self._is_unread = False
+    def _attempt(self, call: Call) -> Outcome:
+        tally = call.tally
+        tally.begin()
+        try:
+            outcome = attempt(self._client, self._form, call)
+        except Exception as error:  # noqa: BLE001 - whatever the library raises has to end in words
+            outcome = outcome_of(error)
+            if not was_sent(error):
+                tally.declined()
+        call.progress(now=True)
+        return outcome
 
-    def sent(self) -> None:
-        """The request is on its way."""
-        self._sent = True
+    def _leave_out(self, feature: Feature) -> bool:
+        """Ask without something from now on; False when it is left out already."""
+        if feature in self._left_out:
+            return False
+        self._left_out.append(feature)
+        self._form = self._form.but(**{feature: False})
+        return True
 
-    @property
-    def may_cost_more(self) -> bool:
-        """Whether what is reserved for the call pays for one more attempt."""
-        return self._paid + self._sent < self._request.paid
+    def _last_word(self, call: Call, outcome: Outcome, same: int, all_in_all: int) -> str | None:
+        """Return what to say when no more attempt is made; wait, and return None, when there is one."""
+        tries = f" ({all_in_all + 1} tries)" if all_in_all else ""
+        if outcome.repeat == 0:
+            return outcome.message + tries
+        if not call.tally.may_cost_more:
+            return f"{outcome.message}{tries}; nothing is reserved for one more that costs something"
+        if all_in_all >= call.request.retries or (outcome.repeat is not None and same >= outcome.repeat):
+            return outcome.message + tries
+        pause = pause_before(outcome, all_in_all, self._backoff)
+        if pause >= call.left:
+            asks = (
+                f"it asks to wait {outcome.after:g} s"
+                if outcome.after
+                else f"the next try is due in {pause:.1f} s"
+            )
+            return f"{outcome.message}{tries}; {asks}, and {max(0.0, call.left):.1f} s are left"
+        call.repeat(outcome.message[:_MOST], pause)
+        time.sleep(pause)
+        return None
 
-    def declined(self) -> None:
-        """The service answered with an error: such an attempt costs nothing."""
-        self._sent = False
-
-    def told(self, usage: Any, *, final: bool) -> None:
-        """Take what the service says, which is always of the attempt so far; `final`: it counts the whole answer."""
-        names = {
-            "input_tokens": "input_tokens",
-            "output_tokens": "output_tokens",
-            "cache_read_tokens": "cache_read_input_tokens",
-            "cache_write_tokens": "cache_creation_input_tokens",
-        }
-        found = {ours: _count(getattr(usage, theirs, None)) for ours, theirs in names.items()}
-        self._told.update({name: count for name, count in found.items() if count is not None})
-        self._is_final = self._is_final or (final and found["output_tokens"] is not None)
-
-    def heard(self, text: str) -> None:
-        """Count a piece of the answer."""
-        self._bytes += len(text.encode("utf-8", "replace"))
-
-    def unread(self) -> None:
-        """Part of what the model wrote cannot be read or is not shown, and of how much only the final count tells."""
-        self._is_unread = True
-
-    def spent(self) -> tuple[Usage, bool]:
-        """Return what the call used up so far, and whether part of that is an upper bound."""
-        if not self._sent:
-            return self._before, self._is_estimate
-        told = dict(self._told)
-        if "input_tokens" not in told:
-            told["input_tokens"] = estimate(self._request)
-        if not self._is_final:
-            most = self._request.max_tokens
-            heard = most if self._is_unread else min(most, -(-self._bytes // _BYTES_A_TOKEN))
-            told["output_tokens"] = max(told.get("output_tokens", 0), heard)
-        known = self._is_final and "input_tokens" in self._told
-        return self._before + Usage(**told), self._is_estimate or not known
+    def _answer(self, call: Call, outcome: Outcome, message: str) -> Answer:
+        wanted = {"schema": call.request.schema is not None, "effort": call.request.effort, "thinking": True}
+        lacking = [each for each in self._left_out if wanted[each]]
+        notes = [f"the service does not know what was asked of it, so {_LEFT_OUT[each]}" for each in lacking]
+        rule = ", ".join([outcome.rule, *[f"without:{each}" for each in lacking]])
+        return Answer(
+            ending=outcome.ending,
+            text=outcome.text,
+            model=outcome.model[:_MOST],
+            request_id=outcome.request_id[:_MOST],
+            stop_reason=outcome.stop_reason[:_MOST],
+            message="; ".join([*([message[:_MOST]] if message else []), *notes]),
+            rule=rule[:_MOST],
+        )
 
 
-def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
-    return value if is_count else None
+def pause_before(outcome: Outcome, repeat: int, base: float) -> float:
+    """Return the seconds before an attempt: what the service asks for, or `base`, and twice as long each time.
+
+    `repeat` counts from 0. A tenth more or less, at random, keeps many clients from coming back at once.
+    """
+    if outcome.after is not None:
+        return outcome.after * (1 + JITTER * random.random())  # noqa: S311 - spreads, and protects nothing
+    factor = OVERLOAD if outcome.ending == "overloaded" else 1.0
+    pause: float = min(LONGEST, base * factor * 2.0 ** min(repeat, 30))
+    return pause * (1 + JITTER * (2 * random.random() - 1))  # noqa: S311
 
 
 _CHUNK = 1 << 16
-_OFTEN = 0.2  # seconds between two words about what a call used up
-
-
-class Call:
-    """One call and its end, which whoever comes first tells."""
-
-    def __init__(self, number: int, request: Request, line: Line) -> None:
-        self.request = request
-        self.tally = Tally(request)
-        self.until = time.monotonic() + request.seconds
-        self.note = ""  # what went wrong last, for people
-        self._number = number
-        self._line = line
-        self._lock = threading.Lock()
-        self._is_over = False
-        self._spoke = 0.0
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        return self.until - time.monotonic()
-
-    def progress(self, *, now: bool = False) -> None:
-        """Tell what the call used up so far: `now`, or when that was not told for a while."""
-        if not now and time.monotonic() - self._spoke < _OFTEN:
-            return
-        self._spoke = time.monotonic()
-        usage, is_estimate = self.tally.spent()
-        told = {"usage": vars(usage), "is_estimate": is_estimate, "attempts": self.tally.attempts}
-        with self._lock:
-            if not self._is_over:
-                self._line.say("spent", number=self._number, **told)
-
-    def repeat(self, message: str, delay: float) -> None:
-        """Tell why there is one more attempt, `delay` seconds from now."""
-        with self._lock:
-            if not self._is_over:
-                told = {"attempt": self.tally.attempts, "message": message, "delay": round(delay, 3)}
-                self._line.say("repeat", number=self._number, **told)
-
-    def end(self, answer: Answer, *, last: bool = False) -> bool:
-        """Tell the answer, with what the call used up; False when somebody else did before."""
-        with self._lock:
-            if self._is_over:
-                return False
-            self._is_over = True
-            usage, is_estimate = self.tally.spent()
-            whole = answer.but(usage=usage, is_estimate=is_estimate, attempts=self.tally.attempts)
-            self._line.say("answer", number=self._number, answer=wire.as_data(whole), last=last)
-            return True
-
-    def cut(self, ending: Ending, message: str) -> None:
-        """End the call and the process with it, unless it has ended."""
-        told = f"{message}; before that: {self.note}" if self.note else message
-        if self.end(Answer(ending=ending, message=told, rule=f"process:{ending}"), last=True):
-            os._exit(0)
-
-
-class Line:
-    """The way back to planrun, out of reach of libraries that print."""
-
-    def __init__(self) -> None:
-        self._fd = os.dup(1)
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.close(null)
-        self._lock = threading.Lock()
-
-    def say(self, word: str, **fields: Any) -> None:
-        """Send one line; ends the process when nobody reads any more."""
-        data = wire.line(word, **fields)
-        try:
-            with self._lock:
-                while data:
-                    data = data[os.write(self._fd, data) :]
-        except OSError:
-            os._exit(0)
 
 
 class Listener:
@@ -268,7 +214,7 @@ class Listener:
 
 def serve() -> None:
     """Be the process: shelter, then listen, then load the library, then answer one call after the other."""
-    shelter = take_shelter()
+    shelter = deny_inspection()
     line = Line()
     listener = Listener(line)
     threading.Thread(target=listener.listen, daemon=True).start()

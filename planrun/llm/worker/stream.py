@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from planrun.llm.worker.serve import Call
+    from planrun.llm.worker.call import Call
     from planrun.model.call import Ending, Request
 
 # Which deltas a block of a kind grows by; kinds that are not here are looked at by the reader.

@@ -15,7 +15,7 @@ from planrun.convert.github.matrix import OTHER_MACHINE, machine_text, texts_of
 from planrun.convert.github.names import PlaceNames, given_value
 from planrun.convert.github.steps import MAX_DEPTH, local_path, read_local
 from planrun.convert.github.texts import cut, secret_of
-from planrun.convert.reading import UntranslatableError, text_of
+from planrun.convert.reader import UntranslatableError, text_of
 from planrun.plan.yaml.node import MAPPING
 
 TYPE_CHECKING = False
