@@ -398,10 +398,10 @@ def test_a_call_that_is_stopped_is_stopped(tmp_path: Path) -> None:
 
 _ENDLESS = """
 import sys
-from planrun.llm.recordings import Recorder
+from planrun.llm.recordings import RecordingModel
 from tests.llm.taping import ScriptedModel, asked, draft, one, said
 many = 100000
-recorder = Recorder(ScriptedModel(said(draft(*map(str, range(200)))) for _ in range(many)), sys.argv[1])
+recorder = RecordingModel(ScriptedModel(said(draft(*map(str, range(200)))) for _ in range(many)), sys.argv[1])
 for number in range(many):
     one(recorder, asked(str(number)))
     print(number, flush=True)
