@@ -18,7 +18,7 @@ from planrun.plan.keys.fragments import check_within
 from planrun.plan.keys.outline import Outline, Used, members
 from planrun.plan.keys.table import PLAN
 from planrun.plan.problems import Problem, in_order, limited
-from planrun.plan.readers import Disk, NotIncluded, copies, shown
+from planrun.plan.readers import SHIPPED, Disk, NotIncluded, copies, shown
 from planrun.plan.schema import shape
 from planrun.plan.schema.forms import to_data
 from planrun.plan.tables import ACTIONS, COMPANIONS
@@ -421,8 +421,6 @@ class IncludedPlans:
         if not by_name or name.endswith((".yml", ".yaml")) or "/" in name or OPEN in name:
             return self._path(outline, node)
         self.named_template = True
-        from planrun.plan.readers import SHIPPED
-
         folder = os.path.dirname(self.file) or "."
         places = [
             os.path.join(os.path.relpath("plans/templates", folder), name + end) for end in (".yml", ".yaml")
