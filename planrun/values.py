@@ -6,6 +6,8 @@ hand; `jsonschema` (170 ms to import) is only asked when a fragment says more th
 
 from __future__ import annotations
 
+from planrun.model.jsontext import dumps
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
@@ -92,8 +94,6 @@ def type_of(value: Any) -> str:
 
 def show(value: Any) -> str:
     """Return a value as JSON, cut to MAX_SHOWN characters, for a message."""
-    from planrun.model.jsontext import dumps  # only messages need it
-
     text = dumps(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 

@@ -8,7 +8,12 @@ import gc
 import os
 import sys
 
+from planrun.app.run import RunRequest, execute, secrets_of
 from planrun.cliutil.options import EXECUTE, RESUME, RETRY, parse, parse_all
+from planrun.errors import InvalidInput
+from planrun.plan.load import load
+from planrun.reports.write import render
+from planrun.settings import settings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +46,6 @@ def ignore_pauses() -> None:
 
 def _execute(words: list[str]) -> int:
     file, values = parse(words, EXECUTE, "PLAN file")
-    from planrun.app.run import secrets_of
-    from planrun.settings import settings_of
-
     settings = settings_of(values)
     plan, warnings = _load(file, settings)
     if "PLANRUN_QUEUED" in os.environ:
@@ -60,8 +62,6 @@ def _execute(words: list[str]) -> int:
 
 
 def _start(plan: Plan, settings: Settings, warnings: list[Problem], secrets: RunSecrets | None) -> int:
-    from planrun.app.run import RunRequest, execute
-
     if settings.log_level != "error":
         _warn(plan, warnings, secrets)
     params: dict[str, Any] = {}
@@ -78,8 +78,6 @@ def _start(plan: Plan, settings: Settings, warnings: list[Problem], secrets: Run
 
 def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
     """Return the plan in a file and what there is to warn of."""
-    from planrun.plan.load import load
-
     warnings: list[Problem] = []
     # What is bound to a digest is compiled from the file itself: a cache tells the digest of its own plans.
     cache = settings.cache and not (settings.locked or settings.approvals)
@@ -101,12 +99,8 @@ def _resume(words: list[str]) -> int:
     run, values = parse(words, RESUME, "RUN id (or `last`)")
     file = values.pop("plan", "")
     if not file and "params" in values:
-        from planrun.errors import InvalidInput
-
         raise InvalidInput("--param of resume needs --plan FILE; without it the run keeps its parameters")
     if not file and values.get("locked"):
-        from planrun.errors import InvalidInput
-
         raise InvalidInput("--locked of resume needs --plan FILE; without it the run keeps what it runs")
     return _continue(run, values, file=file)
 
@@ -114,8 +108,6 @@ def _resume(words: list[str]) -> int:
 def _retry(words: list[str]) -> int:
     operands, values = parse_all(words, RETRY)
     if len(operands) < 2:
-        from planrun.errors import InvalidInput
-
         raise InvalidInput("needs a RUN id (or `last`) and the STEPs that are to run again")
     return _continue(operands[0], values, steps=tuple(operands[1:]))
 
@@ -150,13 +142,10 @@ def _continue(
 ) -> int:
     from planrun.app.resume import ResumeRequest, resume
     from planrun.cliutil.failure import printable
-    from planrun.settings import settings_of
 
     settings = settings_of(values)
     plan = None
     if file:
-        from planrun.app.run import secrets_of
-
         plan, warnings = _load(file, settings)
         if settings.log_level != "error":
             _warn(plan, warnings, secrets_of(plan))
@@ -198,8 +187,6 @@ def finish(result: Result, settings: Settings) -> int:
 def _ledger(result: Result) -> bytes:
     """`ledger.json` as it was written, or as it would have been where nothing can be written."""
     if result.lost:
-        from planrun.reports.write import render
-
         return render(result.state, result.rundir, "json", head=result.head)
     with open(result.reports["json"], "rb") as file:
         return file.read()

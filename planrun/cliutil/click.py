@@ -19,6 +19,7 @@ from planrun.cliutil.completion import complete_params, complete_questions, comp
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, PARAM, RUNNING, Option
 from planrun.errors import EXIT_DENIED, EXIT_FAILED, InvalidInput
+from planrun.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -214,7 +215,6 @@ def policy_preview(
 ) -> PolicyPreview:
     """Return how policies judge a plan; raises InvalidInput, InvalidPlan."""
     from planrun.approval.preview import PolicyPreview  # many verbs import this module; two judge a plan
-    from planrun.settings import Settings
 
     return PolicyPreview(plan, Settings(policy=policy, auto_approve=auto_approve or "", params=params))
 

@@ -8,6 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from planrun.errors import PlanrunError
+from planrun.plan.load import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +133,6 @@ def _plan(ctx: click.Context) -> Plan | None:
     if not name:
         return None
     from planrun.app.inspect import inspect, is_plan
-    from planrun.plan.load import load
 
     try:
         return load(name) if "plan" in ctx.params or is_plan(name) else inspect(name).state.plan

@@ -7,6 +7,7 @@ import sys
 
 from planrun.errors import EXIT_INTERNAL, InvalidPlan, PlanrunError
 from planrun.model.commands import broken
+from planrun.reports.ci import from_checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ def problem_text(error: InvalidPlan) -> str:
 
 def located(problems: Iterable[Problem]) -> list[Problem]:
     """The findings with their files as a CI system knows them: from the root of its checkout."""
-    from planrun.reports.ci import from_checkout  # only for what a CI system reads
-
     return [problem.but(file=from_checkout(problem.file, os.environ)) for problem in problems]
 
 

@@ -7,6 +7,8 @@ and `reach` works on blocks of targets.
 
 from __future__ import annotations
 
+from planrun.model.groups import unrolled
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +40,6 @@ def waits(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
         step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps
     }
     if any([step.group for step in steps]):  # noqa: C419 - half the time
-        from planrun.model.groups import unrolled  # few plans have any
-
         links = unrolled(steps)
     return wait_links(links, handlers)
 

@@ -10,6 +10,7 @@ import os
 
 from planrun.errors import InvalidPlan
 from planrun.plan.yaml.file import read_source
+from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ def copies(files: Mapping[str, bytes]) -> Reader:
 
 def read_again(known: Iterable[tuple[str, str]], read: Reader) -> dict[str, bytes] | None:
     """Return the contents of files by path; None when one of them has not the sha256 that is `known` of it."""
-    from planrun.sha256 import sha256
-
     found: dict[str, bytes] = {}
     for path, digest in known:
         try:
@@ -97,8 +96,6 @@ def read_again(known: Iterable[tuple[str, str]], read: Reader) -> dict[str, byte
 
 def hashes(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
     """Return paths of files with their sha256."""
-    from planrun.sha256 import sha256
-
     return [(path, str(sha256(data).hexdigest())) for path, data in files.items()]
 
 

@@ -10,6 +10,7 @@ import re
 from planrun.errors import InvalidPlan
 from planrun.expressions.parse import CLOSE, OPEN, closing, pieces
 from planrun.expressions.tree import ExpressionError
+from planrun.model.jsontext import dumps
 from planrun.model.record import Record
 from planrun.plan.check.quoting import open_quotes
 from planrun.plan.keys.fragments import check_fragments
@@ -274,8 +275,6 @@ def inserted(value: Any, *, quoted: bool) -> str:
 
 def text_of(value: Any) -> str:
     """Return a value as text: JSON for what is no text."""
-    from planrun.model.jsontext import dumps
-
     return value if isinstance(value, str) else str(dumps(value))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.cliutil.printing import say, say_json, table
+from planrun.queue.outcomes import is_lost
 from planrun.records.queuefile import QueueFile, exists
 from planrun.reports.escape import line
 from planrun.settings import current_folder
@@ -32,8 +33,6 @@ def print_queue(*, as_json: bool) -> None:
 
 
 def _rows(state: Queue, workspace: str) -> list[dict[str, Any]]:
-    from planrun.queue.outcomes import is_lost  # costs 20 ms, and most folders have no queue
-
     statuses = state.statuses()
     return [
         {

@@ -13,6 +13,7 @@ import sys
 import time
 
 from planrun.model import events as ev
+from planrun.model.groups import number_of, unknown
 from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.ci import from_checkout, look_of, style, vendor
@@ -448,8 +449,6 @@ def _number_of(left: int, state: RunState) -> str:
     """Return how many steps are left, as far as their instances are known."""
     if not any(step.step.kind == "group" for step in state.steps.values()):
         return f"{left} step{'' if left == 1 else 's'}"
-    from planrun.model.groups import number_of, unknown  # few plans have any
-
     return number_of(left, unknown([step.step for step in state.steps.values() if not step.ended]))
 
 

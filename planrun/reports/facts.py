@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planrun.model.planning import lineage
 from planrun.reports.escape import line
 
 TYPE_CHECKING = False
@@ -321,8 +322,6 @@ def labels(state: RunState) -> Mapping[str, str]:
     """What steps are called that take the place of others, by id: 3' for the one that replaces 3."""
     if not state.replaced:
         return {}
-    from planrun.model.planning import lineage  # few plans have such steps
-
     return lineage(state.plan)
 
 

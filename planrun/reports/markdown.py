@@ -5,6 +5,7 @@ Failures come first, then the graph, then every step. With a budget what does no
 
 from __future__ import annotations
 
+from planrun.model.groups import waited_for
 from planrun.reports import facts
 from planrun.reports.elements import forgiven
 from planrun.reports.escape import TAIL_BYTES, code, fence, inline, tail
@@ -202,8 +203,6 @@ def _waits(state: RunState) -> Mapping[str, Sequence[str]]:
     """Return what each step waits for: a member of a group what the group waits for."""
     if not any(step.step.group for step in state.steps.values()):
         return {name: [edge.on for edge in step.step.edges] for name, step in state.steps.items()}
-    from planrun.model.groups import waited_for  # few plans have any
-
     pairs = waited_for([step.step for step in state.steps.values()])
     return {name: list(dict.fromkeys([on for on, _ in found])) for name, found in pairs.items()}
 

@@ -10,6 +10,7 @@ from planrun.risk import commands, lexer
 from planrun.risk.chains import History, Trace
 from planrun.risk.levels import HIGH, Finding, Value, high, rank, together
 from planrun.risk.paths import Ground
+from planrun.risk.programs.dangerous import effects_in
 from planrun.risk.scope import Scope, TooMany
 from planrun.risk.syntax import parse
 from planrun.risk.tokens import HOLES, NotUnderstood
@@ -100,8 +101,6 @@ def classify(text: str, setting: Setting = NO_SETTING) -> Risk:
 
 def with_effects(found: Risk, text: str) -> Risk:
     """Add what commands do that may stand anywhere in a text of class high, quoted or behind others."""
-    from planrun.risk.programs.dangerous import effects_in  # most commands are of another class
-
     more = effects_in(text[:MAX_LENGTH])
     return found if more <= set(found.effects) else found.but(effects=tuple(sorted({*found.effects, *more})))
 

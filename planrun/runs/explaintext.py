@@ -9,6 +9,7 @@ from planrun.cliutil.printing import say, say_json
 from planrun.plan.load import load
 from planrun.reports.describe import FAILURE_MEANS
 from planrun.reports.facts import classified, seconds
+from planrun.runs.cachepreview import preview
 from planrun.runs.explain import explain_planned, explain_recorded, find_step
 from planrun.settings import Settings
 from planrun.values import show
@@ -28,8 +29,6 @@ def explain_step(
         chosen = find_step(plan, step)
         explanation = explain_planned(plan, chosen, policy_preview(plan, **under))
         if chosen.cache:
-            from planrun.runs.cachepreview import preview  # few steps have a cache
-
             settings = Settings(params=under["params"], cache_store=cache_store, report_dir=report_dir)
             explanation["cache"] = preview(plan, chosen, settings).as_data()
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planrun.model import plan as model
 from planrun.model.plan import Edge, Group, Limits, Param, Plan, Rollback, Step
+from planrun.model.planning import Llm
 from planrun.plan.kinds import kind_of
 
 TYPE_CHECKING = False
@@ -87,8 +88,6 @@ def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, byte
     if "policy" in data:
         data["policy"] = _unpack_policy(data["policy"])
     if "llm" in data:
-        from planrun.model.planning import Llm  # as with policies
-
         data["llm"] = Llm(**data["llm"])
     if files:
         data["files"] = files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.plan import Limits, Param
+from planrun.model.planning import Llm
 from planrun.plan.keys.outline import entries, members, scalar
 from planrun.plan.problems import did_you_mean
 from planrun.plan.schema.forms import as_bool, as_duration, as_int, as_number, to_data
@@ -153,8 +154,6 @@ _READ: dict[str, Callable[[Node], Any]] = {
 
 def llm_of(node: Node) -> Llm:
     """Return what a plan says about its model."""
-    from planrun.model.planning import Llm  # most plans ask no model
-
     fields: dict[str, Any] = {
         name: _READ[name](value) if name in _READ else value.value for name, value in members(node)
     }
