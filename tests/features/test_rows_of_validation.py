@@ -35,7 +35,7 @@ STEPS = "version: 1\nsteps:\n"
         ),
         pytest.param(
             STEPS + "  - {id: a, tool: git.statsu}\n",
-            'plan.yml:3:19: error[E270]: there is no tool "git.statsu", which step "a" calls; did you mean',
+            'plan.yml:3:19: error[E270]: unknown tool "git.statsu" in step "a"; did you mean',
             marks=pytest.mark.shows("N-24"),
         ),
         pytest.param(

@@ -179,7 +179,7 @@ class _Walk:
             self.problems[-1] = self.problems[-1].but(related=related)
         for key, needed in COMPANIONS.items():
             if key in node.keys and needed not in node.keys:
-                self.report(node.keys[key], ("E102", f'"{key}"{self.where()} needs "{needed}" beside it', ""))
+                self.report(node.keys[key], ("E102", f'"{key}"{self.where()} requires "{needed}"', ""))
 
     def named(self, node: Node, spec: tuple[str, Any, int]) -> None:
         """Check a mapping from names that the person chooses."""
