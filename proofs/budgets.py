@@ -396,7 +396,7 @@ def _forgets_what_was_told(self: Budget, scope: str, *given: Any, **named: Any) 
 
 
 def _tells_what_it_skipped_not(self: Account, name: str, levels: Any) -> list[int]:
-    told = self.told.setdefault((name, self.limits[name]), set())
+    told = self.reported.setdefault((name, self.limits[name]), set())
     found = [level for level in list(levels)[-1:] if level > max(told, default=0)]
     told.update(found)
     return found

@@ -1,4 +1,4 @@
-"""What models may use up: reserved before a call, settled after it, told at 80, 95 and 100 per cent.
+"""What models may use up: reserved before a call, settled after it, reported at 80, 95 and 100 per cent.
 
 Accounts are nested: a run has one, each planning or step a part of it. Tokens, turns (calls) and US dollars are added
 up, seconds are measured. A call is made only when every account that pays for it has room for the most it can take,
@@ -63,7 +63,7 @@ class Held:
 class Account:
     """Limits and what is used of them; what is spent from a part is spent from the whole, too.
 
-    `told`: levels that are on record, by resource and limit; a limit that somebody changed is told of anew. All
+    `reported`: levels that are on record, by resource and limit; a changed limit is reported again. All
     accounts that belong together share one lock, and may be used by many threads.
     """
 
@@ -78,7 +78,7 @@ class Account:
         self.scope = scope
         self.step = step  # whose it is, where it is that of a step
         self.limits = dict(limits)
-        self.told: dict[tuple[str, float], set[int]] = {}
+        self.reported: dict[tuple[str, float], set[int]] = {}
         self._used = dict(used or {})
         self._held: dict[str, float] = {}
         self._whole = whole
@@ -166,10 +166,10 @@ class Account:
         return found
 
     def _untold(self, name: str, levels: Iterable[int]) -> list[int]:
-        """Return the levels that nobody was told of, and take them for told."""
-        told = self.told.setdefault((name, self.limits[name]), set())
-        found = [level for level in levels if level not in told]
-        told.update(found)
+        """Return the levels that were not reported yet, and mark them as reported."""
+        reported = self.reported.setdefault((name, self.limits[name]), set())
+        found = [level for level in levels if level not in reported]
+        reported.update(found)
         return found
 
     def _crossing(self, name: str, level: int, at: str) -> ev.BudgetCrossed:
@@ -186,9 +186,9 @@ class Account:
 
 
 class Budget:
-    """An account in the terms of requests and answers; `used` and `told` are what the ledger says of earlier calls.
+    """An account in the terms of requests and answers; `used` and `reported` are what the ledger says of earlier calls.
 
-    `prices` tells what tokens cost; without it dollars are neither reserved nor counted.
+    `prices` is what tokens cost; without it dollars are neither reserved nor counted.
     """
 
     def __init__(
@@ -196,13 +196,13 @@ class Budget:
         scope: str,
         limits: Mapping[str, float],
         used: Mapping[str, float],
-        told: Iterable[ev.BudgetCrossed] = (),
+        reported: Iterable[ev.BudgetCrossed] = (),
         prices: PriceTable | None = None,
     ) -> None:
         self.account = Account(scope, limits, used)
-        for event in told:
+        for event in reported:
             if event.scope == scope:
-                self.account.told.setdefault((event.resource, event.limit), set()).add(event.level)
+                self.account.reported.setdefault((event.resource, event.limit), set()).add(event.level)
         self.prices = prices
         self.until: float | None = None  # when the run is to be over, on the clock that never jumps
 
@@ -236,7 +236,7 @@ class Budget:
         """Return what a call used as the ledger has it, with its price where that is known."""
         fields = as_fields(answer)
         if fields and self.prices:
-            # The dearer of both: whoever answers must not make it cheap by another name.
+            # The dearer of both: a service must not make it cheap by another name.
             costs = [self.prices.cost(model, answer.usage) for model in (answer.model, request.model)]
             if known := [cost for cost in costs if cost is not None]:
                 return {**fields, "usd": max(known)}

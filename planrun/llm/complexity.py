@@ -1,4 +1,4 @@
-"""How much a task asks for: simple, medium or complex, by fixed rules that can be told; no chance and no model.
+"""How much a task asks for: simple, medium or complex, by fixed rules that can be explained; no chance and no model.
 
 The tables are those of the planners that planrun's users come from, read as words: `build` is not in `rebuild`.
 """
@@ -67,7 +67,7 @@ class Reason(Record):
 
 
 class Complexity(Record):
-    """What a text comes to: the highest level that any rule speaks for, and everything that was found."""
+    """The complexity of a text: the highest level of the rules that match, and all matches."""
 
     level: Level
     reasons: tuple[Reason, ...]

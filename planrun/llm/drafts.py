@@ -1,10 +1,10 @@
-"""What is wrong with an answer, in a form that a model can mend it by.
+"""What is wrong with an answer, in a form from which a model can correct it.
 
 What a model may write: steps in a flat and strict JSON form, and nothing that a reviewer has to decide.
 
 There is no key for risk, secrets, environment, policy, network, limits or tools: what is not there cannot be asked for.
 
-How many tokens a model would need for a step, where nobody said: a table by what the step is about, no model.
+How many tokens a model would need for a step, where it is not stated: a table by what the step is about, no model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-MOST = 40  # faults that are told at once
+MOST = 40  # faults that are reported at once
 _LONGEST = 400  # characters of a message
 
 
@@ -180,7 +180,7 @@ def _data(text: str) -> Any:
             data, end = decoder.raw_decode(text, start)
         except ValueError as inner:
             raise inner if text[:start].strip() else error from None
-    # One of them may be a quotation of what somebody else would like to be answered.
+    # One of them may be a quotation from untrusted text.
     if '"steps"' in text[:start] or '"steps"' in text[end:]:
         raise ValueError("there is more than one answer")
     return data

@@ -29,12 +29,12 @@ def masked(request: Request, mask: Mask | None) -> Request:
 def redacted(answer: Answer, mask: Mask) -> Answer:
     """Return an answer with its texts masked, those for people in one line of a length for people."""
     known = vars(answer)
-    told = {name: shown(known[name], mask, most) for name, most in WORDS.items() if known.get(name)}
+    masked_texts = {name: shown(known[name], mask, most) for name, most in WORDS.items() if known.get(name)}
     form, data = form_of(answer.text)
     clean = cleaned(data, mask)  # first what its JSON says: that is what a plan is made of
     if clean != data or mask(answer.text) != answer.text:
-        told["text"] = mask(written(form, clean))
-    return answer.but(**told)
+        masked_texts["text"] = mask(written(form, clean))
+    return answer.but(**masked_texts)
 
 
 def cleaned(value: Any, mask: Mask | None) -> Any:

@@ -45,7 +45,7 @@ class _Call:
         self.spent: dict[str, Any] = {}
 
     def answer(self, ending: Ending, message: str, rule: str) -> Answer:
-        """Return an end that the process did not tell itself, with what it said of the cost."""
+        """Return an end that the process did not report itself, with the cost that it reported."""
         usage = Usage(**self.spent.get("usage", {}))
         return Answer(
             ending=ending,
@@ -75,7 +75,7 @@ class ModelProcess:
         self._in = self._out = -1
         self._unsent = b""
         self._unread = bytearray()
-        self._open = False  # the process was told where to ask, and hears what else there is
+        self._open = False  # the process has its address and reads requests
         self._asked = 0
         self._call: _Call | None = None
         self._answer: Answer | None = None
@@ -96,7 +96,7 @@ class ModelProcess:
         if self._pid == 0 and self._endpoint.credentials is not None:
             try:
                 self._spawn()
-            except OSError:  # `ask` tries again, and tells
+            except OSError:  # `ask` tries again, and reports it
                 self._end()
 
     def ask(self, request: Request) -> None:
@@ -112,8 +112,8 @@ class ModelProcess:
                 self._spawn()
         except OSError as error:
             self._end()
-            told = f"the process that calls the model cannot be started: {error.strerror or error}"
-            self._settle(self._call.answer("unavailable", told, "process:not_started"))
+            message = f"the process that calls the model cannot be started: {error.strerror or error}"
+            self._settle(self._call.answer("unavailable", message, "process:not_started"))
             return
         self._send(wire.line("ask", number=self._asked, request=wire.as_data(masked(request, self._mask))))
 
@@ -222,7 +222,7 @@ class ModelProcess:
                 *lines, self._unread = self._unread.split(b"\n")
             for line in lines:
                 self._take(json.loads(line))
-            if lines or not poll.poll(1):  # whoever waits has other things to do
+            if lines or not poll.poll(1):  # the caller has other things to do
                 return
 
     def _take(self, said: dict[str, Any]) -> None:
@@ -261,15 +261,15 @@ class ModelProcess:
     def _overdue(self) -> None:
         assert self._call is not None
         ending = self._call.overdue
-        told = "stopped" if ending == "stopped" else "the process that calls the model did not end in time"
-        self._settle(self._call.answer(ending, told, "process:overdue"))
+        message = "stopped" if ending == "stopped" else "the process that calls the model did not end in time"
+        self._settle(self._call.answer(ending, message, "process:overdue"))
         self._end()
 
     def _distrust(self) -> None:
-        """Tell nothing to a process that another one controls."""
+        """Send nothing to a process that another one controls."""
         if self._call:
-            told = "another process controls the one that calls the model; it is told no credentials"
-            self._settle(self._call.answer("unavailable", told, "process:traced"))
+            message = "another process controls the one that calls the model; no credentials are sent to it"
+            self._settle(self._call.answer("unavailable", message, "process:traced"))
         self._end()
 
     def _lost(self) -> None:
@@ -278,8 +278,8 @@ class ModelProcess:
         if self._call is None:
             return
         how = f"signal {-status}" if status < 0 else f"exit code {status}"
-        told = f"the process that calls the model ended unexpectedly ({how})"
-        self._settle(self._call.answer("unavailable", told, "process:lost"))
+        message = f"the process that calls the model ended unexpectedly ({how})"
+        self._settle(self._call.answer("unavailable", message, "process:lost"))
 
     def _end(self, patience: float = 0.0) -> int:
         """Leave no process and no descriptor, after `patience` seconds by force.

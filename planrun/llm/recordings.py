@@ -54,7 +54,7 @@ class RecordingDirectory:
         try:
             self._fd = _open(path)
             with self._locked():
-                self._write(b"")  # what cannot be written is told before anything is paid for
+                self._write(b"")  # a folder that cannot be written fails before anything is paid for
                 os.unlink(_PART, dir_fd=self._fd)
         except (OSError, ValueError) as error:
             raise _lost(path, error) from None
@@ -276,7 +276,7 @@ class RecordingModel:
 
     def __init__(self, model: Model, folder: str, mask: Mask | None = None) -> None:
         self._model = model
-        self._shelf = RecordingDirectory(folder)
+        self._directory = RecordingDirectory(folder)
         self._mask = mask
         self._request: Request | None = None
         self._refusal: Answer | None = None
@@ -314,7 +314,7 @@ class RecordingModel:
 
     def close(self) -> None:
         """Leave nothing running."""
-        self._shelf.close()
+        self._directory.close()
         self._model.close()
 
     def _kept(self, request: Request, answer: Answer) -> Answer:
@@ -326,7 +326,7 @@ class RecordingModel:
             return _unrecorded(places[0], "recording:secret", answer)
         stored = request.but(messages=tuple(placed(request.messages)), seconds=0.0, retries=0)
         try:
-            self._shelf.add(Entry(number=1, request=stored, answer=answer), self._mask)
+            self._directory.add(Entry(number=1, request=stored, answer=answer), self._mask)
         except RecordsLost as lost:
             return _unrecorded(str(lost), "recording:lost", answer)
         except ValueError as error:
@@ -337,7 +337,7 @@ class RecordingModel:
 class ReplayModel:
     """Answers from the recording in a folder; raises InvalidInput, InvalidPlan for one that cannot be read.
 
-    `served`: the keys of the requests that were answered before in the same run, so that a run that goes on gets the
+    `served`: the keys of the requests that were answered before in the same run, so that a resumed run gets the
     next answer and not the first one again.
     """
 

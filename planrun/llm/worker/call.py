@@ -41,7 +41,7 @@ class Tally:
 
     def _forget(self) -> None:
         self._sent = False
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         self._is_final = False
         self._bytes = 0
         self._is_unread = False
@@ -59,8 +59,8 @@ class Tally:
         """The service answered with an error: such an attempt costs nothing."""
         self._sent = False
 
-    def told(self, usage: Any, *, final: bool) -> None:
-        """Take what the service says, which is always of the attempt so far; `final`: it counts the whole answer."""
+    def report(self, usage: Any, *, final: bool) -> None:
+        """Take the usage that the service reports for the attempt so far; `final`: it counts the whole answer."""
         names = {
             "input_tokens": "input_tokens",
             "output_tokens": "output_tokens",
@@ -68,30 +68,30 @@ class Tally:
             "cache_write_tokens": "cache_creation_input_tokens",
         }
         found = {ours: _count(getattr(usage, theirs, None)) for ours, theirs in names.items()}
-        self._told.update({name: count for name, count in found.items() if count is not None})
+        self._reported.update({name: count for name, count in found.items() if count is not None})
         self._is_final = self._is_final or (final and found["output_tokens"] is not None)
 
-    def heard(self, text: str) -> None:
+    def received(self, text: str) -> None:
         """Count a piece of the answer."""
         self._bytes += len(text.encode("utf-8", "replace"))
 
     def unread(self) -> None:
-        """Part of what the model wrote cannot be read or is not shown, and of how much only the final count tells."""
+        """Part of what the model wrote cannot be read or is not shown, and only the final count includes it."""
         self._is_unread = True
 
     def spent(self) -> tuple[Usage, bool]:
         """Return what the call used up so far, and whether part of that is an upper bound."""
         if not self._sent:
             return self._before, self._is_estimate
-        told = dict(self._told)
-        if "input_tokens" not in told:
-            told["input_tokens"] = estimate(self._request)
+        counts = dict(self._reported)
+        if "input_tokens" not in counts:
+            counts["input_tokens"] = estimate(self._request)
         if not self._is_final:
             most = self._request.max_tokens
-            heard = most if self._is_unread else min(most, -(-self._bytes // _BYTES_A_TOKEN))
-            told["output_tokens"] = max(told.get("output_tokens", 0), heard)
-        known = self._is_final and "input_tokens" in self._told
-        return self._before + Usage(**told), self._is_estimate or not known
+            received = most if self._is_unread else min(most, -(-self._bytes // _BYTES_A_TOKEN))
+            counts["output_tokens"] = max(counts.get("output_tokens", 0), received)
+        known = self._is_final and "input_tokens" in self._reported
+        return self._before + Usage(**counts), self._is_estimate or not known
 
 
 def _count(value: Any) -> int | None:
@@ -103,7 +103,7 @@ _OFTEN = 0.2  # seconds between two words about what a call used up
 
 
 class Call:
-    """One call and its end, which whoever comes first tells."""
+    """One call and its result; the first thread that has one reports it."""
 
     def __init__(self, number: int, request: Request, line: Line) -> None:
         self.request = request
@@ -122,22 +122,22 @@ class Call:
         return self.until - time.monotonic()
 
     def progress(self, *, now: bool = False) -> None:
-        """Tell what the call used up so far: `now`, or when that was not told for a while."""
+        """Send what the call used so far: `now`, or when that was not sent for a while."""
         if not now and time.monotonic() - self._spoke < _OFTEN:
             return
         self._spoke = time.monotonic()
         usage, is_estimate = self.tally.spent()
-        told = {"usage": vars(usage), "is_estimate": is_estimate, "attempts": self.tally.attempts}
+        fields = {"usage": vars(usage), "is_estimate": is_estimate, "attempts": self.tally.attempts}
         with self._lock:
             if not self._is_over:
-                self._line.say("spent", number=self._number, **told)
+                self._line.say("spent", number=self._number, **fields)
 
     def repeat(self, message: str, delay: float) -> None:
         """Tell why there is one more attempt, `delay` seconds from now."""
         with self._lock:
             if not self._is_over:
-                told = {"attempt": self.tally.attempts, "message": message, "delay": round(delay, 3)}
-                self._line.say("repeat", number=self._number, **told)
+                fields = {"attempt": self.tally.attempts, "message": message, "delay": round(delay, 3)}
+                self._line.say("repeat", number=self._number, **fields)
 
     def end(self, answer: Answer, *, last: bool = False) -> bool:
         """Tell the answer, with what the call used up; False when somebody else did before."""
@@ -152,8 +152,8 @@ class Call:
 
     def cut(self, ending: Ending, message: str) -> None:
         """End the call and the process with it, unless it has ended."""
-        told = f"{message}; before that: {self.note}" if self.note else message
-        if self.end(Answer(ending=ending, message=told, rule=f"process:{ending}"), last=True):
+        text = f"{message}; before that: {self.note}" if self.note else message
+        if self.end(Answer(ending=ending, message=text, rule=f"process:{ending}"), last=True):
             os._exit(0)
 
 

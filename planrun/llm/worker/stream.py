@@ -298,7 +298,7 @@ class Reader:
         self._has_begun = True
         message = getattr(event, "message", None)
         self._model = _text(message, "model")
-        self._tally.told(getattr(message, "usage", None), final=False)
+        self._tally.report(getattr(message, "usage", None), final=False)
         if not self._model or getattr(message, "usage", None) is None:
             raise Unusable("message:incomplete", "the service sent a message without its model or usage")
 
@@ -333,7 +333,7 @@ class Reader:
             )
 
     def _add(self, text: str) -> None:
-        self._tally.heard(text)
+        self._tally.received(text)
         self._length += len(text)
         if self._length > MOST_TEXT:
             self._texts.clear()
@@ -341,7 +341,7 @@ class Reader:
         self._texts.append(text)
 
     def _turn(self, event: Any) -> None:
-        self._tally.told(getattr(event, "usage", None), final=True)
+        self._tally.report(getattr(event, "usage", None), final=True)
         delta = getattr(event, "delta", None)
         self._stop = getattr(delta, "stop_reason", None) or self._stop
         self._category = _text(getattr(delta, "stop_details", None), "category")
