@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from planrun.actions.render import Recipe, render_word
-from planrun.expressions.render import render_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,4 +64,6 @@ def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dic
 def _script(value: Text, scope: dict[str, Any]) -> str:
     if isinstance(value, str):
         return value
+    from planrun.expressions.render import render_script  # only templates pay for it
+
     return render_script(value, scope)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from planrun.engine.queue import Frontier
 from planrun.errors import EXIT_RECORDS, EXIT_WAITING
 from planrun.model import events as ev
-from planrun.model.rollback import is_due, undoable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,6 +115,8 @@ def roll_back(run: RunContext) -> None:
     state = run.state
     if run.lost is not None or not run.options.rollback or state.pausing:
         return
+    from planrun.model.rollback import is_due, undoable  # few plans have rollbacks
+
     due = is_due(state) if run.options.cleanup_only else state.verdict("steps") == "failed"
     if due and state.rollback is None and (names := undoable(state)):
         run.emit(ev.RollbackStarted(at=run.clock.stamp(), steps=tuple(names)))

@@ -59,7 +59,7 @@ def test_a_function_takes_few_parameters() -> None:
 
 def test_names_say_what_a_thing_is() -> None:
     """No class and no module is called by a word that fits everything."""
-    vague = ("Manager", "Helper", "Util", "Utils", "Base", "Handler", "Service")
+    vague = ("Manager", "Helper", "Util", "Utils", "Base", "Handler")
     classes = [
         f"{path.relative_to(ROOT)}: {node.name}"
         for path in SOURCES

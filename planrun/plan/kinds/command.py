@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.model.plan import Action, source_text
-from planrun.risk.actions import of_argv, of_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +39,14 @@ class Run(Action):
         setting: Setting,
     ) -> Risk:
         """Return the risk of the script in this shell."""
+        from planrun.risk.actions import of_script  # a plan that was seen before has its risks
+
         return of_script(fill(self.script, script=True), shell, env, setting)
 
     def classify_job(self, job: Job, env: dict[str, str | None], setting: Setting) -> Risk:
         """Return the risk of the script that is about to start."""
+        from planrun.risk.actions import of_script  # as above
+
         return of_script(job.argv[-1], job.argv[:-1], env, setting)
 
     def written_job(self, job: Job) -> str:
@@ -82,10 +85,14 @@ class Exec(Action):
         setting: Setting,
     ) -> Risk:
         """Return the risk of the program with these arguments."""
+        from planrun.risk.actions import of_argv  # as with scripts
+
         return of_argv(tuple([fill(word) for word in self.argv]), env, setting)
 
     def classify_job(self, job: Job, env: dict[str, str | None], setting: Setting) -> Risk:
         """Return the risk of the program that is about to start."""
+        from planrun.risk.actions import of_argv  # as with scripts
+
         return of_argv(job.argv, env, setting)
 
     def written(self) -> str:
