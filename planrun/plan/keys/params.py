@@ -78,8 +78,8 @@ def keep_params(
             kept[param.name] = recorded[param.name]
         elif param.name in before:
             problems.append(
-                f'the parameter "{param.name}" {problem}: that is its value in this run; '
-                f"give another by --param {param.name}=VALUE"
+                f'the parameter "{param.name}" {problem}, which is its value in this run; '
+                f"pass another by --param {param.name}=VALUE"
             )
     if problems:
         raise InvalidInput("; ".join(problems))
