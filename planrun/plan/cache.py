@@ -26,47 +26,19 @@ MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
 _FORM = b"planrun compiled plan 8\n"
 _ENDING = ".plan"
 _MODE = 0o600
-# What decides what a file is compiled to.
-_COMPILERS = (
-    "source/bounds",
-    "source/checks",
-    "source/compile",
-    "source/conflicts",
-    "source/document",
-    "source/edges",
-    "source/embedding",
-    "source/extending",
-    "source/filing",
-    "source/filling",
-    "source/forms",
-    "source/formulas",
-    "source/fragments",
-    "source/gates",
-    "source/instances",
-    "source/llm",
-    "source/outline",
-    "source/named",
-    "source/packed",
-    "source/proofs",
-    "source/risks",
-    "source/rules",
-    "source/shelf",
-    "source/templates",
-    "source/templating",
-    "source/unfolding",
-    "source/uses",
-    "source/canonical",
-    "expressions/grammar",
-    "expressions/names",
-    "model/combining",
-    "model/globs",
-    "model/groups",
-    "model/llm",
-    "model/plan",
-    "model/policy",
-    "risk/actions",
-    "risk/classify",
-)
+# The modules that decide what a file is compiled to, by folder.
+_COMPILERS = {
+    "plan": "includes readers tables templates",
+    "plan/compile": "canonical compile conflicts groups packed risks step",
+    "plan/keys": "checked checks containers files formulas fragments gates instances outline params policy "
+    "rollback services table tools top uses",
+    "plan/kinds": "__init__ command question tool validate",
+    "plan/schema": "forms shape",
+    "plan/yaml": "document",
+    "expressions": "grammar parse",
+    "model": "globs groups plan planning policy",
+    "risk": "actions classifier",
+}
 _DIGEST = 32  # bytes of a sha256
 
 
@@ -91,9 +63,15 @@ def _stamp() -> str:
     """Return when this code was last changed, for those who work on it without a new version each time."""
     root = os.path.dirname(os.path.dirname(__file__))
     try:
-        return str([os.stat(f"{root}/{name}.py").st_mtime_ns for name in _COMPILERS])
+        return str(
+            [
+                os.stat(f"{root}/{folder}/{name}.py").st_mtime_ns
+                for folder, names in _COMPILERS.items()
+                for name in names.split()
+            ]
+        )
     except OSError:
-        return ""  # not a plain folder of files: then nobody works on it
+        return ""  # not a plain folder of files, so not a checkout
 
 
 def read(key: str) -> Any:

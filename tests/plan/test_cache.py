@@ -221,3 +221,14 @@ def test_an_invalid_plan_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="1 problem"):
         load(str(tmp_path / "bad.yml"))
     assert not folder.exists()
+
+
+def test_an_edit_of_the_compiler_is_noticed() -> None:
+    """Every module that compiles keys, kinds or plans is in the stamp, and each name is that of a file."""
+    root = Path(cache.__file__).parents[1]
+    listed = {folder: set(names.split()) for folder, names in cache._COMPILERS.items()}
+    for folder, names in listed.items():
+        assert all((root / folder / f"{name}.py").is_file() for name in names)
+    for folder in ("plan/compile", "plan/keys", "plan/kinds"):
+        assert {path.stem for path in (root / folder).glob("*.py")} - {"__init__"} <= listed[folder]
+    assert cache._stamp()
