@@ -73,7 +73,7 @@ FAULTS = {
     "r.digest_of = lambda canonical, params, scripts: kept(canonical, params, {})\n",
     "does not compare with the lock": "from planrun.approval import lockfile as l\n"
     "l.drift = lambda lock, now: iter(())\n",
-    "takes any approval": "from planrun.approval.files import Approval\n"
+    "takes any approval": "from planrun.approval.policies import Approval\n"
     "from planrun.approval.approvals import Approvals as A\nA._against = lambda self, one, step, digest: ''\n",
 }
 """Faults to plant, as what is run before planrun; the empty name is planrun as it is."""

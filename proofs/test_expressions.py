@@ -14,8 +14,7 @@ from planrun.expressions.check import infer, references
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.parse import parse, parse_script, parse_template
 from planrun.expressions.render import render, render_script, render_text
-from planrun.expressions.tree import ExpressionError
-from planrun.expressions.values import type_of
+from planrun.expressions.tree import ExpressionError, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,18 @@ from planrun.model.record import Record
 from planrun.plan.cache import folder
 from planrun.reports.facts import NO_RESULT
 from planrun.sha256 import sha256
-from planrun.store.entries import Damaged, Entry, Kept, Store, is_sound, place
-from planrun.store.prune import MAX_SIZE, as_bytes, prune, size
+from planrun.store.entries import (
+    MAX_SIZE,
+    Damaged,
+    Entry,
+    Kept,
+    Store,
+    as_bytes,
+    is_sound,
+    place,
+    prune,
+    size,
+)
 from planrun.values import check_value
 
 TYPE_CHECKING = False

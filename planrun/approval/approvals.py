@@ -11,7 +11,7 @@ import pwd
 import time
 from datetime import UTC, datetime
 
-from planrun.approval.files import MOST_USES, VERSION, all_given, approval_in, moment, not_committed
+from planrun.approval.policies import MOST_USES, VERSION, all_given, approval_in, moment, not_committed
 from planrun.errors import InvalidInput
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.approval.digest import Reviewed
-    from planrun.approval.files import Approval
+    from planrun.approval.policies import Approval
     from planrun.model.plan import Plan
 
 USES = "approvals.jsonl"

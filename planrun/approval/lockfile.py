@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from planrun.approval.files import read_given, read_json
+from planrun.approval.policies import read_given, read_json
 from planrun.errors import Denied, InvalidInput
 from planrun.plan.compile.canonical import plain
 from planrun.plan.revisions import path_of

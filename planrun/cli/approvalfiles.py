@@ -15,7 +15,7 @@ from planrun.errors import InvalidInput
 from planrun.plan.keys.params import parse_params
 from planrun.plan.load import load
 from planrun.settings import Settings, current_folder
-from planrun.templates.templates import known
+from planrun.templates.cli import known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import click
 from planrun.app.caching import own_store
 from planrun.cliutil.printing import say, say_json
 from planrun.errors import InvalidInput
-from planrun.store.entries import Store
-from planrun.store.prune import MAX_SIZE, as_bytes, clear, prune, rows, size, verify
+from planrun.store.entries import MAX_SIZE, Store, as_bytes, clear_store, prune, rows, size, verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def _prune(store: Store, most: str) -> dict[str, Any]:
 
 
 def _clear(store: Store, _most: str) -> dict[str, Any]:
-    return dict(vars(clear(store)))
+    return dict(vars(clear_store(store)))
 
 
 def _verify(store: Store, _most: str) -> dict[str, Any]:

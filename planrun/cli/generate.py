@@ -1,4 +1,7 @@
-"""`planrun generate`: a plan for a goal, written for review by a model or by planrun's own patterns."""
+"""`planrun classify`: the complexity of a task, by named rules.
+
+`planrun generate`: a plan for a goal, written for review by a model or by planrun's own patterns.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import click
 
 from planrun.app.run import RunRequest, execute, secrets_of
 from planrun.approval.preview import PolicyPreview, digest_preview
-from planrun.cli.classify import as_data
 from planrun.cli.run import planner
 from planrun.cliutil import click as written
 from planrun.cliutil.click import DRY_RUN, FORCE, JSON, report_failure, tabled, task
@@ -17,13 +19,15 @@ from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
 from planrun.cliutil.printing import say, say_bytes, say_json
 from planrun.errors import EXIT_OK, InvalidInput
-from planrun.llm.complexity import THRESHOLD
 from planrun.llm.drafts import as_data as faults_data
+from planrun.llm.offline import LEVELS, THRESHOLD
+from planrun.llm.offline import classify as classify_text
 from planrun.model.planning import Llm
 from planrun.plan.schema.forms import as_duration
 from planrun.planner.generate import Order, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
+from planrun.planner.repository import read_repository
 from planrun.settings import current_folder, settings_of
 from planrun.show.cli import overview
 
@@ -33,9 +37,65 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.session import Result
+    from planrun.llm.offline import Complexity, Level
     from planrun.model.planning import Llm
     from planrun.planner.generate import Generated, Order
     from planrun.settings import Settings
+
+_ADVICE = {
+    "not needed": "not needed: a single command or change will do",
+    "optional": "optional",
+    "suggested": "suggested: planrun generate writes one for review",
+}
+
+
+@click.command(short_help="Show whether a task is simple, medium or complex, and why.")
+@click.argument("text", nargs=-1, required=True)
+@click.option(
+    "--threshold",
+    type=click.Choice(LEVELS[1:]),
+    envvar="PLANRUN_THRESHOLD",
+    default=THRESHOLD,
+    show_default=True,
+    help="The level from which on a plan is suggested.  [PLANRUN_THRESHOLD]",
+)
+@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
+def classify(text: tuple[str, ...], threshold: Level, *, as_json: bool) -> int:
+    """Show the complexity of the task in TEXT, and the rules that decided it. No model is called.
+
+    Complex keywords, more than three files or more than 30 words make it complex; medium ones, two files or more than
+    15 words make it medium. Keywords are whole words. Only names of files in this repository count. `-` reads the
+    text from standard input.
+
+    \b
+    Examples:
+      planrun classify "migrate the tests to pytest"
+      planrun classify --json "explain src/app.py" | jq -r .level
+      gh issue view 12 --json body --jq .body | planrun classify -
+    """
+    complexity = classify_text(task(text, "TEXT"), read_repository().paths)
+    if as_json:
+        say_json(as_data(complexity, threshold))
+        return 0
+    say(f"complexity: {complexity.level}")
+    for reason in complexity.reasons:
+        matched = f": {', '.join(reason.matched)}" if reason.matched and reason.rule == "files" else ""
+        say(f"  {reason.rule}: {reason.message}{matched}")
+    say(f"plan: {_ADVICE[complexity.advice(threshold)]}")
+    return 0
+
+
+def as_data(complexity: Complexity, threshold: Level) -> dict[str, Any]:
+    """Return a classification as JSON data."""
+    return {
+        "level": complexity.level,
+        "planning": complexity.advice(threshold),
+        "threshold": threshold,
+        "reasons": [{**vars(reason), "matched": list(reason.matched)} for reason in complexity.reasons],
+        "words": complexity.words,
+        "files": list(complexity.files),
+    }
+
 
 FILE = "plan.yml"
 STANDARD_OUTPUT = written.STANDARD_OUTPUT

@@ -1,4 +1,7 @@
-"""Every verb as a click command, loaded when it is called: help, completion and the verbs that run nothing."""
+"""Every verb as a click command, loaded when it is called: help, completion and the verbs that run nothing.
+
+`planrun completion`: the script that makes a shell complete verbs, options, files, step ids and run ids.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import get_completion_class
 
 from planrun import __version__
 from planrun.cli.overview import OVERVIEW
@@ -25,7 +29,7 @@ VERBS: dict[str, str] = {
     "risk": "cli.risk:risk",
     "generate": "cli.generate:generate",
     "expand": "cli.expand:expand",
-    "classify": "cli.classify:classify",
+    "classify": "cli.generate:classify",
     "convert": "convert.cli:convert",
     "tools": "cli.tools:tools",
     "templates": "templates.cli:templates",
@@ -38,7 +42,7 @@ VERBS: dict[str, str] = {
     "approve": "cli.approve:approve",
     "reject": "cli.approve:reject",
     "decide": "cli.approve:decide",
-    "finalize": "cli.finalize:finalize",
+    "finalize": "cli.stop:finalize",
     "pause": "cli.stop:pause",
     "cancel": "cli.stop:cancel",
     "queue": "queue.cli:queue",
@@ -51,7 +55,7 @@ VERBS: dict[str, str] = {
     "verify": "runs.cli:verify",
     "cache": "cli.cache:cache",
     "doctor": "doctor.cli:doctor",
-    "completion": "cli.completion:completion",
+    "completion": "cli.group:completion",
 }
 PROGRAM = "planrun"
 COMPLETE_VARIABLE = "_PLANRUN_COMPLETE"
@@ -138,3 +142,25 @@ def _lowered(message: str) -> str:
     """Return click's sentence as the end of a line that begins with `planrun: error:`."""
     text = message.strip()
     return text[:1].lower() + text[1:].removesuffix(".")
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(short_help="Print the completion script for bash, zsh or fish.")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> int:
+    """Print a script that makes SHELL complete verbs, options, files, step ids and run ids.
+
+    \b
+    Examples:
+      bash:  echo 'eval "$(planrun completion bash)"' >> ~/.bashrc
+      zsh:   echo 'eval "$(planrun completion zsh)"' >> ~/.zshrc
+      fish:  planrun completion fish > ~/.config/fish/completions/planrun.fish
+    """
+    completer = get_completion_class(shell)
+    assert completer is not None
+    # `source` of bash starts a bash to look at its version; the script is all we want.
+    script = completer(planrun, {}, PROGRAM, COMPLETE_VARIABLE)
+    say(script.source_template % script.source_vars())
+    return 0

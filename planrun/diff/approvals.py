@@ -7,8 +7,7 @@ import shlex
 
 from planrun.approval.approvals import Approvals as ApprovalsOfRuns
 from planrun.approval.approvals import read_approvals, without_effect
-from planrun.approval.files import is_pattern, read_given
-from planrun.approval.policies import ceiling_in, static_decision
+from planrun.approval.policies import ceiling_in, is_pattern, read_given, static_decision
 from planrun.approval.preview import digest_preview
 from planrun.approval.rules import Layers, in_force
 from planrun.errors import InvalidInput

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.expressions.tree import ExpressionError
-from planrun.expressions.values import NUMBERS, called, type_of
+from planrun.expressions.tree import NUMBERS, ExpressionError, called, type_of
 from planrun.model.record import Record
 
 TYPE_CHECKING = False

@@ -8,8 +8,17 @@ What an item of a list is called, and which lists an expression may give.
 from __future__ import annotations
 
 from planrun.errors import AbsentError, EvaluationError
-from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE, ROOT_KEY, spelled
-from planrun.expressions.values import NUMBERS, called, same, text_of, type_of
+from planrun.expressions.tree import (
+    MAX_INTEGER,
+    MAX_SIZE,
+    NUMBERS,
+    ROOT_KEY,
+    called,
+    same,
+    spelled,
+    text_of,
+    type_of,
+)
 from planrun.model.groups import spelled_value, unnameable
 
 TYPE_CHECKING = False

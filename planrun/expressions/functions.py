@@ -15,8 +15,7 @@ import os
 import stat
 
 from planrun.errors import AbsentError, EvaluationError
-from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE
-from planrun.expressions.values import bounded, called, json_text, same, text_of, type_of
+from planrun.expressions.tree import MAX_INTEGER, MAX_SIZE, bounded, called, json_text, same, text_of, type_of
 from planrun.model.globs import is_hidden
 
 TYPE_CHECKING = False

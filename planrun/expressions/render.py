@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from planrun.errors import AbsentError, EvaluationError
 from planrun.expressions.evaluate import evaluate
-from planrun.expressions.tree import MAX_RENDERED
-from planrun.expressions.values import json_text, text_of, type_of
+from planrun.expressions.tree import MAX_RENDERED, json_text, text_of, type_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,35 +9,34 @@ import os
 
 from planrun.app.history import weights
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.lint.attempts import (
-    close_timeouts,
-    empty_proofs,
-    hidden_failures,
-    repeated,
-    risky_proofs,
-    thrown_away,
-    untried,
-)
-from planrun.lint.danger import (
-    asked_in_finally,
-    not_undone,
-    unasked,
-    unknown_repetition,
-    unmonitored,
-    unverified,
-)
-from planrun.lint.parallel import hidden_path, needless_waits
-from planrun.lint.subject import Subject
-from planrun.lint.unused import (
+from planrun.lint.order import (
     background,
     constant_conditions,
+    hidden_path,
     nameless,
+    needless_waits,
     unbounded,
     uncached_files,
     unstopped,
     unused_params,
     unused_secrets,
 )
+from planrun.lint.rules import (
+    asked_in_finally,
+    close_timeouts,
+    empty_proofs,
+    hidden_failures,
+    not_undone,
+    repeated,
+    risky_proofs,
+    thrown_away,
+    unasked,
+    unknown_repetition,
+    unmonitored,
+    untried,
+    unverified,
+)
+from planrun.lint.subject import Subject
 from planrun.model.record import Record
 from planrun.plan.edit.reorder import by_longest_path, reorder_steps
 from planrun.plan.load import load_bytes

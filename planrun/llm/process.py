@@ -15,7 +15,7 @@ import sys
 import time
 
 from planrun.llm import wire
-from planrun.llm.masking import masked, redacted, shown
+from planrun.llm.entries import masked, redacted, shown
 from planrun.model.call import Answer, Repeat, Usage
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.llm.credentials import Endpoint
-    from planrun.llm.masking import Mask
+    from planrun.llm.entries import Mask
     from planrun.model.call import Ending, Request
 
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker", "__main__.py")

@@ -15,16 +15,18 @@ from planrun.errors import InvalidInput, InvalidPlan, RecordsLost
 from planrun.llm.entries import (
     ENDINGS,
     MOST_BYTES,
+    WORDS,
     Entry,
+    cleaned,
     entry_in,
     form_of,
     key_of,
+    masked,
     placed,
     settled,
     text_of,
     written,
 )
-from planrun.llm.masking import WORDS, cleaned, masked
 from planrun.model.call import Answer, Repeat, Request
 from planrun.model.keyshapes import find
 from planrun.plan.yaml.file import NotRegular, read_script
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from planrun.llm.entries import Entry
-    from planrun.llm.masking import Mask
+    from planrun.llm.entries import Entry, Mask
     from planrun.model.call import Request
     from planrun.plan.problems import Problem
     from planrun.ports import Model

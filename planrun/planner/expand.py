@@ -13,7 +13,7 @@ from planrun.approval.policies import layers_of
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm import prompts
-from planrun.llm.patterns import expanded_of
+from planrun.llm.offline import expanded_of
 from planrun.llm.plantext import Pieces, faults_of, pieces_of, whole_of
 from planrun.model import events as ev
 from planrun.model.call import TOKENS

@@ -12,9 +12,8 @@ from planrun.actions.environment import holds_credential
 from planrun.approval.policies import ceilings_of, layers_of, static_decision
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.llm.complexity import classify
 from planrun.llm.drafts import Fault, estimated
-from planrun.llm.patterns import draft_of, fallback_of
+from planrun.llm.offline import classify, draft_of, fallback_of
 from planrun.llm.plantext import faults_of, plan_text, step_text
 from planrun.llm.prompts import GENERATE_SYSTEM, generate_prompt
 from planrun.model import events as ev
@@ -177,8 +176,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Literal
 
-    from planrun.llm.complexity import Complexity, Level
     from planrun.llm.drafts import Draft, Fault
+    from planrun.llm.offline import Complexity, Level
     from planrun.llm.repository import Repository
     from planrun.model.plan import Plan
     from planrun.planner.conversation import Conversation, Question, Result

@@ -24,8 +24,7 @@ from planrun.model.queue import (
 from planrun.model.record import Record
 from planrun.plan.keys.params import parse_params
 from planrun.plan.load import load
-from planrun.queue.outcomes import is_lost, settle
-from planrun.queue.workers import send_signal
+from planrun.queue.workers import is_lost, send_signal, settle
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.cliutil.printing import say, say_json, table
-from planrun.queue.outcomes import is_lost
+from planrun.queue.workers import is_lost
 from planrun.records.queuefile import QueueFile, exists
 from planrun.reports.escape import line
 from planrun.settings import current_folder

@@ -16,7 +16,8 @@ from planrun.errors import EXIT_FAILED, EXIT_OK, EXIT_WAITING, InvalidInput
 from planrun.executors.wait import PAUSING, SignalInbox
 from planrun.model.queue import EntryEnded, EntryStarted, QueuePaused
 from planrun.model.record import Record
-from planrun.queue.outcomes import (
+from planrun.queue.workers import (
+    Gated,
     began,
     folder_of,
     has_moved,
@@ -24,10 +25,10 @@ from planrun.queue.outcomes import (
     of_code,
     of_ledger,
     records_of,
+    send_signal,
     settle,
     settle_resting,
 )
-from planrun.queue.workers import Gated, send_signal
 from planrun.records.lock import WorkspaceHeld, WorkspaceLock
 from planrun.records.rundir import new_run_id
 from planrun.sha256 import sha256

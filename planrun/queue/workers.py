@@ -4,6 +4,10 @@ The process of a queued plan: started behind a gate, identifiable by a later run
 
 A process waits at its gate until the queue's file names it. A runner that is killed in between closes the gate for
 good, so no plan runs without an entry in the file, and none twice.
+
+The outcome of an entry: by the exit code of its process, or by the ledger of its run.
+
+Update a queue after processes whose end was not observed.
 """
 
 from __future__ import annotations
@@ -12,11 +16,29 @@ import os
 import subprocess
 import sys
 
-from planrun.errors import Denied, InvalidInput
+from planrun.app.inspect import resting_status
+from planrun.clock import SystemClock
+from planrun.errors import (
+    EXIT_DEADLINE,
+    EXIT_DENIED,
+    EXIT_FAILED,
+    EXIT_INTERNAL,
+    EXIT_INVALID,
+    EXIT_OK,
+    EXIT_RECORDS,
+    EXIT_WAITING,
+    Denied,
+    InvalidInput,
+)
+from planrun.executors.attempt import signal_name
 from planrun.executors.scan import signal_exactly, start_time
 from planrun.executors.tree import HAS_PROC
-from planrun.model.queue import Worker
+from planrun.model.events import RunEnded
+from planrun.model.queue import EntryEnded, EntryQueued, Worker
+from planrun.model.record import Record
 from planrun.records.lock import holder
+from planrun.records.reading import read_ledger
+from planrun.records.rundir import HOME, LEDGER, RUNS
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -25,6 +47,9 @@ if TYPE_CHECKING:
     from typing import IO
 
     from planrun.model.plan import Plan
+    from planrun.model.queue import Entry, QueueEvent
+    from planrun.records.queuefile import Change
+    from planrun.records.reading import Reading
     from planrun.settings import Settings
 
 VARIABLE = "PLANRUN_QUEUED"
@@ -130,3 +155,131 @@ def _born(pid: int) -> str:
     output = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
     moment, _, state = output.rpartition(" ")
     return "" if state.startswith("Z") else " ".join(moment.split())
+
+
+CANCELLED = (128 + 1, 128 + 2, 128 + 15)
+"""Exit codes of a planrun that a signal cancelled."""
+_REASONS = {
+    EXIT_FAILED: "a step failed",
+    EXIT_INVALID: "the plan or an option is wrong, or the folder is taken; nothing ran",
+    EXIT_DENIED: "denied, or not what was queued",
+    EXIT_INTERNAL: "internal error",
+    EXIT_RECORDS: "the records cannot be written",
+    EXIT_DEADLINE: "its deadline passed",
+}
+
+
+class Outcome(Record):
+    """The outcome of an entry, in the words of the queue."""
+
+    status: str
+    reason: str = ""
+    exit_code: int | None = None
+    size: int = 0
+
+
+def of_code(code: int, rundir: str, *, stopped: bool) -> Outcome:
+    """Return the outcome for an exit code, negative for a signal; `stopped`: the process was signalled."""
+    if code == EXIT_OK:
+        return Outcome(status="completed", exit_code=code)
+    if code == EXIT_WAITING:
+        return _waiting(rundir, "")
+    if code in CANCELLED or (stopped and code < 0):
+        return Outcome(status="cancelled", reason="cancelled", exit_code=code if code > 0 else 128 - code)
+    if code < 0:
+        reason = f"its process was ended by {signal_name(-code)}; planrun queue retry goes on"
+        return Outcome(status="failed", reason=reason, exit_code=128 - code)
+    return Outcome(status="failed", reason=_REASONS.get(code, f"exit code {code}"), exit_code=code)
+
+
+def of_ledger(rundir: str) -> Outcome | None:
+    """Return the outcome by the ledger of a run without a process; None when it was interrupted."""
+    reading = ledger_of(rundir)
+    last = reading.events[-1] if reading and reading.events else None
+    if isinstance(last, RunEnded):
+        return of_code(last.exit_code, rundir, stopped=False)
+    rests = resting_status(reading) if reading else ""
+    return _waiting(rundir, rests) if rests else None
+
+
+def began(rundir: str) -> bool:
+    """Whether a run has recorded its start, so that it can be resumed."""
+    reading = ledger_of(rundir)
+    return reading is not None and bool(reading.events)
+
+
+def ledger_of(rundir: str) -> Reading | None:
+    """Return the ledger of a run; None when there is none."""
+    try:
+        return read_ledger(os.path.join(rundir, LEDGER)) if rundir else None
+    except InvalidInput:
+        return None
+
+
+def rundir_of(folder: str, run: str) -> str:
+    """Return the folder of a run; empty without a run."""
+    return os.path.join(folder, HOME, RUNS, run) if run else ""
+
+
+def size_of(rundir: str) -> int:
+    """Return how long the ledger of a run is; 0 when there is none."""
+    try:
+        return os.path.getsize(os.path.join(rundir, LEDGER))
+    except OSError:
+        return 0
+
+
+def _waiting(rundir: str, rests: str) -> Outcome:
+    reading = None if rests else ledger_of(rundir)
+    rests = rests or (resting_status(reading) if reading else "")
+    reason = "paused; planrun queue retry goes on" if rests == "paused" else "waits for an answer"
+    return Outcome(status="waiting", reason=reason, exit_code=EXIT_WAITING, size=size_of(rundir))
+
+
+def folder_of(workspace: str, entry: Entry) -> str:
+    """Return the folder that an entry runs in."""
+    return os.path.join(workspace, entry.added.folder)
+
+
+def records_of(workspace: str, entry: Entry) -> str:
+    """Return the folder of the records of an entry's run; empty when it has none."""
+    return rundir_of(folder_of(workspace, entry), entry.run)
+
+
+def is_lost(workspace: str, entry: Entry) -> bool:
+    """Whether an entry counts as running without a process."""
+    worker = entry.worker
+    return worker is not None and not lives(worker, entry.run, folder_of(workspace, entry))
+
+
+def settle(workspace: str, change: Change, entry: Entry) -> None:
+    """Record the outcome of an entry whose process is gone, by its run's ledger."""
+    rundir = records_of(workspace, entry)
+    at = SystemClock().stamp()
+    outcome = of_ledger(rundir)
+    event: QueueEvent
+    if outcome:
+        event = EntryEnded(at=at, entry=entry.number, **vars(outcome))
+    elif entry.cancelling:
+        event = EntryEnded(at=at, entry=entry.number, status="cancelled", reason="cancelled")
+    else:
+        run = entry.run if began(rundir) else ""
+        event = EntryQueued(at=at, entry=entry.number, run=run, reason="its process was lost")
+    change.add(event)
+
+
+def has_moved(workspace: str, entry: Entry) -> bool:
+    """Whether there is something new about an entry that waits: the ledger of its run is longer than it was."""
+    ended = entry.ended if entry.status == "waiting" else None
+    return ended is not None and size_of(records_of(workspace, entry)) != ended.size
+
+
+def settle_resting(workspace: str, change: Change, entry: Entry) -> None:
+    """Update an entry whose run changed: it was answered or resumed."""
+    rundir = records_of(workspace, entry)
+    outcome = of_ledger(rundir)
+    at = SystemClock().stamp()
+    if outcome and outcome.status != "waiting":
+        change.add(EntryEnded(at=at, entry=entry.number, **vars(outcome)))
+    else:
+        change.add(EntryQueued(at=at, entry=entry.number, run=entry.run, reason="it was answered"))

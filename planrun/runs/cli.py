@@ -68,7 +68,7 @@ def verify(run: str, head: str | None, *, as_json: bool) -> int:
       planrun verify last
       planrun verify 20260131-093000-1f2e3d --head "$HEAD"
     """
-    from planrun.runs.verify import verify_run
+    from planrun.runs.listing import verify_run
 
     return verify_run(run, head, as_json=as_json)
 

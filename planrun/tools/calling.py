@@ -9,8 +9,7 @@ from importlib import import_module
 
 from planrun.model.tools import CATALOGUE, faults, place
 from planrun.sha256 import sha256
-from planrun.tools.ground import Ground, Refusal
-from planrun.tools.results import hand_on
+from planrun.tools.ground import Ground, Refusal, hand_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

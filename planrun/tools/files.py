@@ -19,11 +19,12 @@ from planrun.tools.ground import (
     blocks,
     existing,
     permissions,
+    plural,
     put,
     read_whole,
+    say,
     words_of,
 )
-from planrun.tools.results import plural, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

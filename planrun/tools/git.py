@@ -15,8 +15,7 @@ import sys
 
 from planrun.model.record import Record
 from planrun.tools.files import each, encoded
-from planrun.tools.ground import GIT, RECORDS, Refusal, read_whole, words_of
-from planrun.tools.results import listed, plural, say
+from planrun.tools.ground import GIT, RECORDS, Refusal, listed, plural, read_whole, say, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from decimal import Decimal
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 from planrun.tools.files import check_expected, encoded, text_of
-from planrun.tools.ground import Refusal, existing, permissions, put, read_whole
-from planrun.tools.results import plural, say
+from planrun.tools.ground import Refusal, existing, permissions, plural, put, read_whole, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

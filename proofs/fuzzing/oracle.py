@@ -25,7 +25,8 @@ from planrun.plan.printing import render_github, render_json, render_sarif, rend
 from planrun.plan.problems import CODES, Problem
 from planrun.reports import describe, drawing
 from planrun.settings import Settings
-from planrun.show import cli, markdown
+from planrun.show import cli
+from planrun.show import cli as markdown
 from proofs.fuzzing.scopes import SCOPES
 
 if TYPE_CHECKING:

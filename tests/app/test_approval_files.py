@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from planrun.approval.approvals import USES, Approvals, expiry, read_approvals
-from planrun.approval.files import Approval
+from planrun.approval.policies import Approval
 from planrun.errors import InvalidInput, InvalidPlan
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import planrun
 from planrun.app.caching import own_store
 from planrun.model.state import RunState
 from planrun.plan.load import load_bytes
-from planrun.store.entries import Store
-from planrun.store.prune import clear, prune, rows, size, verify
+from planrun.store.entries import Store, clear_store, prune, rows, size, verify
 
 PLAN = """version: 1
 params: {word: {type: string, default: one}}
@@ -196,7 +195,7 @@ def test_the_store_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rows(store)) == 1
     assert size(store) == 4000
     assert prune(store, 0).entries == 1
-    assert clear(store).entries == 0
+    assert clear_store(store).entries == 0
 
 
 def test_only_ones_own_folder_is_believed(tmp_path: Path) -> None:

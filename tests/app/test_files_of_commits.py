@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from planrun.approval.files import all_given, not_committed, read_given
+from planrun.approval.policies import all_given, not_committed, read_given
 from planrun.errors import InvalidInput, InvalidPlan
 
 PLANRUN = str(Path(sys.executable).with_name("planrun"))

@@ -13,7 +13,7 @@ import pytest
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.plan.load import check_bytes, load_bytes
 from planrun.plan.templates import read_template
-from planrun.templates.templates import find, known, opened, render, values_of
+from planrun.templates.cli import find, known, opened, render, values_of
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:

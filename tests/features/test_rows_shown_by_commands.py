@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun.llm.complexity import KEYWORDS
+from planrun.llm.offline import KEYWORDS
 from tests.app.replans import MENDED, PLAN, draft, step
 from tests.conftest import LIMIT
 from tests.fakes.messages import FakeMessages, status

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.llm.complexity import KEYWORDS, LEVELS, classify
+from planrun.llm.offline import KEYWORDS, LEVELS, classify
 
 FILES = ("src/app.py", "src/api/users.py", "README.md", "setup.cfg", "tests/test_app.py")
 

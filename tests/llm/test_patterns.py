@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planrun.llm.drafts import ANALYSIS, EDITING, READING, TESTS, DraftStep, tokens_of
-from planrun.llm.patterns import draft_of, pattern_of, searched
+from planrun.llm.offline import draft_of, pattern_of, searched
 from planrun.llm.plantext import plan_text, step_text
 from planrun.llm.repository import Repository
 from planrun.plan.load import load_bytes

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 
 from planrun.convert.draft import ACTIONS, DraftStep, slug, step_path
-from planrun.convert.github.calls import call_workflow, link
+from planrun.convert.github.calls import call_workflow, link, merge_scripts
 from planrun.convert.github.grammar import NotAnExpressionError
 from planrun.convert.github.matrix import OTHER_MACHINE, machine_text, matrix_of, texts_of
-from planrun.convert.github.merging import merge_scripts
 from planrun.convert.github.names import PlaceNames, declare_outputs
 from planrun.convert.github.steps import StepMaking, note_exports
 from planrun.convert.github.texts import Condition, Variables, condition, starts_server, template

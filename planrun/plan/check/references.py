@@ -5,8 +5,7 @@ What expressions read: every path looked up, with its type, and every reason why
 
 from __future__ import annotations
 
-from planrun.expressions.tree import ExpressionError, spelled
-from planrun.expressions.values import NUMBERS, type_of
+from planrun.expressions.tree import NUMBERS, ExpressionError, spelled, type_of
 from planrun.plan.check.edges import succeeded
 from planrun.plan.keys.formulas import CONDITIONS
 from planrun.plan.problems import did_you_mean

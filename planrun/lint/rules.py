@@ -1,17 +1,24 @@
-"""Advice about dangerous steps: approval before them, and rollback after them."""
+"""Advice about what a step may do, and about its attempts, post-checks and time."""
 
 from __future__ import annotations
 
+import re
+
 from planrun.approval.policies import static_decision
 from planrun.approval.rules import Layers
+from planrun.lint.subject import IDLE
 from planrun.model import graph
+from planrun.plan.compile.risks import commands_of
+from planrun.reports.facts import seconds
+from planrun.risk.levels import rank
+from planrun.values import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planrun.lint.subject import Subject
-    from planrun.model.plan import Step
+    from planrun.model.plan import Action, Step
     from planrun.plan.problems import Problem
 
 LONG = 1800.0  # seconds that a step may run before anybody wants to know how far it is
@@ -170,3 +177,133 @@ def _danger(subject: Subject, step: Step) -> str:
                 if effect in command.effects:
                     return effect
     return ""
+
+
+CLOSE = 0.7
+"""The share of its timeout from which on a usual time is close to it: machines of CI systems differ by a third."""
+_HIDDEN = re.compile(r"\|\|\s*(true|:|exit 0)\s*\Z")
+_THROWN = re.compile(r"(&>|>&)\s*/dev/null\s*\Z|>\s*/dev/null\s+2>&1\s*\Z")
+
+
+def untried(subject: Subject) -> Iterator[Problem]:
+    """L403: a command that reaches the network, in an idempotent step without `retries`."""
+    for step in subject.actions:
+        if subject.says(step, "retries") or not step.idempotent or step.section == "rollback":
+            continue
+        fetching = [command for command in subject.commands(step) if "network" in command.effects]
+        if not fetching or any("publishes" in command.effects for command in subject.commands(step)):
+            continue
+        if any(word and word.startswith("--retr") for command in fetching for word in command.words):
+            continue
+        program = next((word for word in fetching[0].words if word), "a command")
+        yield subject.advice(
+            "L403",
+            f'step "{step.id}" reaches the network (`{program}`) and has one attempt',
+            step,
+            hint="`retries: 2` tolerates brief network failures; set `retries: 0` to silence",
+        )
+
+
+def repeated(subject: Subject) -> Iterator[Problem]:
+    """L404: `retries` on a step with `idempotent: false`."""
+    for step in subject.steps():
+        if step.retries.max and not step.idempotent:
+            yield subject.advice(
+                "L404",
+                f'step "{step.id}" is `idempotent: false`, so its `retries: {step.retries.max}` are never used',
+                step,
+                "retries",
+                "remove one of the two",
+            )
+
+
+def empty_proofs(subject: Subject) -> Iterator[Problem]:
+    """L406: a command under `verify` that always passes."""
+    for step in subject.steps():
+        for proof in step.verify_steps:
+            text = _text(proof.action)
+            risk = commands_of(proof)
+            words = [command.words for command in risk.commands] if risk else []
+            says_nothing = bool(words) and all(each and each[0] in IDLE for each in words)
+            if (says_nothing and risk and risk.bare) or _HIDDEN.search(text):
+                yield subject.advice(
+                    "L406",
+                    f'step "{step.id}" is verified by `{_cut(text)}`, which always passes',
+                    step,
+                    "verify",
+                )
+
+
+def risky_proofs(subject: Subject) -> Iterator[Problem]:
+    """L407: a command under `verify` of a higher class than the step's own."""
+    for step in subject.actions:
+        own = subject.risk(step)
+        for proof in step.verify_steps:
+            risk = commands_of(proof)
+            if own and risk and risk.understood and rank(risk.level) > rank(own.level):
+                yield subject.advice(
+                    "L407",
+                    f'step "{step.id}" is {own.level} and its verification {risk.level}: {risk.reason}',
+                    step,
+                    "verify",
+                    "a verification must only read",
+                )
+
+
+def close_timeouts(subject: Subject) -> Iterator[Problem]:
+    """L416: a step that usually takes so much of its timeout that a slower machine would end it."""
+    for step in subject.steps():
+        usual = subject.seconds.get(step.id, 0.0)
+        if usual > 1.0 and usual > CLOSE * step.timeout:
+            note = "" if subject.says(step, "timeout") else ", the default"
+            yield subject.advice(
+                "L416",
+                f'step "{step.id}" usually takes {seconds(usual)}; its timeout is {duration(step.timeout)}{note}',
+                step,
+                "timeout",
+            )
+
+
+def hidden_failures(subject: Subject) -> Iterator[Problem]:
+    """L417: a script whose last command cannot fail, where `on_failure` would show it in every report."""
+    for step in subject.actions:
+        script = subject.script(step)
+        if step.section == "steps" and _HIDDEN.search(script):
+            yield subject.advice(
+                "L417",
+                f'step "{step.id}" hides the failure of its last command: `{_cut(script.splitlines()[-1])}`',
+                step,
+                "run",
+                "use `on_failure: continue`: the run continues, and reports show the failure",
+            )
+
+
+def thrown_away(subject: Subject) -> Iterator[Problem]:
+    """L418: a script of one line that changes something and whose output is lost when it fails."""
+    for step in subject.actions:
+        script, risk = subject.script(step), subject.risk(step)
+        if (
+            _THROWN.search(script)
+            and "\n" not in script.strip()
+            and risk
+            and risk.understood
+            and rank(risk.level) > rank("low")
+        ):
+            yield subject.advice(
+                "L418",
+                f'step "{step.id}" discards its output',
+                step,
+                "run",
+                "remove the redirection: the log is shown only when the step fails",
+            )
+
+
+def _text(action: Action) -> str:
+    if action.is_script and isinstance(action.script, str):
+        return action.script.strip()
+    return " ".join([word for word in action.argv if isinstance(word, str)])
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:59]}…"
