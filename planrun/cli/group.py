@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import CompletionItem, get_completion_class
 
 from planrun import __version__
 from planrun.cli.overview import OVERVIEW
@@ -59,6 +59,7 @@ VERBS: dict[str, str] = {
 }
 PROGRAM = "planrun"
 COMPLETE_VARIABLE = "_PLANRUN_COMPLETE"
+_SUMMARY_COLUMN = 22  # of the overview, where the summary of a verb begins
 
 
 class Verbs(click.Group):
@@ -76,6 +77,12 @@ class Verbs(click.Group):
         command: click.Command = getattr(import_module(f"planrun.{module}"), name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs that begin with `incomplete`, without loading any; options as click has them."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(verb, help=_summary(verb)) for verb in VERBS if verb.startswith(incomplete)]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -88,6 +95,14 @@ class Verbs(click.Group):
     def get_help(self, ctx: click.Context) -> str:
         """Return the overview, which is the same with and without click."""
         return OVERVIEW.rstrip("\n")
+
+
+def _summary(verb: str) -> str:
+    """Return what the overview says of a verb."""
+    for row in OVERVIEW.splitlines():
+        if row.startswith(f"  {verb} "):
+            return row[_SUMMARY_COLUMN:].strip()
+    return ""
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's

@@ -59,7 +59,7 @@ class Ask(Question):
     """A gate: yes or no, or a value that follows `schema`, a JSON Schema fragment."""
 
     kind = "ask"
-    summary = "asks somebody"
+    summary = "asks a question"
 
     def _choices(self) -> Iterator[str]:
         schema = self.schema or {}
@@ -82,7 +82,7 @@ class Decide(Question):
     """A decision among options."""
 
     kind = "decide"
-    summary = "has somebody decide"
+    summary = "asks for a decision"
     options: tuple[Option, ...]
 
     def packed(self) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Narrowed(Written):
     items: Value | None = key("What each entry of an array must be.", {"type": "string"})
     min_items: Count | None = key("The least number of entries.", 1, alias="minItems")
     max_items: Count | None = key("The greatest number of entries.", 10, alias="maxItems")
-    unique_items: bool | None = key("No entry may stand twice.", True, alias="uniqueItems")
+    unique_items: bool | None = key("No duplicate entries.", True, alias="uniqueItems")
     properties: dict[str, Value] | None = key(
         "What the members of an object must be.", {"port": {"type": "integer"}}
     )
@@ -146,7 +146,7 @@ class Value(Narrowed):
 class Param(Narrowed):
     """A parameter of the plan."""
 
-    required: bool | None = key("A run without this parameter is refused.", True)
+    required: bool | None = key("The run requires this parameter.", True)
 
 
 Value.model_rebuild()

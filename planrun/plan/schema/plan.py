@@ -51,10 +51,10 @@ class Llm(Written):
     timeout: Duration | None = key("How long one call may take, repeats included.", "2m")
     retries: Annotated[int, Field(ge=0, le=100)] | None = key("How often a call is repeated.", 5)
     fallback: Literal["fail", "template"] | None = key(
-        "What happens when it gives no plan: nothing, or a plan from planrun's own patterns.", "fail"
+        "What happens when it gives no plan: fail, or use a plan from planrun's patterns.", "fail"
     )
     replan_on_failure: Literal["fatal", "any", "never"] | None = key(
-        "Which failures are planned anew, of steps that do not say it.", "fatal"
+        "Which failures are replanned, for steps that do not set it.", "fatal"
     )
     extra_body: AnyMapping | None = key(
         "More fields of each request, as the service takes them; planrun does not look at them.",
@@ -105,8 +105,8 @@ class Rule(Written):
     model_config = ConfigDict(json_schema_extra=_ONE_KEY)  # type: ignore[typeddict-item]
 
     deny: Matcher | None = key("These steps never run.", {"words": "prod", "event": "pull_request"})
-    require: Matcher | None = key("These steps run only with an approval.", {"step": "publish"})
-    allow: Matcher | None = key("These steps run without asking.", {"command": "pytest *"})
+    require: Matcher | None = key("These steps require an approval.", {"step": "publish"})
+    allow: Matcher | None = key("These steps run without approval.", {"command": "pytest *"})
 
 
 class FailureRules(Written):
@@ -125,17 +125,19 @@ class FailureRules(Written):
 
 
 class Policy(Written):
-    """What may run without anybody being asked."""
+    """What may run without approval."""
 
     model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
 
-    auto_approve: Level | None = key("The highest risk that runs unasked; `none`: nothing does.", "medium")
+    auto_approve: Level | None = key(
+        "The highest risk that runs without approval; `none`: nothing.", "medium"
+    )
     llm_auto_approve: Level | None = key("The same for steps that a model wrote.", "low")
     ask_for: Literal["steps", "plan"] | None = key(
         "Whether each step is approved on its own, or the plan before anything starts.", "steps"
     )
     preset: Literal["none", "careful"] | None = key(
-        "Ready rules: `careful` asks before destructive, strategic and publishing work.", "careful"
+        "Predefined rules: `careful` asks before destructive, strategic and publishing work.", "careful"
     )
     rules: Annotated[list[Rule], Field(min_length=1)] | None = key(
         "Rules for some steps.", [{"require": {"effect": "destroys"}}]
@@ -144,7 +146,7 @@ class Policy(Written):
         "Answers to `ask` and `decide` steps, by id.", {"store": "redis"}
     )
     on_failure: FailureRules | None = key(
-        "What a failure means by risk, for steps that do not say it.",
+        "What a failure means, by risk, for steps that do not set it.",
         {"low": "continue", "otherwise": "abort"},
     )
 
@@ -171,14 +173,14 @@ Version = Annotated[int, written("version", type="integer", enum=[1])]
 
 
 class Limits(Written):
-    """What a run may use up at most."""
+    """Limits of a run."""
 
     max_parallel: Positive | None = key("How many steps run at the same time.", 4)
     deadline: Duration | None = key("How long the whole run may take.", "1h")
     cleanup: Duration | None = key("How long undoing may take, and how long the `finally` steps may.", "5m")
     max_steps: Positive | None = key("How many steps the plan may have, instances included.", 500)
     max_items: Positive | None = key("How many instances a step may have.", 2000)
-    max_replans: Count | None = key("How often a model may plan anew in one run.", 3)
+    max_replans: Count | None = key("How often a model may replan in one run.", 3)
     max_tokens: Positive | None = key("How many tokens models may use in one run.", 200000)
     max_usd: Amount | None = key("How much models may cost in one run, in US dollars.", 2.5)
     max_turns: Positive | None = key("How often models may be asked in one run.", 12)
@@ -198,7 +200,7 @@ class Plan(Written):
     description: Text | None = key("What the plan does.", "Test, build and ship the service.")
     goal: Text | None = key("What the plan is meant to reach.", "Ship when every gate is green.")
     template: Template | None = key(
-        "Makes this file a template: plans are made of it, and it is none itself.",
+        "Makes this file a template from which plans are made.",
         {"vars": {"name": {"type": "string", "required": True}}, "requires": ["git"]},
     )
     extends: Line | Extends | None = key(
@@ -208,42 +210,38 @@ class Plan(Written):
         "Typed values that are given when a run starts.", {"target": {"type": "string", "default": "staging"}}
     )
     outputs: Annotated[dict[str, Text], Keys(NAME_PATTERN)] | None = key(
-        "The plan's own outputs: results of a run, and what a plan that uses it gets.",
+        "The plan's outputs: results of a run, and what a plan that uses it gets.",
         {"sha": "${{ steps.version.outputs.sha }}"},
     )
     env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     secrets: Secrets | None = key(
-        "Secrets that steps may list: variables of planrun's own environment, masked wherever they show up.",
+        "Secrets that steps may list: variables of planrun's own environment, masked in all output.",
         ["PYPI_TOKEN"],
     )
-    defaults: Defaults | None = key(
-        "What holds for every step that does not say otherwise.", {"timeout": "10m"}
-    )
-    limits: Limits | None = key("What a run may use up at most.", {"max_parallel": 4, "deadline": "1h"})
+    defaults: Defaults | None = key("Defaults for every step.", {"timeout": "10m"})
+    limits: Limits | None = key("Limits of a run.", {"max_parallel": 4, "deadline": "1h"})
     schedule: Literal["dag", "levels", "batches", "sequential"] | None = key(
-        "In what order ready steps start.", "dag"
+        "The order in which ready steps start.", "dag"
     )
-    concurrency: Id | None = key(
-        "One run of this name at a time on this host; the others wait for their turn.", "deploy"
-    )
-    policy: Policy | None = key("What may run without anybody being asked.", {"auto_approve": "medium"})
+    concurrency: Id | None = key("One run of this name at a time on this host; others wait.", "deploy")
+    policy: Policy | None = key("What may run without approval.", {"auto_approve": "medium"})
     llm: Llm | None = key("The language model that may write steps.", {"model": "a-model"})
     containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
         "Containers that several steps share, by name.", {"build": {"image": "node:22"}}
     )
     agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
-        "Kinds of agents that the plan brings along.", {"reviewer": {"description": "Reviews changes."}}
+        "Kinds of agents that the plan defines.", {"reviewer": {"description": "Reviews changes."}}
     )
     decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = key(
-        "Decisions that belong to no step: each is taken at the head of the plan.",
+        "Decisions before the first step.",
         {"store": {"question": "Which store?", "options": [{"label": "redis"}]}},
     )
     steps: Annotated[list[Step], Field(min_length=1)] = key(
-        "What is to be done.", [{"id": "test", "run": "pytest -q"}], required=True
+        "The steps.", [{"id": "test", "run": "pytest -q"}], required=True
     )
     finally_: Annotated[list[Step], Field(min_length=1)] | None = key(
-        "What is done at the end, however the run ended.",
+        "Steps that run at the end of every run.",
         [{"id": "collect", "run": "tar -czf logs.tgz logs"}],
         alias="finally",
     )

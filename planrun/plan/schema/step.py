@@ -162,11 +162,11 @@ class Matrix(Written):
     __pydantic_extra__: dict[str, Axis]
 
     include: Combinations | None = key(
-        "Values added to the combinations that they do not contradict, or else combinations of their own.",
+        "Values added to matching combinations, or new combinations.",
         [{"python": "3.14", "experimental": True}],
     )
     exclude: Combinations | None = key(
-        "Combinations that are left out: all with these values.", [{"python": "3.11", "os": "macos"}]
+        "Combinations to leave out: all with these values.", [{"python": "3.11", "os": "macos"}]
     )
     max_parallel: Positive | None = key("How many instances run at the same time.", 2)
     fail_fast: bool | None = key("true: the first failure cancels the other instances.", example=True)
@@ -199,7 +199,7 @@ class Agent(Written):
 
     type: Line | None = key("Which kind of agent.", "general")
     mode: Mode | None = key("What it is meant to do.", "code")
-    prompt: FullText = key("What it is told to do.", "Make the failing tests pass.", required=True)
+    prompt: FullText = key("The instructions for the agent.", "Make the failing tests pass.", required=True)
     model: Line | None = key("Which model it uses.", "a-model")
     tools: Tools | None = key("Which tools it has.", {"allow": ["read", "grep"]})
     max_tokens: Positive | None = key("How many tokens it may use.", 50000)
@@ -222,10 +222,10 @@ class AgentType(Written):
 class Sandbox(Written):
     """What a step may touch."""
 
-    mode: Line | None = key("How it is shut in.", "workspace-write")
+    mode: Line | None = key("The sandbox mode.", "workspace-write")
     network: Line | None = key("Which network it has.", "none")
-    read: TextList | None = key("What it may read besides.", ["/usr/share"])
-    write: TextList | None = key("What it may write besides.", ["/tmp/build"])  # noqa: S108 - an example in a manual
+    read: TextList | None = key("Additional readable paths.", ["/usr/share"])
+    write: TextList | None = key("Additional writable paths.", ["/tmp/build"])  # noqa: S108 - an example in a manual
 
 
 Locks = Id | Ids
@@ -254,7 +254,7 @@ class Rollback(Written):
     on_failed: bool | None = key(
         "true: also when its step failed or was cut short after it had started.", example=True
     )
-    idempotent: bool | None = key("false: never run again when nobody knows how it ended.", example=False)
+    idempotent: bool | None = key("false: never run again when it is unknown how it ended.", example=False)
 
 
 ACTIONS = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
@@ -376,7 +376,7 @@ class Step(Written):
     tool: Line | None = key("A tool of planrun, called by name.", "git.status")
     args: AnyMapping | None = key("The arguments of `tool`, by name.", {"path": "README.md"})
     decide: Decide | None = key(
-        "A decision that somebody takes.", {"question": "Which store?", "options": [{"label": "redis"}]}
+        "A decision of the user.", {"question": "Which store?", "options": [{"label": "redis"}]}
     )
     ask: Ask | None = key("A question to be answered with yes, no or a value.", {"question": "Publish?"})
     agent: Agent | None = later(
@@ -400,30 +400,33 @@ class Step(Written):
     timeout: Duration | None = key("How long an attempt may take.", "15m")
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
     on_failure: OnFailure | None = key("What its failure means for the others.", "continue")
-    recovers: Ids | None = key("The steps whose failure is healed when this one completes.", ["test"])
+    recovers: Ids | None = key(
+        "The steps whose failure counts as recovered when this one completes.", ["test"]
+    )
     replaces: Id | Ids | None = key(
-        "The steps whose place it takes: those do not start, and what waits for them waits for it.", ["build"]
+        "The steps that it replaces: those do not start, and their dependents wait for it.", ["build"]
     )
     env: Env | None = key("Environment variables.", {"PYTHONUNBUFFERED": "1"})
     env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     workdir: Text | None = key("The folder it runs in.", "packages/core")
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
-    outputs: Outputs | None = key("What it promises to write to $PLANRUN_OUTPUT.", {"sha": "string"})
+    outputs: Outputs | None = key("The outputs that it writes to $PLANRUN_OUTPUT.", {"sha": "string"})
     track_files: bool | None = key(
         "true: what it changes in the tree is recorded, also files that it does not name.", example=True
     )
     criteria: Lines | None = key(
-        "What its result must be, in words; `expect` or `verify` beside it proves that.",
+        "What its result must be, in words; requires `expect` or `verify`.",
         ["The wheel can be installed."],
     )
     tags: list[Line] | None = key("Words to select steps by.", ["fast"])
-    owner: Line | None = key("Who answers for it.", "team-core")
+    owner: Line | None = key("The owner: who is responsible for it.", "team-core")
     notes: Text | None = key("Anything else worth knowing.", "Slow on the first run.")
     estimated_tokens: Count | None = key("How many tokens a model is expected to use.", 3000)
-    idempotent: bool | None = key("false: never run again when nobody knows how it ended.", example=False)
+    idempotent: bool | None = key("false: never run again when it is unknown how it ended.", example=False)
 
     secrets: EnvNames | None = key(
-        "The plan's secrets that it gets as environment variables; no other step sees them.", ["PYPI_TOKEN"]
+        "The plan's secrets that it gets as environment variables; other steps do not get them.",
+        ["PYPI_TOKEN"],
     )
 
     risk: RiskLevel | None = key("A higher risk than the one that planrun finds in its action.", "high")
@@ -433,7 +436,9 @@ class Step(Written):
         ["dist/*.whl", {"path": "logs/**", "when": "present"}],
     )
     writes: Texts | None = key("Files of others that it changes, as patterns.", ["docs/**"])
-    cache: bool | Cache | None = key("Whether an earlier result of the same may be used again.", example=True)
+    cache: bool | Cache | None = key(
+        "Whether an earlier result of the same step may be reused.", example=True
+    )
     reports: Reports | None = key("Reports of its own, merged into the run's.", {"junit": "junit.xml"})
     matrix: Matrix | None = key("One instance for each combination of values.", {"python": ["3.11", "3.12"]})
     foreach: list[Anything] | Text | ForEach | None = key("One instance for each item.", ["a", "b"])
@@ -441,29 +446,27 @@ class Step(Written):
         "Steps with the same lock never run at the same time, in this run and in others on this host.", "pypi"
     )
     service: bool | None = key("true: it keeps running for the steps that depend on it.", example=True)
-    ready: Ready | None = key("How to tell that the service is ready.", {"run": "curl -f localhost:8000"})
+    ready: Ready | None = key("How to check that the service is ready.", {"run": "curl -f localhost:8000"})
     container: Text | Container | None = key(
         "The container it runs in: its image, or a mapping. An empty image: none.", {"image": "python:3.12"}
     )
     rollback: Rollback | None = key(
-        "What undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
+        "The action that undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
     )
     reversible: bool | None = key(
-        "Whether what it does can be taken back, for policies. Left out: whether it has a `rollback`.",
+        "Whether its effects can be undone, for policies. Left out: whether it has a `rollback`.",
         example=False,
     )
-    expect: Checks | None = key(
-        "Checks that must hold when its action has completed.", [{"files_exist": ["dist"]}]
-    )
+    expect: Checks | None = key("Checks that must pass after its action.", [{"files_exist": ["dist"]}])
     verify: FullText | Annotated[list[FullText | Argv], Field(min_length=1)] | None = key(
-        "Commands that must pass after that, one after the other.", ["pytest -q"]
+        "Commands that must pass after `expect`, one after the other.", ["pytest -q"]
     )
     verify_timeout: Duration | None = key("How long each command under `verify` may take.", "2m")
-    sandbox: Line | Sandbox | None = later("What it may touch.", "workspace-write")
+    sandbox: Line | Sandbox | None = later("The sandbox: what it may access.", "workspace-write")
 
 
 class Defaults(Written):
-    """What holds for every step that does not say otherwise."""
+    """Defaults for every step."""
 
     timeout: Duration | None = key("How long an attempt may take.", "10m")
     idle_timeout: Duration | None = key("How long an attempt may be silent.", "2m")
@@ -474,7 +477,8 @@ class Defaults(Written):
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
     on_failure: OnFailure | None = key("What a failure means for the other steps.", "block")
     inherit_env: Literal["safe", "all", "none"] | None = key(
-        "What of the caller's environment steps see; safe: nothing that looks like a credential.", "safe"
+        "Which variables of the caller's environment steps get; safe: none that look like credentials.",
+        "safe",
     )
     workdir: Text | None = key("The folder that steps run in.", "packages/core")
     track_files: bool | None = key(
