@@ -317,7 +317,7 @@ def test_links_lead_a_review_nowhere(project: Project) -> None:
     pull = project.event(project.main, head)
     for plan in ("leak.yml", "config.yml"):
         did = act(place, "pull_request", pull, mode="review", plan=plan)
-        assert (did.code, "leads out of the repository" in did.err) == (2, True), did.out + did.err
+        assert (did.code, "is outside of the repository" in did.err) == (2, True), did.out + did.err
         assert "hunter2" not in did.out + did.err + did.summary
         assert "remote" not in did.summary
     did = act(place, "pull_request", pull, mode="review", report_dir="reports")

@@ -129,7 +129,7 @@ def test_a_run_waits_is_answered_and_goes_on(folder: Folder) -> None:
     folder.says(5, "resume", "last")
     said = folder.says(0, "decide", "last", "auth=JSON web token", "--by", "Ann")
     assert 'auth is answered with "jwt"' in said
-    assert "still waits: sure (ask): Publish?" in said
+    assert "still waiting: sure (ask): Publish?" in said
     folder.says(5, "resume", "last")
     told = json.loads(folder.says(0, "decide", "last", "sure=yes", "--reason", "It is Monday", "--json"))
     assert (told["recorded"][0]["answer"], told["waiting"], told["status"]) == (True, [], "paused")

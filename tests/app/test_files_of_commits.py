@@ -159,9 +159,9 @@ def test_paths_count_from_the_root_or_with_a_dot_from_here(
     [
         ("main:ci/other.yml", "there is no policy at main:ci/other.yml"),
         ("gone:ci/policy.yml", 'unknown commit "gone"'),
-        ("main:ci", "this is a directory"),
-        ("main:", "names no file in the commit"),
-        ("--upload-pack=touch sprung:x", "is no name of a commit"),
+        ("main:ci", "must be a regular file, got a directory"),
+        ("main:", "expected COMMIT:path/to/plan.yml"),
+        ("--upload-pack=touch sprung:x", "invalid commit name"),
         ("main:../outside.yml", "outside"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_tag_with_the_name_of_a_branch_is_not_taken_for_it(repository: Path) -
     git(repository, "commit", "-qam", "weaker")
     git(repository, "tag", "origin/main")
     git(repository, "config", "core.warnAmbiguousRefs", "false")
-    with pytest.raises(InvalidInput, match='"origin/main" names more than one thing'):
+    with pytest.raises(InvalidInput, match='ambiguous name "origin/main"'):
         read_given("origin/main:ci/policy.yml", "policy")
     assert read_given("refs/remotes/origin/main:ci/policy.yml", "policy").data == STRICT.encode()
 

@@ -90,7 +90,7 @@ def test_nothing_is_moved_where_nothing_is_gained(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("version: 1\nsteps: [{id: a, run: x}, {id: b, run: y}]\n", "between brackets"),
+        ("version: 1\nsteps: [{id: a, run: x}, {id: b, run: y}]\n", "in brackets cannot be moved"),
         ("version: 1\nsteps:\n  - run: x\n  - id: b\n    run: y\n", "has no id"),
         (
             "version: 1\nsteps:\n  - id: a\n    env: &e {X: '1'}\n    run: x\n  - id: b\n    env: *e\n    run: y\n",
@@ -103,7 +103,7 @@ def test_nothing_is_moved_where_nothing_is_gained(folder: Path) -> None:
     ],
 )
 def test_a_text_that_would_mean_something_else_is_left_as_it_is(text: str, why: str) -> None:
-    """Steps between brackets, steps without ids, anchors and texts that count empty lines do not move."""
+    """Steps in brackets cannot be moved, steps without ids, anchors and texts that count empty lines do not move."""
     plan = load_bytes(text.encode(), "plan.yml", cache=False)
     names = [step.id for step in plan.steps]
     with pytest.raises(EditError, match=why):

@@ -481,7 +481,7 @@ def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
     assert "+    title: Generate by hand" in difference
     assert not [row for row in difference.splitlines() if row.startswith("-") and not row.startswith("---")]
     again = planrun(tmp_path, "replan", "last", "--propose", **api.env)
-    assert (again.returncode, "is there already" in again.stderr) == (
+    assert (again.returncode, "exists already" in again.stderr) == (
         2,
         True,
     )  # no model was asked: nobody is there

@@ -362,7 +362,7 @@ def test_replay_on_the_command_line(
     execute(tmp_path)
     capsys.readouterr()
     assert main(["replay"]) == 0
-    assert "the same as recorded" in capsys.readouterr().out
+    assert "identical to the record" in capsys.readouterr().out
     assert main(["replay", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["same"] is True
     (tmp_path / "edited.yml").write_text(PLAN.replace("max: 1", "max: 0"))

@@ -47,7 +47,7 @@ def test_pause_waits_for_what_runs(start: Callable[..., Going], planrun: Command
         going.open()
         out, _ = pause.communicate(timeout=LIMIT)
     assert pause.returncode == 0
-    assert ": paused; planrun resume " in out
+    assert ": paused; to continue: planrun resume " in out
     code, said = going.end()
     assert (code, going.ran()) == (5, ["before", "gate"])
     assert "pausing: no more steps start" in said

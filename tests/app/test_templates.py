@@ -168,7 +168,7 @@ def test_quotes_around_a_quoted_value_are_refused() -> None:
 
 def test_no_value_becomes_an_expression() -> None:
     """Neither a value nor two of them together make an expression, or take one away."""
-    assert "holds `${{`" in wrong(f"{HEAD}steps: [{{id: x, run: 'true'}}]\n", "v=${{ secrets.A }}")
+    assert "contains `${{`" in wrong(f"{HEAD}steps: [{{id: x, run: 'true'}}]\n", "v=${{ secrets.A }}")
     two = "version: 1\ntemplate: {vars: {a: string, b: string}}\nsteps:\n  - id: x\n    run: env\n    env: {E: '%s'}\n"
     assert "E299 together" in wrong(two % "${{ vars.a }}${{ vars.b }}", "a=$", "b={{ run.ci }}")
     assert "E299 together" in wrong(two % "${{ vars.a }}${{ run.ci }}${{ vars.b }}", "a=$", "b=x")
@@ -240,7 +240,7 @@ def test_a_projects_own_template_comes_first_and_that_is_told(tmp_path: Path) ->
     rows = {row["name"]: row for row in json.loads(listed.stdout)["templates"]}
     assert rows["node-package"]["hides"] is True
     assert rows["broken"]["problem"].startswith("plans/templates/broken.yml:1:1: not a template")
-    assert "stands in for the template of that name" in planrun("templates", cwd=tmp_path).stdout
+    assert "replaces the shipped template" in planrun("templates", cwd=tmp_path).stdout
     done = planrun("templates", "render", "node-package", "-o", "plan.yml", cwd=tmp_path)
     assert done.stdout == "wrote plan.yml: 1 step; next: planrun show plan.yml\n"
     assert planrun("execute", "plan.yml", cwd=tmp_path).returncode == 0

@@ -292,7 +292,7 @@ def test_too_many_rules_are_a_problem(tmp_path: Path) -> None:
     (tmp_path / "plan.yml").write_text(f"version: 1\npolicy:\n  rules:\n{rules}steps:\n  - run: 'true'\n")
     done = _run(tmp_path, "validate", "plan.yml")
     assert done.returncode == 2
-    assert "plan.yml:1004:7: error[E241]: 1,001 rules are too many: a policy has at most 1,000" in done.stdout
+    assert "plan.yml:1004:7: error[E241]: too many rules: 1,001; a policy has at most 1,000" in done.stdout
 
 
 def test_a_text_that_takes_too_long_to_judge_counts_as_what_a_rule_is_about(tmp_path: Path) -> None:

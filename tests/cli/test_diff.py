@@ -262,15 +262,15 @@ def test_a_plan_that_is_not_in_the_commit_is_new(say: Callable[..., Said]) -> No
     [
         ("--output=x:plans/release.yml", "no such option"),
         ("-x:plans/release.yml", "no such option"),
-        (":plans/release.yml", "is no name of a commit"),
+        (":plans/release.yml", "invalid commit name"),
         ("nowhere:plans/release.yml", 'unknown commit "nowhere"'),
-        ("main..HEAD:plans/release.yml", "git knows no commit"),
-        ("HEAD^{/one}:plans/release.yml", "is no name of a commit"),
-        ("main:", "names no file"),
-        ("main:plans/", "names no file"),
-        ("main:plans", "this is a directory"),
-        ("main:link.yml", "this is a symbolic link"),
-        ("main:plans/large.yml", "at most 8 MiB"),
+        ("main..HEAD:plans/release.yml", "unknown commit"),
+        ("HEAD^{/one}:plans/release.yml", "invalid commit name"),
+        ("main:", "expected COMMIT:path/to/plan.yml"),
+        ("main:plans/", "expected COMMIT:path/to/plan.yml"),
+        ("main:plans", "must be a regular file, got a directory"),
+        ("main:link.yml", "must be a regular file, got a symbolic link"),
+        ("main:plans/large.yml", "larger than 8 MiB"),
     ],
 )
 def test_what_is_no_file_of_a_commit_is_refused(
@@ -292,7 +292,7 @@ def test_an_option_in_the_place_of_a_commit_does_not_reach_git(
     """Behind `--` a word that looks like an option is still no name of a commit."""
     said = say("diff", "--", "--output=x:plans/release.yml", "plans/release.yml")
     assert said.code == 2
-    assert "is no name of a commit" in said.err
+    assert "invalid commit name" in said.err
     assert not (repository / "x").exists()
 
 

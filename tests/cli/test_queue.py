@@ -123,7 +123,7 @@ def test_what_comes_after_a_failure_is_blocked_until_it_is_retried(planrun: Comm
         3: "blocked",
     }
     assert (found[1]["reason"], found[3]["reason"]) == ("a step failed", "entry 2 is blocked")
-    assert "retry what holds it up: 2" in planrun("queue", "retry", "3").stderr
+    assert "retry what blocks it: 2" in planrun("queue", "retry", "3").stderr
     (folder / "mended").touch()
     assert planrun("queue", "retry", "1").returncode == 0
     assert planrun("queue", "run").returncode == 0
@@ -228,7 +228,7 @@ def test_pause_cancel_and_clear(planrun: Command) -> None:
     assert planrun("queue", "resume").returncode == 0
     assert planrun("queue", "run").returncode == 1
     assert statuses(planrun) == {1: "completed", 2: "cancelled", 3: "blocked"}
-    assert planrun("queue", "clear").stdout == "1 entry taken out\n"
+    assert planrun("queue", "clear").stdout == "1 entry removed\n"
     assert statuses(planrun) == {2: "cancelled", 3: "blocked"}
     assert planrun("queue", "clear", "--all").stdout == "2 entries taken out\n"
     assert add(planrun, "notes.yml") == 4

@@ -240,7 +240,7 @@ def test_a_step_does_not_wait_any_more_when_the_plan_is_approved(say: Say, waiti
     said = say("approve", waiting)
     assert f"run {waiting}: the plan is approved\nrun {waiting}: publish is approved\n" in said.out
     assert "still waits: publish" not in said.out
-    assert "still waits: really (ask)" in said.out
+    assert "still waiting: really (ask)" in said.out
     assert [gate["step"] for gate in json.loads(say("status", "--json").out)["waiting"]] == [
         "really",
         "where",

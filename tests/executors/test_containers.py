@@ -421,6 +421,6 @@ steps:
         'plan.yml:3:18: error[E293]: the container "build" reads values of an instance, but all instances share it',
         'plan.yml:3:47: error[E293]: no step "other" runs in the container "build"',
         'plan.yml:6:46: error[E293]: unknown container "biuld"; did you mean "build"?',
-        "plan.yml:7:54: error[E293]: `cache` cannot stand beside a shared container",
+        "plan.yml:7:54: error[E293]: `cache` is not allowed with a shared container",
     ):
         assert line in told.stdout + told.stderr

@@ -131,8 +131,8 @@ def check_types(checked: Checked, type_of: Callable[[Formula], Type]) -> None:
             found = type_of(formula)
             if not _may_be(found, fragment["type"]):
                 message = (
-                    f'the parameter "{param}" of {raw.keys["uses"].value} is of type {fragment["type"]}, '
-                    f"and this is of type {found}"
+                    f'the parameter "{param}" of {raw.keys["uses"].value} has type {fragment["type"]}, '
+                    f"got type {found}"
                 )
                 checked.outline.report("E291", message, value)
 
