@@ -29,13 +29,13 @@ import pytest
 from planrun.app.copies import plans_of
 from planrun.errors import InvalidInput
 from planrun.records.reading import read_ledger
-from planrun.replay.replay import replay_run
+from planrun.replays.replay import replay_run
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planrun.replay.recorded import Difference
+    from planrun.replays.recorded import Difference
     from tests.golden import Golden
 
 ROOT = Path(__file__).parent / "cases"

@@ -50,7 +50,9 @@ def _wait_for_group(lock: HostLocks, plan: Plan, wait_lock: str, inbox: SignalIn
     screen, shown = Screen(sys.stderr), ""
     while reason := lock.claim("", (plan.concurrency,), kind=KIND):
         if until is not None and time.monotonic() >= until:
-            raise InvalidInput(f"no turn in the concurrency group within {limit:g} s: {reason}; nothing ran")
+            raise InvalidInput(
+                f"the concurrency group was not free within {limit:g} s: {reason}; nothing ran"
+            )
         if reason != shown:
             screen.write(f"planrun: {reason}\n")
             shown = reason

@@ -51,7 +51,7 @@ VERBS: dict[str, str] = {
     "prune": "runs.cli:prune",
     "stats": "stats.cli:stats",
     "report": "cli.report:report",
-    "replay": "replay.cli:replay",
+    "replay": "replays.cli:replay",
     "verify": "runs.cli:verify",
     "cache": "cli.cache:cache",
     "doctor": "doctor.cli:doctor",

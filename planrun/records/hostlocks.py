@@ -135,11 +135,9 @@ class HostLocks:
             if len(rivals) >= most:
                 ticket.pause = min(_LATEST, _SOONEST * (1 + len(rivals) - most))
                 kind, _, plain = name.partition(" ")
-                what = (
-                    f'waiting for lock "{plain}"' if kind == "lock" else f'waiting for its turn in "{plain}"'
-                )
+                sort = "lock" if kind == "lock" else "concurrency group"
                 more = f" and {len(rivals) - 1} more" if len(rivals) > 1 else ""
-                ticket.message = f"{what}, held by {rivals[0].who}{more}"
+                ticket.message = f'waiting for {sort} "{plain}", held by {rivals[0].who}{more}'
                 return
         ticket.served, ticket.message = True, ""
 

@@ -254,7 +254,7 @@ def test_instances_are_told_as_steps() -> None:
 
 def test_a_key_that_nobody_put_into_words_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the words for a key are lost, the canonical form still shows that it changed."""
-    monkeypatch.setitem(plain._FORMS, "timeout", lambda _value: "some time")
+    monkeypatch.setitem(plain._FORMS, "seconds", lambda _value: "some time")
     (step,) = difference(with_step(run="a", timeout="1m"), with_step(run="a", timeout="2m")).steps
     (change,) = step.changes
     assert (change.key, change.note) == ("timeout", "spelled differently, which changes the digest")

@@ -27,16 +27,16 @@ from planrun.model import events as ev
 from planrun.model.plan import Retry
 from planrun.plan.load import load
 from planrun.records.reading import read_ledger
-from planrun.replay.replay import replay_run
-from planrun.replay.results import chance_of
-from planrun.replay.whatif import what_if
+from planrun.replays.replay import replay_run
+from planrun.replays.results import chance_of
+from planrun.replays.whatif import what_if
 from planrun.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.replay.replay import ReplayResult
-    from planrun.replay.whatif import Row, WhatIfResult
+    from planrun.replays.replay import ReplayResult
+    from planrun.replays.whatif import Row, WhatIfResult
 
 PLAN = """\
 version: 1

@@ -170,8 +170,8 @@ def test_no_value_becomes_an_expression() -> None:
     """Neither a value nor two of them together make an expression, or take one away."""
     assert "contains `${{`" in wrong(f"{HEAD}steps: [{{id: x, run: 'true'}}]\n", "v=${{ secrets.A }}")
     two = "version: 1\ntemplate: {vars: {a: string, b: string}}\nsteps:\n  - id: x\n    run: env\n    env: {E: '%s'}\n"
-    assert "E299 together" in wrong(two % "${{ vars.a }}${{ vars.b }}", "a=$", "b={{ run.ci }}")
-    assert "E299 together" in wrong(two % "${{ vars.a }}${{ run.ci }}${{ vars.b }}", "a=$", "b=x")
+    assert "would form an expression" in wrong(two % "${{ vars.a }}${{ vars.b }}", "a=$", "b={{ run.ci }}")
+    assert "would form an expression" in wrong(two % "${{ vars.a }}${{ run.ci }}${{ vars.b }}", "a=$", "b=x")
     condition = f"{HEAD}steps:\n  - id: x\n    condition: %s\n    run: 'true'\n"
     assert "E299 the text of the variable" in wrong(condition % "${{ vars.v }}", "v=run.ci")
     assert "E299 a variable is no part" in wrong(condition % "run.ci == ${{ vars.v }}", "v=true")

@@ -57,7 +57,7 @@ def test_a_step_that_is_replaced_needs_no_approval(say: Callable[..., Said]) -> 
     assert [gate["step"] for gate in found["needed"]] == ["c"]
     shown = say("show", "new.yml").out
     assert "| a (replaced by b) " in shown
-    assert "\nAsked for: c (plan:auto_approve)\n" in shown
+    assert "\nNeeds approval: c (plan:auto_approve)\n" in shown
 
 
 def test_the_command_writes_the_approval_that_is_told(say: Callable[..., Said], tmp_path: Path) -> None:

@@ -114,6 +114,6 @@ def test_a_run_that_was_killed_is_unfinished(say: Say, kill: Callable[[], None])
         "  the run was killed while it ran; `planrun resume` runs it again\n"
         in say("explain", "last", "long").out
     )
-    assert "  the run has stopped; `planrun resume` goes on\n" in say("explain", "last", "after").out
+    assert "  the run has stopped; to continue: planrun resume " in say("explain", "last", "after").out
     suite = ET.fromstring(say("report", "--format", "junit").out.encode())
     assert suite.get("errors") == "1"

@@ -130,12 +130,12 @@ def test_runs_of_one_name_take_turns(tmp_path: Path) -> None:
     waiter = begin(two)
     assert waiter.stderr is not None
     said = waiter.stderr.readline()
-    assert said.startswith('planrun: waiting for its turn in "release", held by run 2')
+    assert said.startswith('planrun: waiting for concurrency group "release", held by run 2')
     assert f"process {holder.pid}" in said
     assert not list(two.glob(".planrun/runs/*"))
     late = begin(three, "execute", "plan.yml", "--wait-lock", "200ms")
     told = late.communicate(timeout=LIMIT)[1]
-    assert (late.returncode, "did not get its turn in 0.2 s" in told, (three / "began").exists()) == (
+    assert (late.returncode, "was not free within 0.2 s" in told, (three / "began").exists()) == (
         2,
         True,
         False,

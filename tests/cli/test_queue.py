@@ -230,7 +230,7 @@ def test_pause_cancel_and_clear(planrun: Command) -> None:
     assert statuses(planrun) == {1: "completed", 2: "cancelled", 3: "blocked"}
     assert planrun("queue", "clear").stdout == "1 entry removed\n"
     assert statuses(planrun) == {2: "cancelled", 3: "blocked"}
-    assert planrun("queue", "clear", "--all").stdout == "2 entries taken out\n"
+    assert planrun("queue", "clear", "--all").stdout == "2 entries removed\n"
     assert add(planrun, "notes.yml") == 4
 
 

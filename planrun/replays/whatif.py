@@ -29,7 +29,7 @@ from planrun.plan.compile.canonical import plain
 from planrun.plan.keys.params import keep_params
 from planrun.plan.keys.table import fields_for
 from planrun.records import history
-from planrun.replay.results import calls, outcome_of
+from planrun.replays.results import calls, outcome_of
 from planrun.reports import facts
 from planrun.settings import Settings
 

@@ -11,7 +11,7 @@ from planrun.engine.scheduler import Scheduler
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
-from planrun.replay.recorded import Planning, Player, RecordedEvents, RecordedLocks, played
+from planrun.replays.recorded import Planning, Player, RecordedEvents, RecordedLocks, played
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan
     from planrun.records.reading import Reading
-    from planrun.replay.recorded import Difference
+    from planrun.replays.recorded import Difference
 
 
 class ReplayResult(Record):

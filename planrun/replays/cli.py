@@ -10,9 +10,9 @@ from planrun.cliutil.printing import say, say_json, table
 from planrun.model.events import NAMES
 from planrun.model.jsontext import dumps
 from planrun.plan.load import load
-from planrun.replay.replay import replay_run
-from planrun.replay.results import comparable
-from planrun.replay.whatif import what_if
+from planrun.replays.replay import replay_run
+from planrun.replays.results import comparable
+from planrun.replays.whatif import what_if
 from planrun.reports.escape import line
 from planrun.reports.facts import names, seconds
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.inspect import Inspected
-    from planrun.replay.replay import ReplayResult
-    from planrun.replay.whatif import Row, WhatIfResult
+    from planrun.replays.replay import ReplayResult
+    from planrun.replays.whatif import Row, WhatIfResult
 
 _SHOWN = 10  # differences
 

@@ -12,7 +12,7 @@ from planrun.errors import EvaluationError, InternalError, RecordsLost
 from planrun.model import events as ev
 from planrun.model.job import Job, Outcome, Passage, Prepared
 from planrun.model.record import Record
-from planrun.replay.results import chance_of, holds, outcome_of, reads_only_recorded, same
+from planrun.replays.results import chance_of, holds, outcome_of, reads_only_recorded, same
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
