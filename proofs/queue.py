@@ -48,11 +48,11 @@ FAULTS = {
     "old = s._spawn\n"
     "s._spawn = lambda *a, **k: (old(*a, **k), time.sleep(0.3))[0]\n",
     # What runs and is not ours counts as lost, and begins anew: going on with it would wait for it.
-    "no-adoption": "from planrun.queue import outcomes as s, serve as v\n"
+    "no-adoption": "from planrun.queue import workers as s, serve as v\n"
     "s.is_lost = v.is_lost = lambda _workspace, entry: entry.worker is not None\n"
     "s.began = v.began = lambda _rundir: False\n",
     # What was lost begins anew instead of going on.
-    "no-resume": "from planrun.queue import outcomes as s, serve as t\n"
+    "no-resume": "from planrun.queue import workers as s, serve as t\n"
     "s.began = t.began = lambda _rundir: False\n",
     # Priorities and dependence do not count.
     "no-order": "from planrun.model.queue import Queue as Q\n"

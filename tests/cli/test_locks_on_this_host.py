@@ -158,7 +158,7 @@ def test_a_run_that_goes_on_waits_for_its_turn(tmp_path: Path) -> None:
     until((one / "began").exists)
     waiter = begin(two, "resume", "last")
     assert waiter.stderr is not None
-    assert "waiting for its turn" in waiter.stderr.readline()
+    assert "waiting for concurrency group" in waiter.stderr.readline()
     waiter.send_signal(signal.SIGTERM)
     assert "nothing ran" in waiter.communicate(timeout=LIMIT)[1]
     assert waiter.returncode == 143
