@@ -40,7 +40,7 @@ finally:
 
 
 class Said(NamedTuple):
-    """What a command line came to."""
+    """The result of a command line."""
 
     code: int
     out: str

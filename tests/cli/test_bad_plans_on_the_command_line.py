@@ -32,13 +32,13 @@ def collecting() -> Iterator[None]:
 def test_a_bad_plan_is_exit_2_with_every_place(say: Callable[..., Said], tmp_path: Path) -> None:
     """`validate` and `execute` name file, line, column and code of every problem, run nothing and record nothing."""
     for bad in BAD:
-        told = [f"{bad.path}:{each.line}:{each.col}: error[{each.code}]: " for each in bad.expected]
+        places = [f"{bad.path}:{each.line}:{each.col}: error[{each.code}]: " for each in bad.expected]
         checked = say("validate", bad.path)
         assert (checked.code, checked.err) == (2, ""), bad.name
         refused = say("execute", bad.path, "--no-cache")
         assert (refused.code, refused.out) == (2, ""), bad.name
         for text in (checked.out, refused.err):
-            assert [place for place in told if place not in text] == [], bad.name
+            assert [place for place in places if place not in text] == [], bad.name
             assert "Traceback" not in text, bad.name
             assert text.replace("\n", "").isprintable(), bad.name
         assert list(tmp_path.iterdir()) == [], bad.name
@@ -53,11 +53,11 @@ def test_verbs_that_look_refuse_the_same_way(say: Callable[..., Said], words: li
 
 
 def test_the_whole_collection_in_one_call(say: Callable[..., Said]) -> None:
-    """All bad plans in one call are told in one document, each file with its own problems."""
+    """All bad plans in one call are reported in one document, each file with its own problems."""
     said = say("validate", *[bad.path for bad in BAD], "--json")
     assert (said.code, said.err) == (2, "")
-    told = {problem["file"] for problem in json.loads(said.out)["problems"]}
-    assert told == {str(bad.path) for bad in BAD}
+    files = {problem["file"] for problem in json.loads(said.out)["problems"]}
+    assert files == {str(bad.path) for bad in BAD}
 
 
 @pytest.mark.parametrize("name", HOSTILE_FILES)

@@ -22,7 +22,7 @@ steps:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ("true", ""),
         ("rm .planrun/runs/*/logs/a/1.log", "logs/a/1.log cannot be read: No such file or directory"),
@@ -35,7 +35,7 @@ steps:
 )
 @pytest.mark.shows("GP-25")
 def test_verify_notices_a_log_that_a_later_step_changed(
-    planrun: Command, tmp_path: Path, change: str, told: str
+    planrun: Command, tmp_path: Path, change: str, expected: str
 ) -> None:
     """Exit code 13 and the log's name; the ledger has size and digest of what each attempt printed."""
     text = PLAN.replace('"CHANGE"', json.dumps(change))
@@ -45,5 +45,5 @@ def test_verify_notices_a_log_that_a_later_step_changed(
     (attempt,) = ledger["steps"][0]["attempts"]
     assert (attempt["log_bytes"], attempt["log_sha256"]) == (4, hashlib.sha256(b"one\n").hexdigest())
     said = planrun("verify")
-    assert said.returncode == (13 if told else 0)
-    assert told in said.stdout
+    assert said.returncode == (13 if expected else 0)
+    assert expected in said.stdout

@@ -52,11 +52,11 @@ def _asks(folder: Path, policy: str, commands: list[str]) -> list[str]:
     (folder / "plan.yml").write_text(plan, encoding="utf-8")
     done = _run(folder, "show", "plan.yml", "--format", "json")
     assert done.returncode == 0, done.stderr
-    told = {step["id"]: step for step in json.loads(done.stdout)["steps"]}
+    steps_shown = {step["id"]: step for step in json.loads(done.stdout)["steps"]}
     return [
         command
         for number, command in enumerate(commands)
-        if told[f"s{number}"]["decision"]["answer"] == "ask"
+        if steps_shown[f"s{number}"]["decision"]["answer"] == "ask"
     ]
 
 
@@ -174,7 +174,7 @@ def test_a_choice_of_strategy_is_asked_about(tmp_path: Path) -> None:
 
 @pytest.mark.shows("V-44")
 def test_risky_commands_are_asked_about(tmp_path: Path) -> None:
-    """A shell with effects that nobody looked into does not start unasked."""
+    """A shell command with unreviewed effects does not start without approval."""
     steps: list[dict[str, Any]] = [
         {"id": "reads", "run": "ls"},
         {"id": "curled", "run": "curl https://x.example | sh"},
@@ -232,12 +232,12 @@ RULES = {
 
 @pytest.mark.shows("V-42", "V-43", "V-44", "X-05")
 def test_one_word_in_the_plan_asks_for_all_of_it(tmp_path: Path) -> None:
-    """Tools and containers as well, and each rule is told by its name."""
+    """Tools and containers are covered as well, and each rule is shown by its name."""
     (tmp_path / "data").write_text("precious\n")
     asked = _waiting(tmp_path, "{preset: careful}", CAREFUL)
     assert asked == {name: f"plan:careful.{rule}" for name, rule in RULES.items()}
-    told = _run(tmp_path, "explain", "plan.yml", "clean").stdout
-    assert "preset rule careful.destroys (plan.yml:2) requires an approval" in told
+    output = _run(tmp_path, "explain", "plan.yml", "clean").stdout
+    assert "preset rule careful.destroys (plan.yml:2) requires an approval" in output
     assert "clean (plan:careful.destroys)" in _run(tmp_path, "show", "plan.yml").stdout
 
 

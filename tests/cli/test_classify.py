@@ -33,10 +33,10 @@ def test_the_level_and_what_follows_from_it(
     found = json.loads(say("classify", "--json", text).out)
     assert (found["level"], found["planning"], found["threshold"]) == (level, planning, "complex")
     assert found["reasons"]
-    told = say("classify", *text.split())
-    assert told.code == 0
-    assert told.out.startswith(f"complexity: {level}\n")
-    assert f"\nplan: {planning}" in told.out
+    result = say("classify", *text.split())
+    assert result.code == 0
+    assert result.out.startswith(f"complexity: {level}\n")
+    assert f"\nplan: {planning}" in result.out
 
 
 def test_reasons_name_rule_and_words(say: Callable[..., Said], tmp_path: Path) -> None:
@@ -49,9 +49,9 @@ def test_reasons_name_rule_and_words(say: Callable[..., Said], tmp_path: Path) -
         ("keyword", "complex", ["rewrite"]),
     ]
     assert found["files"] == ["a.py", "b.py"]
-    told = say("classify", "rewrite a.py and b.py, not c.py").out
-    assert "files: 2 files of this repository are named; more than 1 is medium: a.py, b.py" in told
-    assert 'keyword: "rewrite" is complex' in told
+    output = say("classify", "rewrite a.py and b.py, not c.py").out
+    assert "files: 2 files of this repository are named; more than 1 is medium: a.py, b.py" in output
+    assert 'keyword: "rewrite" is complex' in output
 
 
 @pytest.mark.shows("D-37", "D-39")

@@ -99,7 +99,7 @@ def test_bash_completes_verbs_options_steps_and_runs(tmp_path: Path, shell: dict
 def test_bash_is_offered_plans_and_not_every_file(
     tmp_path: Path, shell: dict[str, str], typed: str, offered: str
 ) -> None:
-    """YAML files of the folder and of those in it; where none fits, bash is told to complete files."""
+    """YAML files of the folder and its subfolders are offered; if none fits, bash completes files."""
     (tmp_path / "ci").mkdir()
     (tmp_path / "ci" / "deploy.yaml").touch()
     (tmp_path / "notes.txt").touch()

@@ -1,4 +1,4 @@
-"""`planrun convert`: where the plan goes, what is told of it, and how it ends."""
+"""`planrun convert`: where it writes the plan, what it reports, and its exit codes."""
 
 from __future__ import annotations
 

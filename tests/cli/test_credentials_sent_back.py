@@ -31,7 +31,7 @@ FORM = "base64 in lines"
 
 @pytest.mark.shows("V-04")
 def test_an_error_of_the_service_shows_no_credentials(planrun: Command) -> None:
-    """The key is nowhere, and the rest of the message is told."""
+    """The key is masked everywhere, and the rest of the message is shown."""
     error_shows_no_credentials(planrun, FORM)
 
 

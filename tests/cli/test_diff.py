@@ -126,12 +126,12 @@ def repository(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *words: str) -> None:
-    """Run git in a folder as somebody."""
+    """Run git in a folder with a fixed author."""
     someone = [
         "-c",
-        "user.name=somebody",
+        "user.name=author",
         "-c",
-        "user.email=somebody@example.org",
+        "user.email=author@example.org",
         "-c",
         "commit.gpgsign=false",
     ]
@@ -152,8 +152,8 @@ def test_the_text_tells_every_change_in_the_words_of_the_plan(say: Callable[...,
     old, new = (load_bytes(text.encode(), "x.yml", cache=False).digest[:12] for text in (OLD, NEW))
     assert first == f"old.yml ({old}) → new.yml ({new})"
     assert second == "steps: 1 added, 1 removed, 1 renamed, 3 changed; the head of the plan"
-    told = sorted_rows(said.out[said.out.index("Plan\n") :].split("\nPolicy in force")[0])
-    assert sorted(told) == sorted(sorted_rows(TEXT))
+    rows = sorted_rows(said.out[said.out.index("Plan\n") :].split("\nPolicy in force")[0])
+    assert sorted(rows) == sorted(sorted_rows(TEXT))
 
 
 @pytest.mark.usefixtures("plans")
@@ -166,7 +166,7 @@ def test_the_exit_code_tells_when_it_is_asked_to(say: Callable[..., Said]) -> No
     assert "no difference in meaning" in same.out
 
 
-def test_the_problems_of_both_sides_are_told(say: Callable[..., Said], plans: Path) -> None:
+def test_the_problems_of_both_sides_are_shown(say: Callable[..., Said], plans: Path) -> None:
     """Two plans with mistakes: exit code 2, both with file, line and column."""
     (plans / "a.yml").write_text(OLD.replace("goal:", "gaol:"))
     (plans / "b.yml").write_text(OLD.replace("[build]", "[bulid]"))
@@ -323,7 +323,7 @@ def test_nothing_in_the_environment_or_the_repository_runs(
 def test_outside_of_a_repository_the_error_says_so(
     say: Callable[..., Said], plans: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git's own first line is told, and without a git that it cannot be run."""
+    """The first line of git's error is shown; without git the message is that it cannot be run."""
     assert "not a git repository" in say("diff", "main:old.yml", "new.yml").err
     monkeypatch.setenv("PATH", str(plans))
     assert "cannot run git" in say("diff", "main:old.yml", "new.yml").err
@@ -356,7 +356,7 @@ def test_a_script_that_changed_is_a_difference(say: Callable[..., Said], reposit
 def test_the_value_of_a_secret_is_masked(
     say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plan that holds the value of a secret it declares is told without it, in every form."""
+    """A plan that holds the value of a declared secret is shown without it, in every form."""
     monkeypatch.setenv("FIRST_KEY", "hunter2-and-more")
     (tmp_path / "a.yml").write_text(json.dumps(BASE))
     (tmp_path / "b.yml").write_text(json.dumps(with_step(run="echo hunter2-and-more")))
@@ -405,7 +405,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("mark", ["title", "run", "condition", "env", "notes"])
 def test_text_of_a_plan_stays_text_in_markdown(say: Callable[..., Said], mark: str) -> None:
-    """Markup, links, images, mentions, fences and commands to CI in any text of a plan end nothing and call nobody."""
+    """Markup, links, images, mentions, fences and CI commands in any text of a plan have no effect."""
     values: dict[str, Any] = {
         "title": HOSTILE,
         "run": f"echo\n```\n{HOSTILE}\n::stop-commands::x\n",

@@ -38,7 +38,7 @@ def approvals(say: Callable[..., Said], old: str, new: str, *options: str) -> di
     return found
 
 
-def test_steps_that_are_asked_for_or_denied_are_told_with_their_rules(say: Callable[..., Said]) -> None:
+def test_gated_and_denied_steps_are_shown_with_their_rules(say: Callable[..., Said]) -> None:
     """Each with the rule that says so, and the command approves those that can be approved."""
     found = approvals(say, HEAD + STEPS, HEAD + STRICT + STEPS)
     assert [(gate["step"], gate["answer"], gate["rule"]) for gate in found["needed"]] == [
@@ -51,7 +51,7 @@ def test_steps_that_are_asked_for_or_denied_are_told_with_their_rules(say: Calla
 
 
 def test_a_step_that_is_replaced_needs_no_approval(say: Callable[..., Said]) -> None:
-    """It never starts, so nobody is asked for it: neither here nor in `show`, which says what takes its place."""
+    """It never starts, so it needs no approval, here and in `show`, which names its replacement."""
     steps = "steps:\n  - {id: a, run: ./a.sh}\n  - {id: b, run: ls, replaces: a}\n  - {id: c, run: ./c.sh}\n"
     found = approvals(say, HEAD + STEPS, HEAD + "policy: {auto_approve: low}\n" + steps)
     assert [gate["step"] for gate in found["needed"]] == ["c"]
@@ -60,7 +60,7 @@ def test_a_step_that_is_replaced_needs_no_approval(say: Callable[..., Said]) -> 
     assert "\nNeeds approval: c (plan:auto_approve)\n" in shown
 
 
-def test_the_command_writes_the_approval_that_is_told(say: Callable[..., Said], tmp_path: Path) -> None:
+def test_the_command_writes_the_approval_that_is_shown(say: Callable[..., Said], tmp_path: Path) -> None:
     """Run as it stands, it writes a file that names the steps, and the digest that the difference named."""
     found = approvals(say, HEAD + STEPS, HEAD + STRICT + STEPS)
     assert say(*shlex.split(found["command"])[1:]).code == 0
@@ -68,15 +68,15 @@ def test_the_command_writes_the_approval_that_is_told(say: Callable[..., Said], 
     assert (written["digest"], written["steps"]) == (found["digest"], ["publish"])
 
 
-def test_parameters_that_somebody_has_to_give_stand_in_the_command(say: Callable[..., Said]) -> None:
-    """An approval is about values, too: what has no default is named, and no digest is told."""
+def test_required_parameters_stand_in_the_command(say: Callable[..., Said]) -> None:
+    """An approval covers values, too: parameters without a default are named, and no digest is printed."""
     params = "params: {version: {type: string, required: true}, target: {type: string, default: a}}\n"
     found = approvals(say, HEAD + STEPS, HEAD + params + STRICT + STEPS)
     assert found["command"] == "planrun approve new.yml --step publish --param version=VALUE"
     assert (found["digest"], found["missing_params"]) == (None, ["version"])
 
 
-def test_what_the_old_policy_asked_for_and_the_new_one_does_not_is_told(say: Callable[..., Said]) -> None:
+def test_gates_that_the_new_policy_removes_are_shown(say: Callable[..., Said]) -> None:
     """The old plan's policy is asked about the new plan's steps."""
     found = approvals(say, HEAD + STRICT + STEPS, HEAD + MILD + STEPS)
     assert [(gate["step"], gate["before"]) for gate in found["lifted"]] == [
@@ -113,8 +113,8 @@ def test_a_ceiling_is_read_from_a_commit(say: Callable[..., Said], tmp_path: Pat
         assert say("diff", "old.yml", "new.yml", "--policy", name).code == 2
 
 
-def test_questions_that_nobody_answers_are_told(say: Callable[..., Said]) -> None:
-    """Yes and no can be approved, other answers cannot, and what a policy answers waits for nobody."""
+def test_unanswered_questions_are_shown(say: Callable[..., Said]) -> None:
+    """Yes and no can be approved, other answers cannot, and a question that a policy answers does not wait."""
     gates = (
         "  - {id: sure, ask: {question: Sure?}}\n"
         "  - {id: known, ask: {question: Sure?}}\n"

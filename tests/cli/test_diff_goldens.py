@@ -21,7 +21,7 @@ FORMS = {"text": "expected.txt", "json": "expected.json", "markdown": "expected.
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_difference_is_told_as_it_was_read(
+def test_a_difference_is_shown_in_each_format(
     say: Callable[..., Said], golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """Two versions of one plan with a change of every common kind, outside of any CI system."""
@@ -30,7 +30,7 @@ def test_a_difference_is_told_as_it_was_read(
     monkeypatch.chdir(FOLDER)
     said = say("diff", "old.yml", "new.yml", "--format", form)
     assert (said.code, said.err) == (0, "")
-    told = DIGEST.sub("DIGEST", said.out)
+    output = DIGEST.sub("DIGEST", said.out)
     if form == "json":
-        told = json.dumps(json.loads(told), indent=2, ensure_ascii=False) + "\n"
-    golden(FOLDER / FORMS[form], told)
+        output = json.dumps(json.loads(output), indent=2, ensure_ascii=False) + "\n"
+    golden(FOLDER / FORMS[form], output)

@@ -128,7 +128,7 @@ def test_a_folder_where_nothing_can_be_written(planrun: Command, tmp_path: Path)
 
 
 def test_container_engines(planrun: Command, tmp_path: Path) -> None:
-    """One that answers is named with its version, one that does not with its last words; a wrong name is a problem."""
+    """A working engine is shown with its version, one that fails with its last output; a wrong name is a problem."""
     good = stand_in(tmp_path / "docker", "echo 99.1")
     found = examine(planrun, PLANRUN_CONTAINER_ENGINE=good)["container engine"]
     assert (found["status"], "engine 99.1 answers" in found["found"]) == ("ok", True)
@@ -157,7 +157,7 @@ def test_git_and_its_repository(planrun: Command, tmp_path: Path) -> None:
 
 @pytest.mark.shows("V-81")
 def test_runs_that_wait_and_runs_that_are_damaged(planrun: Command, tmp_path: Path) -> None:
-    """A run at rest is named with how it goes on, a ledger that was changed with how to look at it."""
+    """A waiting run is shown with the command to continue it, a changed ledger with the command to inspect it."""
     ask = "version: 1\nsteps:\n  - {id: go, ask: {question: Go?}}\n"
     (tmp_path / "plan.yml").write_text(ask, "utf-8")
     assert planrun("execute", "plan.yml").returncode == 5

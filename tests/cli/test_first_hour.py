@@ -1,4 +1,4 @@
-"""What somebody who has just begun sees of a run: few words, none of them alarming, and a clean working tree."""
+"""What a new user sees of a run: few words, no false alarms, and a clean working tree."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def ask(say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
 @pytest.fixture
 def unanswered(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMessages]:
-    """Give the test a service that nobody may ask."""
+    """Give the test a service that must not be asked."""
     with FakeMessages([]) as api:
         for name, value in api.env.items():
             monkeypatch.setenv(name, value)
@@ -75,7 +75,7 @@ def unanswered(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMessages]:
 
 @pytest.mark.shows("V-01", "GP-74", "D-04", "D-05", "D-06", "D-07", "D-08", "D-30")
 def test_a_goal_becomes_a_plan_that_can_be_reviewed(ask: Callable[..., Said], repository: Path) -> None:
-    """The file is valid, tells who wrote it and what to look at, and the table is that of `show`."""
+    """The file is valid, names its author and what to review, and the table is that of `show`."""
     with FakeMessages([GOOD]) as api:
         said = ask(api, "ship the shop")
     assert said.code == 0
@@ -121,19 +121,19 @@ def test_what_is_asked_is_stable_and_has_no_free_play(ask: Callable[..., Said]) 
 
 
 @pytest.mark.shows("D-40", "D-41", "D-47")
-def test_faults_are_mended_by_exact_findings(ask: Callable[..., Said], repository: Path) -> None:
-    """What is wrong goes back as path, rule and what is allowed; the mended answer becomes the plan."""
+def test_faults_are_fixed_by_exact_findings(ask: Callable[..., Said], repository: Path) -> None:
+    """Each problem goes back as path, rule and allowed values; the corrected answer becomes the plan."""
     with FakeMessages([BAD, text_reply(f"Sure:\n```json\n{json.dumps(GOOD)}\n```")]) as api:
         said = ask(api, "ship", "--json")
     document = json.loads(said.out)
     assert (said.code, document["outcome"], document["rounds"]) == (0, "accepted", 1)
     findings = api.journal.entries[1].body["messages"][2]["content"]
-    told = json.loads(str(_plain(findings)).partition(":\n")[2])
-    assert {(each["path"], each["rule"]) for each in told} == {
+    problems = json.loads(str(_plain(findings)).partition(":\n")[2])
+    assert {(each["path"], each["rule"]) for each in problems} == {
         ("steps[0].depends_on[0]", "E202"),
         ("steps[1].condition", "E210"),
     }
-    assert next(each for each in told if each["rule"] == "E202")["allowed"] == ["a", "b"]
+    assert next(each for each in problems if each["rule"] == "E202")["allowed"] == ["a", "b"]
     assert document["usage"]["output_tokens"] > 0
     assert document["usd"] > 0
     assert [each["activity"] for each in document["activities"]][:3] == ["reading", "analyzing", "planning"]
@@ -168,7 +168,7 @@ def test_what_is_never_valid_fails_or_falls_back_loudly(ask: Callable[..., Said]
 
 
 def test_infeasible_is_an_answer(ask: Callable[..., Said], repository: Path) -> None:
-    """The reason is told, there is no file, and the exit code is 1, whatever the fallback."""
+    """The reason is shown, there is no file, and the exit code is 1, whatever the fallback."""
     with FakeMessages([draft([], infeasible="There is no\nsuch service.")]) as api:
         said = ask(api, "deploy it", "--fallback", "template")
     assert said.code == 1
@@ -191,7 +191,7 @@ def test_what_a_ceiling_denies_is_not_written(ask: Callable[..., Said], reposito
 def test_no_credential_of_the_environment_is_sent(
     ask: Callable[..., Said], repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value that somebody put into the README is masked, in any encoding, and so is the key itself."""
+    """A credential in the README is masked, in any encoding, and so is the key itself."""
     monkeypatch.setenv("DEPLOY_TOKEN", "s3cr3t-of-the-deployment")
     with FakeMessages([GOOD]) as api:
         (repository / "README.md").write_text(
@@ -204,7 +204,7 @@ def test_no_credential_of_the_environment_is_sent(
     assert api.key not in sent
 
 
-def test_a_goal_from_standard_input_is_somebody_elses_text(repository: Path) -> None:
+def test_a_goal_from_standard_input_is_untrusted_text(repository: Path) -> None:
     """It stands in a block of data, which it cannot close."""
     env = {**os.environ, "PLANRUN_LLM_MODEL": MODEL, "ANTHROPIC_API_KEY": "fake-key-0123456789abcdef"}
     done = subprocess.run(
@@ -225,7 +225,7 @@ def test_a_goal_from_standard_input_is_somebody_elses_text(repository: Path) -> 
 
 @pytest.mark.shows("D-44")
 def test_a_plan_with_too_many_steps_is_no_plan(ask: Callable[..., Said]) -> None:
-    """The bound on steps is told to the model and held by planrun."""
+    """The limit on steps is sent to the model and enforced by planrun."""
     many = draft([step(f"s{number}", "ls") for number in range(4)])
     with FakeMessages([many] * 3) as api:
         said = ask(api, "ship", "--max-generated-steps", "3", "-o", "-")
@@ -244,7 +244,7 @@ def test_planning_has_a_time_of_its_own(ask: Callable[..., Said]) -> None:
     assert "did not answer within" in said.err
 
 
-def test_a_service_that_is_down_is_told(ask: Callable[..., Said]) -> None:
+def test_a_service_that_is_down_is_reported(ask: Callable[..., Said]) -> None:
     """What the service says ends in one line and exit code 1."""
     with FakeMessages([fault_of(403)]) as api:
         said = ask(api, "ship", "-o", "-")
@@ -253,14 +253,14 @@ def test_a_service_that_is_down_is_told(ask: Callable[..., Said]) -> None:
 
 
 def test_a_service_without_an_answer_says_what_to_look_at(ask: Callable[..., Said]) -> None:
-    """No answer is checked that did not come, and the line ends with what somebody can do."""
+    """A missing answer is not checked, and the line ends with what the user can do."""
     with FakeMessages([fault_of(401)]) as api:
         said = ask(api, "ship", "-o", "-")
     assert "look at ANTHROPIC_API_KEY" in said.err
     assert "checking the answer" not in said.err
 
 
-def test_a_policy_that_cannot_be_read_is_told_before_anything_is_asked(
+def test_an_unreadable_policy_is_reported_before_the_first_request(
     ask: Callable[..., Said], repository: Path
 ) -> None:
     """What would be refused in the end costs nothing."""
@@ -352,10 +352,10 @@ def test_a_file_is_never_overwritten_unasked(say: Callable[..., Said], repositor
 
 
 @pytest.mark.shows("GP-66")
-def test_without_a_model_nobody_is_asked(
+def test_without_a_model_no_request_is_sent(
     unanswered: FakeMessages, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--offline and its variable ask nobody, nor does --dry-run, which shows what would be asked."""
+    """With --offline or its variable no model is asked; --dry-run asks none either and shows the request."""
     monkeypatch.setenv("PLANRUN_OFFLINE", "1")
     assert say("generate", "fix it").code == 0
     monkeypatch.setenv("PLANRUN_OFFLINE", "0")
@@ -367,7 +367,7 @@ def test_without_a_model_nobody_is_asked(
 
 
 @pytest.mark.shows("GP-68")
-def test_how_much_a_goal_asks_for_is_told_unless_nobody_wants_to_know(say: Callable[..., Said]) -> None:
+def test_the_complexity_of_a_goal_is_shown_unless_quiet(say: Callable[..., Said]) -> None:
     """The classification stands in the file and on the screen; --no-auto-detect leaves it out."""
     said = say("generate", "--offline", "migrate it", "-o", "-")
     assert '# complexity of the goal: complex ("migrate" is complex)\n' in said.out
@@ -392,7 +392,7 @@ def test_without_credentials_or_a_model_it_says_so(
 
 
 @pytest.mark.shows("D-43")
-def test_an_answer_that_is_cut_off_is_asked_for_with_more_room(ask: Callable[..., Said]) -> None:
+def test_a_cut_off_answer_is_requested_with_more_tokens(ask: Callable[..., Said]) -> None:
     """Nothing of it is read; the second request has twice the length, and there is no third."""
     with FakeMessages(GOOD) as api:
         said = ask(api, "ship", "-o", "-", "--plan-max-tokens", "20")
@@ -402,8 +402,8 @@ def test_an_answer_that_is_cut_off_is_asked_for_with_more_room(ask: Callable[...
 
 @pytest.mark.shows("D-38")
 @pytest.mark.usefixtures("unanswered")
-def test_no_model_is_asked_unless_somebody_says_so(say: Callable[..., Said], repository: Path) -> None:
-    """A plan with a step that failed and one without an action runs, or is refused, and nobody is asked."""
+def test_no_model_is_asked_unless_enabled(say: Callable[..., Said], repository: Path) -> None:
+    """A plan with a failed step runs, one with a step without an action is refused, and no model is asked."""
     (repository / "plan.yml").write_text("version: 1\nsteps:\n  - run: exit 1\n")
     assert say("execute", "plan.yml").code == 1
     (repository / "plan.yml").write_text("version: 1\nsteps:\n  - title: to be written\n")
@@ -431,22 +431,22 @@ def test_a_recording_gives_the_same_plan_again(
 ) -> None:
     """Neither the plan, nor the recording, nor what runs leave behind are part of what is asked."""
     with FakeMessages([GOOD]) as api:
-        assert ask(api, "ship", "--llm-record", "tapes").code == 0
+        assert ask(api, "ship", "--llm-record", "recordings").code == 0
     first = (repository / "plan.yml").read_bytes()
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     (repository / "planrun-out").mkdir()
     (repository / "planrun-out" / "junit.xml").write_text("<x/>")
-    said = say("generate", "ship", "--llm-replay", "tapes", "--force")
+    said = say("generate", "ship", "--llm-replay", "recordings", "--force")
     assert said.code == 0
     assert ", from a recording\n" in said.out
     assert (repository / "plan.yml").read_bytes() == first
-    said = say("generate", "something else", "--llm-replay", "tapes", "-o", "-")
+    said = say("generate", "something else", "--llm-replay", "recordings", "-o", "-")
     assert (said.code, said.out) == (1, "")
     assert "the recording has no answer" in said.err
 
 
 @pytest.mark.shows("GP-67")
-def test_a_plan_may_require_that_somebody_approves_it(say: Callable[..., Said], repository: Path) -> None:
+def test_a_plan_may_require_an_approval(say: Callable[..., Said], repository: Path) -> None:
     """`ask_for: plan` lets nothing start before the digest is approved; without it what is harmless runs unasked."""
     assert say("generate", "--offline", "look around").code == 0
     text = (repository / "plan.yml").read_text().partition("  # written without a script")[0]

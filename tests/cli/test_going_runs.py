@@ -1,4 +1,4 @@
-"""The read-only verbs beside a run that goes on, and after one that was killed."""
+"""The read-only verbs beside a run in progress, and after a killed run."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def going(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def test_a_run_that_goes_on_is_running(say: Say, going: subprocess.Popen[bytes]) -> None:
-    """While a run goes on, it is `running` in every verb, and its report can be made."""
+def test_a_run_in_progress_is_running(say: Say, going: subprocess.Popen[bytes]) -> None:
+    """While a run is in progress, it is `running` in every verb, and its report can be made."""
     said = say("status")
     assert said.out.startswith('Plan v1: "plan" [Running]\n[######..............] 1/3  run ')
     assert "    it waits for long, which is running\n" in said.out
@@ -62,11 +62,13 @@ def test_a_run_that_goes_on_is_running(say: Say, going: subprocess.Popen[bytes])
     assert going.poll() is None
 
 
-def test_half_a_line_of_a_run_that_goes_on_is_being_written(
+def test_half_a_line_of_a_run_in_progress_is_being_written(
     say: Say, going: subprocess.Popen[bytes], kill: Callable[[], None], tmp_path: Path
 ) -> None:
-    """Who reads a ledger beside its writer may see half of its last line: it is torn only once nobody writes it."""
-    going.send_signal(signal.SIGSTOP)  # else it may notice that somebody else wrote into its ledger, and end
+    """A reader beside the writer may see half of the last line: it is torn only once no process writes it."""
+    going.send_signal(
+        signal.SIGSTOP
+    )  # else it may notice that another process wrote into its ledger, and end
     os.waitpid(going.pid, os.WUNTRACED)
     (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
     with ledger.open("ab") as file:
@@ -82,7 +84,7 @@ def test_half_a_line_of_a_run_that_goes_on_is_being_written(
 
 @pytest.fixture
 def kill(going: subprocess.Popen[bytes], tmp_path: Path) -> Callable[[], None]:
-    """Return what kills the run; on return nobody holds its workspace: a child that is being born has the lock, too."""
+    """Return what kills the run; then the workspace is free: a child that is being spawned has the lock, too."""
 
     def kill() -> None:
         os.kill(going.pid, signal.SIGKILL)

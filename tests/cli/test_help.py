@@ -76,10 +76,10 @@ def test_help_names_the_same_exit_codes_everywhere_and_how_choices_add_up() -> N
             line.strip() for line in EXIT_CODES.splitlines()
         ]
     text = help_of("execute")
-    told = " ".join(text.split())
-    assert "--only, --from, --until and --tag can be repeated and add up" in told
-    assert "--skip removes" in told
-    assert "parameters one a line" in told
+    help_text = " ".join(text.split())
+    assert "--only, --from, --until and --tag can be repeated and add up" in help_text
+    assert "--skip removes" in help_text
+    assert "parameters one a line" in help_text
 
 
 def test_the_overview_shows_a_plan_that_is_valid(say: Callable[..., Said], tmp_path: object) -> None:

@@ -54,7 +54,7 @@ def test_a_run_says_whether_it_is_finished(
 
 @pytest.mark.shows("D-26")
 def test_a_cancelled_run_is_finished(tmp_path: Path) -> None:
-    """It ends with its own status and exit code, and nothing of it goes on."""
+    """It ends with its own status and exit code, and none of its processes continues."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps:\n  - {id: a, run: touch begun; sleep 60}\n")
     started = _start(tmp_path, "execute", "plan.yml")
     end = time.monotonic() + 60

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.shows("X-08", "N-70")
 def test_advice_is_never_an_error(say: Callable[..., Said]) -> None:
-    """Advice is told with its line and ends with 0, under --strict with 1; a plan that is none ends with 2."""
+    """Advice is shown with its line and ends with 0, under --strict with 1; an invalid plan ends with 2."""
     said = say("lint", "plan.yml", "clean.yml")
     assert (said.code, said.err) == (0, "")
     assert "plan.yml:4:5: advice[L417]:" in said.out
@@ -91,7 +91,7 @@ def test_each_of_the_best_practices_has_a_rule(
     wanted = {
         *("L423", "L406"),  # validate: what was done is verified, by something that can fail
         *("L401", "L402"),  # approve what is risky, and say how it is undone
-        "L424",  # monitor, and time limits that say when it hangs; L416 goes by records: see below
+        "L424",  # monitor, and time limits that say when it hangs; L416 uses records: see below
         *("L403", "L417"),  # handle failures
         "L418",  # keep logs
         "L405",  # a name for each step
@@ -103,7 +103,7 @@ def test_each_of_the_best_practices_has_a_rule(
 def test_a_timeout_close_to_the_usual_time_is_found(
     say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L416 goes by the durations of earlier runs: no finding before one, nor with a longer timeout."""
+    """L416 uses the durations of earlier runs: no finding without a run, nor with a longer timeout."""
     monkeypatch.chdir(tmp_path)
     plan = "version: 1\nsteps:\n  - {id: slow, run: sleep 1.2, timeout: %s}\n  - {id: b, run: ls}\n"
     (tmp_path / "plan.yml").write_text(plan % "1500ms")

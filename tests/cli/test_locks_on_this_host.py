@@ -90,7 +90,7 @@ def test_a_step_waits_for_the_lock_of_another_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["killed", "cancelled"])
 def test_a_lock_does_not_outlive_its_run(tmp_path: Path, how: str) -> None:
-    """Neither a planrun that is killed nor what its step leaves behind keeps anybody waiting."""
+    """Neither a killed planrun nor the processes that its step leaves behind hold the lock."""
     one = folder(tmp_path, "one", HOLDS % ("", ", lock: host-a"))
     two = folder(tmp_path, "two", WAITS)
     holder = begin(one)
@@ -120,7 +120,7 @@ def test_a_run_that_waits_for_a_lock_can_be_cancelled(tmp_path: Path) -> None:
     assert list((tmp_path / "cache" / "locks").glob("*.ticket")) == []
 
 
-def test_runs_of_one_name_take_turns(tmp_path: Path) -> None:
+def test_runs_of_one_name_exclude_each_other(tmp_path: Path) -> None:
     """The second waits before it takes its folder; a limit makes it give up with exit code 2, and nothing ran."""
     plan = HOLDS % ("concurrency: release", "")
     one, two, three = (folder(tmp_path, name, plan) for name in ("one", "two", "three"))
@@ -134,8 +134,8 @@ def test_runs_of_one_name_take_turns(tmp_path: Path) -> None:
     assert f"process {holder.pid}" in said
     assert not list(two.glob(".planrun/runs/*"))
     late = begin(three, "execute", "plan.yml", "--wait-lock", "200ms")
-    told = late.communicate(timeout=LIMIT)[1]
-    assert (late.returncode, "was not free within 0.2 s" in told, (three / "began").exists()) == (
+    errors = late.communicate(timeout=LIMIT)[1]
+    assert (late.returncode, "was not free within 0.2 s" in errors, (three / "began").exists()) == (
         2,
         True,
         False,
@@ -146,8 +146,8 @@ def test_runs_of_one_name_take_turns(tmp_path: Path) -> None:
     holder.communicate()
 
 
-def test_a_run_that_goes_on_waits_for_its_turn(tmp_path: Path) -> None:
-    """`resume` takes its turn as `execute` does, and a signal while it waits ends it with nothing done."""
+def test_a_resumed_run_waits_for_the_lock(tmp_path: Path) -> None:
+    """`resume` waits in the queue as `execute` does, and a signal while it waits ends it with nothing done."""
     plan = HOLDS % ("concurrency: again", "")
     one, two = (folder(tmp_path, name, plan) for name in ("one", "two"))
     broken = begin(two)

@@ -1,4 +1,4 @@
-"""What goes on while a model is asked is shown: each repeat, and that nothing encrypts the way to it."""
+"""While a model is asked, each repeat is shown, and a warning when the connection is not encrypted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from tests.conftest import Command
 
 PLAN = "version: 1\ngoal: It works.\nllm: {model: m}\nsteps: [{id: a, run: exit 77}]\n"
-MENDED = draft([{"id": "2", "run": "echo mended", "replaces": ["a"]}])
+REPLACEMENT = draft([{"id": "2", "run": "echo fixed", "replaces": ["a"]}])
 BUSY = status(529, message="come back later", retry_after=0.01)
 
 
 def test_each_repeat_of_a_call_is_shown_and_recorded(planrun: Command) -> None:
     """Two attempts in vain: two lines on the console and two events, before the answer's own."""
     (planrun.folder / "plan.yml").write_text(PLAN)
-    with FakeMessages([BUSY, BUSY, MENDED]) as api:
+    with FakeMessages([BUSY, BUSY, REPLACEMENT]) as api:
         done = planrun("execute", "plan.yml", env=api.env)
     assert done.returncode == 0
     for number in (1, 2):
@@ -43,7 +43,7 @@ def test_generate_shows_repeats(planrun: Command) -> None:
 def test_an_unencrypted_address_is_warned_of(planrun: Command) -> None:
     """http:// to another machine is shown with the address; to this machine nothing is said."""
     (planrun.folder / "plan.yml").write_text(PLAN)
-    env = {"ANTHROPIC_API_KEY": "sk-not-a-key-of-anybody", "ANTHROPIC_BASE_URL": "http://192.0.2.1:9"}
+    env = {"ANTHROPIC_API_KEY": "sk-not-a-real-key", "ANTHROPIC_BASE_URL": "http://192.0.2.1:9"}
     (planrun.folder / "plan.yml").write_text(PLAN.replace("exit 77", "ls"))
     asked = planrun("execute", "plan.yml", env=env)
     assert "warning: http://192.0.2.1:9 is not encrypted" in asked.stderr
@@ -62,7 +62,7 @@ def test_replan_is_suggested_where_it_may_help(planrun: Command) -> None:
     """Behind a failure that a model may plan for; neither without a model, nor for a fact that the step is wrong."""
     hint = "to ask a model for a recovery plan: planrun replan 2"
     plan = PLAN.replace("llm: {model: m}", "llm: {model: m, replan_on_failure: never}")
-    key = {"ANTHROPIC_API_KEY": "sk-not-a-key-of-anybody"}
+    key = {"ANTHROPIC_API_KEY": "sk-not-a-real-key"}
     found = {}
     for name, text, env in (
         ("failed", plan, key),

@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from tests.conftest import Command
 
 PLAN = "version: 1\ngoal: It works.\nllm: {model: m}\nsteps: [{id: a, run: exit 77}]\n"
-MENDED = draft([{"id": "2", "run": "echo mended", "replaces": ["a"]}])
+REPLACEMENT = draft([{"id": "2", "run": "echo fixed", "replaces": ["a"]}])
 
 
 @pytest.mark.shows("D-38")
 @pytest.mark.parametrize("how", ["option", "variable", "plan"])
 def test_planning_by_models_can_be_switched_off(planrun: Command, how: str) -> None:
-    """By --no-llm, PLANRUN_NO_LLM or llm.enabled: false nobody is asked, in a run, for generate, expand and replan."""
+    """--no-llm, PLANRUN_NO_LLM and llm.enabled: false stop model calls in a run, generate, expand and replan."""
     plan = PLAN.replace("model: m", "model: m, enabled: false") if how == "plan" else PLAN
     words = ["--no-llm"] if how == "option" else []
     (planrun.folder / "plan.yml").write_text(plan)
     (planrun.folder / "open.yml").write_text(plan.replace("run: exit 77", "title: Build it"))
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPLACEMENT]) as api:
         env = {**api.env, **({"PLANRUN_NO_LLM": "1"} if how == "variable" else {})}
         done = planrun("execute", "plan.yml", *words, env=env)
         again = planrun("replan", "last", *words, env=env)
@@ -45,7 +45,7 @@ def test_effort_and_more_fields_are_in_the_request(planrun: Command) -> None:
         "model: m, effort: low, extra_body: {service_tier: standard_only, metadata: {user_id: ci}}",
     )
     (planrun.folder / "plan.yml").write_text(text)
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPLACEMENT]) as api:
         assert planrun("execute", "plan.yml", env=api.env).returncode == 0
         (entry,) = api.journal.entries
     assert entry.body["output_config"]["effort"] == "low"
@@ -55,7 +55,7 @@ def test_effort_and_more_fields_are_in_the_request(planrun: Command) -> None:
     (planrun.folder / "plan.yml").write_text(
         PLAN.replace("model: m", "model: m, extra_body: {max_tokens: 9}")
     )
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPLACEMENT]) as api:
         done = planrun("execute", "plan.yml", env=api.env)
         assert api.journal.entries == []
     assert done.returncode == 1
@@ -63,10 +63,10 @@ def test_effort_and_more_fields_are_in_the_request(planrun: Command) -> None:
 
 
 @pytest.mark.shows("D-43")
-def test_an_answer_that_is_too_long_gets_twice_the_room_once(planrun: Command) -> None:
+def test_an_answer_that_is_too_long_gets_twice_the_tokens_once(planrun: Command) -> None:
     """max_tokens of the plan, then twice as much, then an error that says so; no third call."""
     (planrun.folder / "plan.yml").write_text(PLAN.replace("model: m", "model: m, plan_max_tokens: 30"))
-    with FakeMessages([MENDED, MENDED]) as api:
+    with FakeMessages([REPLACEMENT, REPLACEMENT]) as api:
         done = planrun("execute", "plan.yml", env=api.env)
         assert [entry.body["max_tokens"] for entry in api.journal.entries] == [30, 60]
     assert done.returncode == 1
@@ -99,7 +99,7 @@ def test_what_a_step_used_is_on_its_record(planrun: Command) -> None:
     import json
 
     (planrun.folder / "plan.yml").write_text(PLAN)
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPLACEMENT]) as api:
         assert planrun("execute", "plan.yml", env=api.env).returncode == 0
         (entry,) = api.journal.entries
     ledger = json.loads((planrun.folder / "planrun-out" / "ledger.json").read_text())

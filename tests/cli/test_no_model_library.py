@@ -36,7 +36,7 @@ def test_a_missing_library_is_reported_before_anything_is_asked(python: Path, tm
     """Every verb that asks a model states what to install; a run starts, and states that no model plans anew."""
     (tmp_path / "plan.yml").write_text(PLAN, "utf-8")
     (tmp_path / "open.yml").write_text(PLAN.replace("run: exit 77", "title: Build it"), "utf-8")
-    env = {**os.environ, "ANTHROPIC_API_KEY": "sk-not-a-key-of-anybody", "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**os.environ, "ANTHROPIC_API_KEY": "sk-not-a-real-key", "PYTHONDONTWRITEBYTECODE": "1"}
     found = {}
     for words in (
         "execute plan.yml",

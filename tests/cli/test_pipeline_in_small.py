@@ -87,15 +87,15 @@ def test_only_what_depends_on_a_change_runs_again(pipeline: Pipeline) -> None:
     pipeline.change("greet/words.py", "Hello", "Welcome")
     assert pipeline.ran() == CACHED - {"test[module=count]"}
     assert (pipeline.folder / "build" / "said-you.txt").read_text() == "Welcome, you! (10 letters)\n"
-    told = pipeline.call("explain", "last", "test[module=words]").stdout
-    assert "input greet/words.py changed" in told
+    output = pipeline.call("explain", "last", "test[module=words]").stdout
+    assert "input greet/words.py changed" in output
     pipeline.change("tests/test_count.py", "Blanks", "Spaces")
     assert pipeline.ran() == {"test[module=count]"}  # its result is the same: nothing else has a reason
     assert not list((pipeline.folder / "build").glob("*.pyz"))
     assert not pipeline.is_served()
 
 
-def test_a_failure_is_undone_and_cleaned_up_and_mended(pipeline: Pipeline) -> None:
+def test_a_failure_is_undone_and_cleaned_up_and_fixed(pipeline: Pipeline) -> None:
     """What the run put in place goes back, the service ends, cleanup comes, and a resume does only what is missing."""
     pipeline.change("greet/words.py", "Hello, {who}", "Hello, nobody")
     found = pipeline.run(code=1)

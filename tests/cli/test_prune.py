@@ -1,4 +1,4 @@
-"""`planrun prune`: old runs go, and none that somebody still needs."""
+"""`planrun prune`: delete finished runs that are no longer needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def runs(folder: Path) -> list[str]:
 
 
 @pytest.mark.shows("X-09")
-def test_only_what_came_to_its_end_goes(say: Callable[..., Said], tmp_path: Path) -> None:
+def test_only_finished_runs_are_deleted(say: Callable[..., Said], tmp_path: Path) -> None:
     """Of five runs one is kept, one waits, one was killed, one failed for good, one completed: two of them go."""
     for text in (DIES, ASKS, "version: 1\nsteps:\n  - {id: a, run: exit 1}\n", GOOD, GOOD):
         (tmp_path / "plan.yml").write_text(text)
@@ -73,7 +73,7 @@ def test_age_queue_and_lock_are_heeded(say: Callable[..., Said], tmp_path: Path)
     assert "no runs in this folder" in say("runs").out
 
 
-def test_what_a_killed_call_left_is_taken_away(say: Callable[..., Said], tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_call_are_deleted(say: Callable[..., Said], tmp_path: Path) -> None:
     """A run that was half removed is no run any more, and the next call takes the rest away."""
     (tmp_path / "plan.yml").write_text(GOOD)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""`planrun queue`: plans that wait for their turn, by the installed command."""
+"""`planrun queue`: plans that wait in a queue, by the installed command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ params: {word: {type: string, default: none}}
 steps:
   - {id: note, run: "echo $WORD >> notes", env: {WORD: "${{ params.word }}"}}
 """
-FAILS = "version: 1\ndefaults: {shell: sh}\nsteps: [{id: test, run: 'test -e mended'}]\n"
+FAILS = "version: 1\ndefaults: {shell: sh}\nsteps: [{id: test, run: 'test -e fixed'}]\n"
 HOLDS = """\
 version: 1
 defaults: {shell: sh}
@@ -124,7 +124,7 @@ def test_what_comes_after_a_failure_is_blocked_until_it_is_retried(planrun: Comm
     }
     assert (found[1]["reason"], found[3]["reason"]) == ("a step failed", "entry 2 is blocked")
     assert "retry what blocks it: 2" in planrun("queue", "retry", "3").stderr
-    (folder / "mended").touch()
+    (folder / "fixed").touch()
     assert planrun("queue", "retry", "1").returncode == 0
     assert planrun("queue", "run").returncode == 0
     assert set(statuses(planrun).values()) == {"completed"}
@@ -134,7 +134,7 @@ def test_what_comes_after_a_failure_is_blocked_until_it_is_retried(planrun: Comm
 def test_an_unknown_entry_and_a_wrong_plan_are_refused_at_once(planrun: Command, folder: Path) -> None:
     """Unknown entries, wrong plans, parameters, options and folders are exit code 2, and change nothing."""
     (folder / "wrong.yml").write_text("version: 1\nsteps: [{ruin: x}]\n", "utf-8")
-    for words, told in {
+    for words, expected in {
         ("notes.yml", "--after", "7"): "--after 7: no such entry in the queue",
         ("notes.yml", "--priority", "high"): '--priority takes a whole number, not "high"',
         ("notes.yml", "--param", "wrd=x"): "wrd",
@@ -145,7 +145,7 @@ def test_an_unknown_entry_and_a_wrong_plan_are_refused_at_once(planrun: Command,
     }.items():
         found = planrun("queue", "add", *words)
         assert (found.returncode, found.stdout) == (2, ""), words
-        assert told in found.stderr
+        assert expected in found.stderr
     assert statuses(planrun) == {}
     assert "no entry 3" in planrun("queue", "cancel", "3").stderr
 
@@ -187,7 +187,7 @@ def test_entries_of_different_folders_run_at_once(planrun: Command, folder: Path
     assert len(list((folder / "b" / ".planrun" / "runs").iterdir())) == 2
 
 
-def test_somebody_elses_run_in_the_folder_is_waited_for(planrun: Command, folder: Path) -> None:
+def test_another_run_in_the_folder_is_waited_for(planrun: Command, folder: Path) -> None:
     """An entry whose folder another run has waits, and does not end with exit code 2."""
     words = [sys.executable, "-m", "planrun", "execute", "holds.yml"]
     with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL) as other:
@@ -201,7 +201,7 @@ def test_somebody_elses_run_in_the_folder_is_waited_for(planrun: Command, folder
 
 
 def test_a_run_that_waits_leaves_the_queue_with_exit_code_5(planrun: Command, folder: Path) -> None:
-    """What comes after it waits with it; once it is answered the next runner goes on with the same run."""
+    """Later entries wait with it; once it is answered the next runner continues the same run."""
     add(planrun, "asks.yml")
     add(planrun, "notes.yml", "--after", "1")
     assert planrun("queue", "run").returncode == 5
@@ -235,7 +235,7 @@ def test_pause_cancel_and_clear(planrun: Command) -> None:
 
 
 def test_a_running_entry_is_cancelled_with_all_it_started(planrun: Command, folder: Path) -> None:
-    """Its run ends as by Ctrl-C, and the queue goes on with the next."""
+    """Its run ends as by Ctrl-C, and the queue continues with the next."""
     add(planrun, "holds.yml")
     add(planrun, "notes.yml")
     with begin(folder) as runner:
@@ -270,7 +270,7 @@ def test_a_signal_ends_what_runs_and_keeps_the_rest(planrun: Command, folder: Pa
 
 
 def test_one_runner_works_on_a_queue(planrun: Command, folder: Path) -> None:
-    """A second one is told who does; a runner that waits takes what is added, and ends by a signal."""
+    """A second runner gets the name of the first; a waiting runner takes new entries, and ends by a signal."""
     with begin(folder, "--wait") as runner:
         until((folder / ".planrun" / "queue" / "lock").exists)
         until(lambda: f"process {runner.pid} " in planrun("queue", "run").stderr)
@@ -285,7 +285,7 @@ def test_one_runner_works_on_a_queue(planrun: Command, folder: Path) -> None:
 @pytest.mark.shows("V-73")
 @pytest.mark.parametrize("both", [False, True])
 def test_orphans_are_looked_after(planrun: Command, folder: Path, *, both: bool) -> None:
-    """A run that outlived its runner is waited for, one that died with it goes on; nothing runs twice."""
+    """A run that outlived its runner is waited for, one that died with it is resumed; nothing runs twice."""
     add(planrun, "holds.yml")
     add(planrun, "notes.yml", "--after", "1")
     with begin(folder) as runner:

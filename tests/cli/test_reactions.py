@@ -20,7 +20,7 @@ defaults: {retries: {on: auto, backoff: {initial: 0s}}}
 steps:
   - {id: a, run: "SCRIPT"}
 """
-MENDED = draft([{"id": "2", "run": "echo mended", "replaces": ["a"]}])
+REPLACEMENT = draft([{"id": "2", "run": "echo fixed", "replaces": ["a"]}])
 
 
 def ran(planrun: Command, api: FakeMessages, script: str) -> tuple[int, dict[str, Any]]:
@@ -43,7 +43,7 @@ def ran(planrun: Command, api: FakeMessages, script: str) -> tuple[int, dict[str
     ],
 )
 def test_no_model_is_paid_on_a_guess(planrun: Command, script: str, attempts: int, found: str) -> None:
-    """Without a typed fact nobody is asked; what is transient is repeated, all else is not."""
+    """Without a typed fact no model is asked; transient errors are repeated, others are not."""
     with FakeMessages([]) as api:
         code, step = ran(planrun, api, script)
         assert api.journal.entries == []
@@ -55,7 +55,7 @@ def test_no_model_is_paid_on_a_guess(planrun: Command, script: str, attempts: in
 @pytest.mark.shows("GP-39", "GP-44", "GP-55")
 def test_a_fatal_fact_is_planned_anew_and_not_repeated(planrun: Command) -> None:
     """Exit code 127 has the model asked once, after a single attempt."""
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPLACEMENT]) as api:
         code, step = ran(planrun, api, "no-such-program-anywhere")
         assert len(api.journal.entries) == 1
     assert code == 0

@@ -1,4 +1,4 @@
-"""What people and programs are told when a step takes away what planrun writes into."""
+"""What people and programs see when a step deletes the files that planrun writes."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def execute(folder: Path, plan: str) -> list[str]:
 
 
 def test_a_service_starts_only_when_a_step_that_needs_it_runs(tmp_path: Path) -> None:
-    """Directly or through others; a step that waits for its end goes on all the same."""
+    """Directly or through others; a step that waits for its end runs in both cases."""
     for name in ("one", "two", "three"):
         (tmp_path / name).write_text("1", encoding="utf-8")
     assert sorted(execute(tmp_path, SERVICES)) == ["after", "db", "more", "seed", "test", "web"]

@@ -20,7 +20,7 @@ def asked(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]
     )
 
 
-def test_a_command_is_told_with_class_and_reason() -> None:
+def test_a_command_is_shown_with_class_and_reason() -> None:
     """One part: one line; several: a table of them; the exit code is 0 whatever the class is."""
     one = asked("rm -rf *")
     assert (one.returncode, one.stdout) == (0, b"high: `rm -rf *`: deletes files\n")
@@ -56,7 +56,7 @@ def test_the_labelled_commands_are_answered_from_standard_input() -> None:
     assert all(order.index(got) >= order.index(level) for got, level in zip(found, wanted, strict=True))
 
 
-def test_a_wrong_use_is_told(tmp_path: Path) -> None:
+def test_a_wrong_use_is_an_error(tmp_path: Path) -> None:
     """No command, two of them, or a file that is not there: exit code 2."""
     assert asked().returncode == asked("ls", "--lines", "-").returncode == 2
     assert b"No such file" in asked("--lines", str(tmp_path / "none")).stderr

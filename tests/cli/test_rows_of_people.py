@@ -58,7 +58,7 @@ def test_the_six_stages_from_a_goal_to_a_report(say: Say, tmp_path: Path) -> Non
 
 @pytest.mark.shows("D-13", "D-28", "D-52")
 def test_each_step_is_confirmed(say: Say, tmp_path: Path) -> None:
-    """One rule has every step wait for somebody; each confirmation lets one start, and a no denies it."""
+    """One rule requires approval of every step; each approval lets one start, and a no denies it."""
     (tmp_path / "plan.yml").write_text(
         'version: 1\npolicy: {rules: [{require: {step: "do-*"}}]}\nsteps:\n'
         "  - {id: do-a, run: echo do-a >> ran}\n"

@@ -155,7 +155,7 @@ def test_reports_are_rebuilt_byte_for_byte(say: Say, mixed: Path, tmp_path: Path
 
 @pytest.mark.usefixtures("mixed")
 def test_report_prints_text_by_default(say: Say) -> None:
-    """Without options the newest run is told as text on stdout; --json is --format json."""
+    """Without options the newest run is printed as text on stdout; --json is --format json."""
     assert say("report").out.startswith('Plan v1: "mixed" [Failed]\n')
     assert json.loads(say("report", "--json").out)["verdict"] == "failed"
 
@@ -207,8 +207,8 @@ def test_explain_shows_the_values_a_condition_read(say: Say) -> None:
 
 
 @pytest.mark.usefixtures("mixed")
-def test_explain_tells_attempts_with_class_rule_and_log(say: Say) -> None:
-    """A failure is told attempt by attempt: reason, error class and rule, the pause, and the end of its output."""
+def test_explain_shows_attempts_with_class_rule_and_log(say: Say) -> None:
+    """A failure is shown attempt by attempt: reason, error class and rule, the pause, and the end of its output."""
     said = say("explain", "last", "test")
     assert "  1. failed (exit) after " in said.out
     assert "     error class transient, by rule exit:EX_TEMPFAIL\n     then a pause of " in said.out

@@ -79,7 +79,7 @@ def test_failure(planrun: Command) -> None:
 
 
 def test_invalid_json(planrun: Command) -> None:
-    """A model that answers with no JSON is told what is wrong, twice, and then no plan is written."""
+    """A model that answers without JSON gets the error back, twice, and then no plan is written."""
     with FakeMessages([text_reply("Sure! Here is the plan: {")] * 3) as api:
         done = planrun("generate", "ship it", env={**api.env, "PLANRUN_LLM_MODEL": "m"})
         assert len(api.journal.entries) == 3

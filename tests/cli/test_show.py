@@ -181,10 +181,10 @@ def test_whose_failure_a_model_is_asked_about(say: Callable[..., Said], tmp_path
         "On failure:\n  b: replan\n  a: a model replans after a fatal failure\n"
         "  (replan: a model writes a recovery plan; if it cannot, as block)\n"
     ) in say("show", "asks.yml").out
-    told = {name: say("explain", "asks.yml", name).out for name in "abc"}
-    assert "  replan: after a fatal failure (from llm, line 2)\n" in told["a"]
+    outputs = {name: say("explain", "asks.yml", name).out for name in "abc"}
+    assert "  replan: after a fatal failure (from llm, line 2)\n" in outputs["a"]
     assert (
         "  on_failure: replan (set here, line 5): a model writes a recovery plan; if it cannot, as block\n"
-        in told["b"]
+        in outputs["b"]
     )
-    assert "replan" not in told["c"]
+    assert "replan" not in outputs["c"]

@@ -153,10 +153,10 @@ def test_the_markdown_page_says_what_does_not_run_unasked(say: Say, plan: str) -
 
 def test_explain_tells_what_each_command_is_and_what_each_rule_says(say: Say, plan: str) -> None:
     """The commands with their classes, the rules in the order in which they are looked at, and what is missing."""
-    told = say("explain", plan, "publish", "--param", "target=build").out
-    assert "\nRisk: high, `sudo make install`: " in told
-    assert "\n  high: sudo make install: " in told
-    policy = told.split("\nPolicy: ")[1].split("\n\n")[0].splitlines()
+    output = say("explain", plan, "publish", "--param", "target=build").out
+    assert "\nRisk: high, `sudo make install`: " in output
+    assert "\n  high: sudo make install: " in output
+    policy = output.split("\nPolicy: ")[1].split("\n\n")[0].splitlines()
     assert policy == [
         "auto-approve medium, model-written low, 3 rules (plan.yml:6)",
         "  rule 1 (line 8) would deny: does not match",
@@ -166,9 +166,9 @@ def test_explain_tells_what_each_command_is_and_what_each_rule_says(say: Say, pl
         "  Needs an approval of publish",
     ]
     assert policy[3].startswith("  asked for by plan:rules.2: rule 2 (plan.yml:9) requires an approval")
-    told = say("explain", plan, "tidy", "--param", "target=dist").out
-    assert "  Result: denied (plan:rules.1)\n" in told
-    assert "  | rm -rf ${{ params.target }}\n" in told
+    output = say("explain", plan, "tidy", "--param", "target=dist").out
+    assert "  Result: denied (plan:rules.1)\n" in output
+    assert "  | rm -rf ${{ params.target }}\n" in output
     assert "  Needs an answer (--decide really=VALUE)\n" in say("explain", plan, "really").out
 
 
@@ -212,7 +212,7 @@ def test_what_undoes_a_step_is_reviewed_with_it(say: Say, tmp_path: Path) -> Non
     page = say("show", str(worse), "--format", "markdown", "--policy", str(ceiling)).out
     assert "1 step ·" in page
     assert "`undo:look` is denied" in page
-    told = say("diff", str(better), str(worse)).out
-    assert "highest risk of the changes: high; of the plan: read-only → high" in told
-    assert "rollback.run: ls -l → rm -rf /tmp/other" in told
-    assert "its rollback high: `rm -rf /tmp/other`" in told
+    output = say("diff", str(better), str(worse)).out
+    assert "highest risk of the changes: high; of the plan: read-only → high" in output
+    assert "rollback.run: ls -l → rm -rf /tmp/other" in output
+    assert "its rollback high: `rm -rf /tmp/other`" in output

@@ -23,8 +23,8 @@ def explained(planrun: Command, plan: str, step: str, **env: str) -> str:
 
 def test_needs_decision(planrun: Command) -> None:
     """A step that asks: the command that answers."""
-    told = explained(planrun, "steps: [{id: go, ask: {question: Ship?}}]\n", "go")
-    assert "needs a decision: planrun decide " in told
+    output = explained(planrun, "steps: [{id: go, ask: {question: Ship?}}]\n", "go")
+    assert "needs a decision: planrun decide " in output
 
 
 @pytest.mark.parametrize(
@@ -38,24 +38,24 @@ def test_needs_decision(planrun: Command) -> None:
 )
 def test_no_parallel(planrun: Command, top: str, keys: str, why: str) -> None:
     """What keeps a step alone is named by its key."""
-    told = explained(planrun, f"{top}steps:\n  - {{id: a, run: ls{keys}}}\n  - {{id: b, run: ls}}\n", "a")
-    assert why in told
+    output = explained(planrun, f"{top}steps:\n  - {{id: a, run: ls{keys}}}\n  - {{id: b, run: ls}}\n", "a")
+    assert why in output
 
 
 def test_context_limit(planrun: Command) -> None:
-    """An answer of the model that was cut off: the setting that gives it more room."""
+    """For an answer that was cut off, the setting that allows a longer one is named."""
     with FakeMessages([draft([{"id": "2", "run": "ls", "replaces": ["a"]}])] * 2) as api:
         plan = "goal: x\nllm: {model: m, plan_max_tokens: 9}\nsteps: [{id: a, run: exit 77}]\n"
-        told = explained(planrun, plan, "a", **api.env)
-    assert "context limit: the answer was cut off at max_tokens" in told
-    assert "`llm.plan_max_tokens`" in told
+        output = explained(planrun, plan, "a", **api.env)
+    assert "context limit: the answer was cut off at max_tokens" in output
+    assert "`llm.plan_max_tokens`" in output
 
 
 def test_not_resuming(planrun: Command) -> None:
     """A failed step that a resume does not run again: why, and the command that does."""
-    told = explained(planrun, "steps: [{id: a, run: exit 3, idempotent: false}]\n", "a")
-    assert "a resume does not run it again (`idempotent: false`)" in told
-    assert "planrun retry " in told
+    output = explained(planrun, "steps: [{id: a, run: exit 3, idempotent: false}]\n", "a")
+    assert "a resume does not run it again (`idempotent: false`)" in output
+    assert "planrun retry " in output
 
 
 def test_nothing_is_advised_where_nothing_is_wrong(planrun: Command) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["exceute", "plan.yml"], 'no such command: "exceute"; did you mean "execute"?'),
         (["frobnicate"], 'no such command: "frobnicate"'),
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_wrong_command_line_is_exit_2_and_one_message(
-    say: Callable[..., Said], words: list[str], told: str
+    say: Callable[..., Said], words: list[str], expected: str
 ) -> None:
     """Usage errors name what is wrong and what was probably meant; stdout stays empty."""
     said = say(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("planrun: error: ")
-    assert told.lower() in said.err.lower()
+    assert expected.lower() in said.err.lower()
     assert "\x1b" not in said.err
 
 

@@ -38,7 +38,7 @@ def test_a_valid_plan_is_one_line(say: Callable[..., Said]) -> None:
 
 @pytest.mark.usefixtures("plans")
 def test_all_problems_of_all_files_in_one_go(say: Callable[..., Said]) -> None:
-    """Several files are checked, valid ones named, every problem of the others told with excerpt and caret."""
+    """Several files are checked, valid ones named, every problem of the others shown with excerpt and caret."""
     said = say("validate", "bad.yml", "good.yml", "missing.yml")
     assert (said.code, said.err) == (2, "")
     assert "good.yml: ok, 1 step\n" in said.out
@@ -129,7 +129,7 @@ def test_validating_runs_nothing_and_writes_nothing(tmp_path: Path, form: str) -
     if done.returncode == 1 and "ptrace" in done.stderr:
         pytest.skip(f"strace may not trace here: {done.stderr.strip()}")
     assert done.returncode == 2
-    # Files may be called anything: what a row is about is told by its system call and by its flags alone.
+    # Files may be called anything: only its system call and its flags decide what a row is about.
     rows = re.sub(r'"[^"]*"(?<!"/dev/null")', '""', trace.read_text()).split("\n")
     assert [row for row in rows if "execve(" in row][1:] == []
     assert [row for row in rows if "fork(" in row or "clone" in row] == []
@@ -138,7 +138,7 @@ def test_validating_runs_nothing_and_writes_nothing(tmp_path: Path, form: str) -
     assert snapshot(tmp_path) == before
 
 
-def test_a_warning_is_told_and_fails_nothing(say: Callable[..., Said], tmp_path: Path) -> None:
+def test_a_warning_is_shown_and_fails_nothing(say: Callable[..., Said], tmp_path: Path) -> None:
     """A plan with a warning is valid: exit 0, the warning is shown, and in JUnit the file passes."""
     (tmp_path / "odd.yml").write_text(
         "version: 1\nparams: {x: {type: string, default: y}}\n"
@@ -157,17 +157,19 @@ def test_colours_follow_the_environment(verb: str, tmp_path: Path) -> None:
     """FORCE_COLOR paints severity and carets of the text form alone; NO_COLOR turns that off."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps:\n  - {id: a, rnu: x}\n")
 
-    def told(form: str, **variables: str) -> str:
+    def printed(form: str, **variables: str) -> str:
         argv = [sys.executable, "-m", "planrun", verb, "--format", form, "plan.yml"]
         env = {**{name: value for name, value in os.environ.items() if "COLOR" not in name}, **variables}
         return subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False).stdout
 
-    plain = told("text")
-    painted = told("text", FORCE_COLOR="1")
+    plain = printed("text")
+    painted = printed("text", FORCE_COLOR="1")
     assert "\x1b[1;31merror[E104]\x1b[0m" in painted
     assert "\x1b[32m^^^\x1b[0m" in painted
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plain
-    assert "\x1b" not in plain + told("text", FORCE_COLOR="1", NO_COLOR="1") + told("json", FORCE_COLOR="1")
+    assert "\x1b" not in plain + printed("text", FORCE_COLOR="1", NO_COLOR="1") + printed(
+        "json", FORCE_COLOR="1"
+    )
 
 
 def test_a_policy_file_is_checked(say: Callable[..., Said], tmp_path: Path) -> None:

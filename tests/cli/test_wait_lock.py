@@ -89,7 +89,7 @@ def test_a_wait_that_was_in_vain_names_the_holder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_wait(tmp_path: Path, signum: signal.Signals) -> None:
-    """Whoever waits can be ended, with the exit code of the signal; nothing was made."""
+    """A waiting command can be ended, with the exit code of the signal; nothing was made."""
     with holding(tmp_path):
         waiter = start(tmp_path, "--wait-lock", "1h")
         assert waiter.stderr is not None
@@ -105,7 +105,7 @@ def test_a_signal_ends_the_wait(tmp_path: Path, signum: signal.Signals) -> None:
 
 
 def test_a_pause_does_not_end_the_wait(tmp_path: Path) -> None:
-    """There is no run yet that could be paused: the signal means nothing, and the wait goes on to its end."""
+    """There is no run yet that could be paused: the signal has no effect, and the wait continues."""
     with holding(tmp_path):
         waiter = start(tmp_path, "--wait-lock", "5m")
         assert waiter.stderr is not None

@@ -1,4 +1,4 @@
-"""`execute`, `status`, `runs`, `explain` and `verify` on a run that comes to gates."""
+"""`execute`, `status`, `runs`, `explain` and `verify` on a run that has gates."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def document(said: Said) -> Any:
 
 @pytest.mark.shows("GP-02", "GP-53", "V-20", "V-45")
 def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path: Path) -> None:
-    """Which policy is in force, what was asked and denied, and the commands; nothing was read from anybody."""
+    """The policy in force, the gates and denials, and the commands are printed; no input was read."""
     (tmp_path / "plan.yml").write_text(PLAN)
     said = say("execute", "plan.yml")
     run = next((tmp_path / ".planrun" / "runs").iterdir()).name
@@ -110,8 +110,8 @@ def test_runs_lists_what_a_run_waits_for(say: Say, waiting: str) -> None:
 
 
 @pytest.mark.shows("V-45")
-def test_what_was_answered_is_told_until_the_run_goes_on(say: Say, waiting: str) -> None:
-    """`status` and `explain` name who answered; with the last answer the run is paused and waits for nobody."""
+def test_answers_are_shown_until_the_run_is_resumed(say: Say, waiting: str) -> None:
+    """`status` and `explain` name the reviewer; with the last answer the run is paused and no longer waits."""
     assert say("approve", waiting, "publish", "--by", "Ann", "--reason", "tested").code == 0
     said = say("status")
     assert "[Waiting]" in said.out
@@ -121,18 +121,18 @@ def test_what_was_answered_is_told_until_the_run_goes_on(say: Say, waiting: str)
     assert "[Paused]" in said.out
     assert f"\nto continue: planrun resume {waiting}\n" in said.out
     assert document(say("runs", "--json"))["runs"][0]["status"] == "paused"
-    told = say("explain", "last", "publish").out
-    assert "\nGate: approval answered\n" in told
-    assert "  approved by Ann: tested at 20" in told
+    output = say("explain", "last", "publish").out
+    assert "\nGate: approval answered\n" in output
+    assert "  approved by Ann: tested at 20" in output
 
 
 def test_explain_tells_the_gate_and_the_rule(say: Say, waiting: str) -> None:
     """What is asked and why, and how to answer; of a denied step the rule; of one that ran what let it."""
-    told = say("explain", waiting, "publish").out
-    assert "\nRisk: high" in told
-    assert "  asked for by plan:auto_approve\n" in told
-    assert "\nGate: approval open\n" in told
-    assert f"  $ planrun approve {waiting} publish\n" in told
+    output = say("explain", waiting, "publish").out
+    assert "\nRisk: high" in output
+    assert "  asked for by plan:auto_approve\n" in output
+    assert "\nGate: approval open\n" in output
+    assert f"  $ planrun approve {waiting} publish\n" in output
     assert "  denied by plan:rules.1\n" in say("explain", waiting, "wipe").out
     assert "  allowed by plan:auto_approve\n" in say("explain", waiting, "test").out
     found = document(say("explain", waiting, "where", "--json"))
@@ -141,7 +141,7 @@ def test_explain_tells_the_gate_and_the_rule(say: Say, waiting: str) -> None:
 
 
 @pytest.mark.shows("GP-02", "GP-53")
-def test_a_plan_that_nobody_approved_starts_nothing(say: Say, tmp_path: Path) -> None:
+def test_a_plan_without_approval_starts_nothing(say: Say, tmp_path: Path) -> None:
     """The whole plan waits; every report says so; approved, it runs."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\npolicy: {auto_approve: none, ask_for: plan}\nsteps: [{id: a, run: 'echo a > a'}]\n"
@@ -165,7 +165,7 @@ def test_a_plan_that_nobody_approved_starts_nothing(say: Say, tmp_path: Path) ->
 
 
 def test_a_failure_that_is_asked_about_waits_like_any_gate(say: Say, tmp_path: Path) -> None:
-    """What is to become of it is told with the choices, in every view; the answer, too."""
+    """The choices for the failure are shown in every view; the answer, too."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: bad, run: exit 3, on_failure: ask}]\n")
     said = say("execute", "plan.yml")
     assert said.code == 5
@@ -184,7 +184,7 @@ def test_a_failure_that_is_asked_about_waits_like_any_gate(say: Say, tmp_path: P
     assert say("resume", run).code == 0
 
 
-def test_several_options_that_were_chosen_hold_when_the_run_goes_on(say: Say, tmp_path: Path) -> None:
+def test_several_chosen_options_hold_when_the_run_is_resumed(say: Say, tmp_path: Path) -> None:
     """What is advised for several answers as it stands, and resume reads the answer back as it was given."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\nsteps:\n"
@@ -222,7 +222,7 @@ def test_the_advice_to_write_an_approval_names_the_parameters(say: Say, tmp_path
     assert say("execute", "plan.yml", *given, "--approval", words[-1]).code == 0
 
 
-def test_nobody_is_told_that_resume_mends_what_was_denied(say: Say, tmp_path: Path) -> None:
+def test_resume_is_not_suggested_after_a_denial(say: Say, tmp_path: Path) -> None:
     """After a denial the advice says what resume does not change; after another failure it says no more than before."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: sure, ask: {question: Sure?}}]\n")
     said = say("execute", "plan.yml", "--decide", "sure=no")
@@ -236,7 +236,7 @@ def test_nobody_is_told_that_resume_mends_what_was_denied(say: Say, tmp_path: Pa
 
 
 def test_a_step_does_not_wait_any_more_when_the_plan_is_approved(say: Say, waiting: str) -> None:
-    """`approve RUN` lets in what waits now as well as what comes later; only the questions are left."""
+    """`approve RUN` allows steps that wait now and steps that come later; only the questions are left."""
     said = say("approve", waiting)
     assert f"run {waiting}: the plan is approved\nrun {waiting}: publish is approved\n" in said.out
     assert "still waits: publish" not in said.out
