@@ -82,7 +82,7 @@ def test_steps_in_conflict_never_run_together() -> None:
 
 
 def test_only_so_many_members_of_a_group_run_at_once() -> None:
-    """`max_parallel` of a group bounds its members, and nobody else."""
+    """`max_parallel` of a group limits only its members."""
     steps = [*group("t", *"abcd", max_parallel=2), step("x"), step("y")]
     names = [f"t[{each}]" for each in "abcd"]
     world = World({name: [1.0] for name in [*names, "x", "y"]})
@@ -104,7 +104,7 @@ def test_groups_within_a_group_count_as_its_members() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
-def test_every_schedule_comes_to_its_end_with_locks(schedule: Schedule) -> None:
+def test_every_schedule_ends_with_locks(schedule: Schedule) -> None:
     """Exclusive steps, locks and slots in one plan: nothing is left over, and nothing shares what it may not."""
     steps = [step(f"s{n}", lock=(f"l{n % 2}",), parallel=(True, None, False)[n % 3]) for n in range(9)]
     world = World({f"s{n}": [1.0] for n in range(9)})
@@ -122,7 +122,7 @@ def run(world: World, host: Host, state: RunState, **options: int) -> int:
 
 
 def test_a_step_that_waits_for_others_on_the_host_lets_the_rest_go_on() -> None:
-    """It takes no slot, its wait is on record once, and it starts when its turn comes."""
+    """It takes no slot, its wait is recorded once, and it starts when the lock is free."""
     world, host = World({"a": [1.0], "b": [1.0]}), Host(l=3)
     state = RunState(plan([step("a", lock=("l",)), step("b")]))
     assert run(world, host, state, jobs=1) == 0

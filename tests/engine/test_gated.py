@@ -1,4 +1,4 @@
-"""Steps at gates: others go on, what nobody answers brings the run to rest, and nothing passes unasked."""
+"""Steps at gates: other steps continue, an unanswered gate leaves the run waiting, and nothing passes unasked."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_gate_with_a_time_of_its_own_keeps_the_run_waiting_so_long() -> None:
     assert world.started == ["b"]
 
 
-def test_an_answer_in_time_is_heard_while_nothing_runs() -> None:
+def test_an_answer_in_time_counts_while_nothing_runs() -> None:
     """A run that only waits for a gate's time hears answers, and starts the step once."""
     world = world_of({"a": 60.0})
     assert isinstance(world.gates, Clerk)
@@ -183,7 +183,7 @@ def test_a_signal_and_a_deadline_end_a_waiting_run() -> None:
 
 
 def test_a_pause_and_a_gate_are_both_rest() -> None:
-    """A step between two attempts stays one, beside another one that waits for somebody."""
+    """A step between two attempts keeps that state, beside a step that waits at a gate."""
     world = world_of({"a": None}, b=[FAIL])
     from planrun.model.plan import Retry
 
@@ -251,7 +251,7 @@ def test_a_resumed_run_asks_again_only_what_is_open() -> None:
         (["abort"], "failed", "cancelled", 1, 1),
     ],
 )
-def test_somebody_says_what_a_failure_means(
+def test_the_reviewer_decides_what_a_failure_means(
     choices: list[str], status: str, dependent: str, code: int, attempts: int
 ) -> None:
     """`on_failure: ask` offers retry, skip, continue, block and abort, and the run does what was chosen."""
@@ -265,8 +265,8 @@ def test_somebody_says_what_a_failure_means(
     assert len(state.steps["a"].attempts) == attempts
 
 
-def test_a_failure_that_nobody_decides_about_leaves_the_run_waiting() -> None:
-    """The run rests with the attempt on record; a later answer is followed when the run goes on."""
+def test_an_undecided_failure_leaves_the_run_waiting() -> None:
+    """The run waits with the attempt on record; a later answer is followed when the run is resumed."""
     world = world_of({}, a=[FAIL, PASS])
     of = plan([step("a", on_failure="ask"), step("b", ("a", "ok")), step("c")])
     state, code = world.run(of)

@@ -30,7 +30,7 @@ def group(name: str, *members: str, edges: tuple[tuple[str, str], ...] = (), **f
 
 
 def dynamic(name: str, *edges: tuple[str, str], **fields: Any) -> Step:
-    """Make a group whose members are made from a template while the run goes on."""
+    """Make a group whose members are made from a template during the run."""
     return step(name, *edges).but(
         kind="group", action=Group(form="foreach", template=step("template"), **fields)
     )
@@ -90,7 +90,7 @@ def test_a_group_that_is_not_opened_takes_its_members_along() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
-def test_members_may_be_found_while_the_run_goes_on(schedule: str) -> None:
+def test_members_may_be_found_during_the_run(schedule: str) -> None:
     """Under each schedule the members run between the group's opening and its end, and their state can be replayed."""
     world = World()
     world.openings["t"] = items("x", "y")
@@ -112,7 +112,7 @@ def test_a_list_without_items_is_skipped_as_empty() -> None:
 
 
 def test_fail_fast_cancels_the_other_members() -> None:
-    """Those that run are stopped, those that wait do not start; the group failed; the rest of the plan goes on."""
+    """Running members are stopped, waiting ones do not start; the group failed; the rest of the plan continues."""
     world = World({"t[a]": [FAIL], "t[b]": [9.0]})
     state, code = world.run(plan([*group("t", "a", "b", "c", fail_fast=True), step("other")]), jobs=2)
     assert code == 1

@@ -1,4 +1,4 @@
-"""What the scheduler makes of a wish to pause, wherever it comes."""
+"""What the scheduler does with a pause request, whenever it arrives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failing(World):
 
 
 def resumed(world: World) -> ev.RunResumed:
-    """Make the event with which the run goes on as it is."""
+    """Make the event that resumes the run unchanged."""
     return ev.RunResumed(
         at=world.clock.stamp(), planrun="0", plan={}, params={}, context={}, options={}, pid=1, host="h",
         rerun=(), lost=(),
@@ -38,15 +38,15 @@ def resumed(world: World) -> ev.RunResumed:
 
 
 @pytest.mark.parametrize("at", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5])
-def test_wherever_a_pause_comes_the_run_goes_on_where_it_stopped(at: float) -> None:
-    """What runs ends, nothing starts after the wish, and what goes on runs each other step exactly once."""
+def test_a_paused_run_resumes_where_it_stopped(at: float) -> None:
+    """Running steps end, nothing starts after the request, and the resumed run runs each other step exactly once."""
     world = World({**TAKES})
     world.signals = [(1000.0 + at, SIGUSR1)]
     of = plan(STEPS)
     state, code = world.run(of)
     assert (code, state.status) == ((5, "paused") if at < 4.0 else (0, "completed"))
-    wish = next(n for n, event in enumerate(world.events) if isinstance(event, ev.RunEnding))
-    assert not any(isinstance(event, ev.AttemptStarted) for event in world.events[wish:])
+    requested = next(n for n, event in enumerate(world.events) if isinstance(event, ev.RunEnding))
+    assert not any(isinstance(event, ev.AttemptStarted) for event in world.events[requested:])
     assert {found.status for found in state.steps.values()} <= {"completed", "pending"}
     if code == 5:
         assert isinstance(world.events[-1], ev.PlanMoved)
@@ -58,7 +58,7 @@ def test_wherever_a_pause_comes_the_run_goes_on_where_it_stopped(at: float) -> N
 
 
 def test_a_step_between_two_attempts_is_paused_and_keeps_its_count() -> None:
-    """Its next attempt comes at once when the run goes on, and it has no more of them than without the pause."""
+    """Its next attempt starts at once after the resume, and it has no more attempts than without the pause."""
     world = World({"a": [FAIL, FAIL, FAIL, PASS]})
     world.signals = [(1001.0, SIGUSR1)]
     of = plan([step("a", retries=Retry(max=2, initial=60.0, factor=1.0, cap=60.0, jitter=0.0))])
@@ -107,8 +107,8 @@ def test_what_ends_a_run_counts_more_than_a_pause(
     assert not state.pausing
 
 
-def test_a_second_wish_is_no_news() -> None:
-    """It is recorded once, and a run whose last step ends meanwhile ends as if nobody had asked."""
+def test_a_second_request_changes_nothing() -> None:
+    """It is recorded once, and a run whose last step ends meanwhile ends as without a request."""
     world = World({"a": [2.0]})
     world.signals = [(1000.5, SIGUSR1), (1001.0, SIGUSR1)]
     state, code = world.run(plan([step("a")]))

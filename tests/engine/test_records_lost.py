@@ -11,28 +11,28 @@ from tests.engine.world import World, plan, step
 
 
 class Disk(World):
-    """A world whose journal fails at its `room`-th event; what comes then is written only `after` that."""
+    """A world whose journal fails at its `capacity`-th event; later events are written only to `after`."""
 
-    def __init__(self, takes: dict[str, list[Outcome | float]], room: int) -> None:
+    def __init__(self, takes: dict[str, list[Outcome | float]], capacity: int) -> None:
         super().__init__({**takes})
-        self.room = room
+        self.capacity = capacity
         self.sync_fails = False
 
     def append(self, event: ev.Event) -> None:
         super().append(event)
-        if len(self.events) >= self.room:
-            self.lost = self.lost or RecordsLost("no room: ledger")
+        if len(self.events) >= self.capacity:
+            self.lost = self.lost or RecordsLost("disk full: ledger")
 
     def sync(self) -> None:
         if self.sync_fails:
             self.lost = self.lost or RecordsLost("no sync: ledger")
 
 
-class Deaf(Disk):
+class IgnoringStop(Disk):
     """A disk in a world whose steps end by a second signal only."""
 
     def stop(self, step: str, reason: str) -> None:
-        """Nobody hears it."""
+        """Ignore the first signal."""
 
     def kill_all(self) -> None:
         for name in self.running:
@@ -43,18 +43,18 @@ EVENTS = 12  # of an undisturbed run
 STEPS = (step("a"), step("b", ("a", "ok")), step("c"), step("z", section="finally"))
 
 
-@pytest.mark.parametrize("room", range(1, 16))
-def test_nothing_starts_once_something_is_lost(room: int) -> None:
-    """Wherever the room ends: nothing starts after that, what runs ends, the rest stays pending, exit code 74."""
-    world = Disk({"a": [0.5], "b": [0.5], "c": [60.0]}, room)
+@pytest.mark.parametrize("capacity", range(1, 16))
+def test_nothing_starts_once_something_is_lost(capacity: int) -> None:
+    """Wherever the journal fails: nothing starts after that, what runs ends, the rest stays pending, exit code 74."""
+    world = Disk({"a": [0.5], "b": [0.5], "c": [60.0]}, capacity)
     state, code = world.run(plan(STEPS))
-    if room > EVENTS:
+    if capacity > EVENTS:
         assert (code, state.status) == (0, "completed")
         return
     assert code == 74
-    assert not any(isinstance(event, ev.AttemptStarted) for event in world.events[room:])
+    assert not any(isinstance(event, ev.AttemptStarted) for event in world.events[capacity:])
     assert all(found.status != "running" for found in state.steps.values())
-    if room < EVENTS:
+    if capacity < EVENTS:
         assert (state.verdict(), state.status) == ("failed", "failed")
         assert state.ended is not None
         assert state.ended.exit_code == 74
@@ -100,7 +100,7 @@ def test_a_log_that_is_lost_ends_the_run() -> None:
 
 def test_a_signal_while_it_ends_kills() -> None:
     """Who cannot wait for the grace time of a run without records sends a signal; pending steps stay pending."""
-    world = Deaf({"a": [1.0], "b": [50.0]}, 5)
+    world = IgnoringStop({"a": [1.0], "b": [50.0]}, 5)
     world.signals = [(world.clock.now + 3, 15)]
     state, code = world.run(plan([step("a"), step("b"), step("c", ("b", "ok"))]))
     assert (code, state.steps["c"].status, state.steps["b"].status) == (74, "pending", "cancelled")

@@ -1,4 +1,4 @@
-"""A run that is planned anew: what it waits for, what it goes on with, and what it does when it is to end meanwhile."""
+"""A run that is replanned: what it waits for, how it continues, and what it does when it must end meanwhile."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OpenGates:
 
 
 class Thinker:
-    """A planner that thinks for `seconds` and then says what it was told to, one answer for each planning.
+    """A planner that thinks for `seconds` and then gives its prepared answers, one for each planning.
 
     A plan stands for `revised`, a text for another outcome.
     """
@@ -55,7 +55,7 @@ class Thinker:
         self.asked: list[tuple[str, ...]] = []
         self.seen: list[dict[str, str]] = []  # statuses when it was asked
         self.stopped = 0
-        self.deaf = False
+        self.ignores_stop = False
         self._until: float | None = None
         self._new: list[ev.Event] = []
 
@@ -70,7 +70,7 @@ class Thinker:
 
     def events(self, state: RunState) -> list[ev.Event]:
         found, self._new = self._new, []
-        if found or self._until is None or self.world.clock.now < self._until or self.deaf:
+        if found or self._until is None or self.world.clock.now < self._until or self.ignores_stop:
             return found
         self._until = None
         answer = self.answers.pop(0) if not self.stopped else "stopped"
@@ -144,7 +144,7 @@ def test_a_partial_verdict_fails_a_strict_run() -> None:
     assert world.run(FIRST, strict=True)[1] == 1
 
 
-def test_what_runs_ends_before_anybody_plans() -> None:
+def test_running_steps_end_before_the_planning() -> None:
     """A running step and one between two attempts go on to their end; what is ready does not start."""
     slow = plan(
         [
@@ -177,7 +177,7 @@ def test_one_planning_for_all_failures_that_want_it() -> None:
 
 @pytest.mark.parametrize("outcome", ["invalid", "infeasible", "failed"])
 def test_a_planning_without_a_plan_leaves_a_failure(outcome: str) -> None:
-    """Dependents are blocked and everything else goes on, as after any failure."""
+    """Dependents are blocked and everything else continues, as after any failure."""
     world = World({"3": [FAIL]})
     thinking(world, outcome)
     state, code = world.run(FIRST)
@@ -187,7 +187,7 @@ def test_a_planning_without_a_plan_leaves_a_failure(outcome: str) -> None:
 
 
 def test_what_a_ceiling_forbids_ends_with_three() -> None:
-    """The run goes on without the plan and exits with 3."""
+    """The run continues without the plan and exits with 3."""
     world = World({"3": [FAIL]})
     thinking(world, "denied")
     state, code = world.run(FIRST)
@@ -195,7 +195,7 @@ def test_what_a_ceiling_forbids_ends_with_three() -> None:
 
 
 def test_a_signal_ends_a_planning() -> None:
-    """The planner is told to stop, its end is recorded, and what was pending is cancelled."""
+    """The planner gets a stop request, its end is recorded, and pending steps are cancelled."""
     world = World({"3": [FAIL]})
     planner = thinking(world, SECOND)
     world.signals = [(1003.0, INT)]
@@ -207,10 +207,10 @@ def test_a_signal_ends_a_planning() -> None:
     assert state.planning.ended[-1].outcome == "stopped"
 
 
-def test_a_deaf_planner_holds_nobody() -> None:
+def test_a_planner_that_ignores_the_stop_does_not_block_the_run() -> None:
     """Three seconds after it was stopped the run ends without it, and the planning has an end on record."""
     world = World({"3": [FAIL]})
-    thinking(world, SECOND).deaf = True
+    thinking(world, SECOND).ignores_stop = True
     world.signals = [(1003.0, INT)]
     state, code = world.run(FIRST)
     assert code == 130
@@ -220,9 +220,9 @@ def test_a_deaf_planner_holds_nobody() -> None:
 
 
 def test_a_second_signal_ends_a_planning_at_once() -> None:
-    """Nobody waits for the end of a planning any more."""
+    """The run no longer waits for the end of the planning."""
     world = World({"3": [FAIL]})
-    thinking(world, SECOND).deaf = True
+    thinking(world, SECOND).ignores_stop = True
     world.signals = [(1003.0, INT), (1003.5, INT)]
     _, code = world.run(FIRST)
     assert code == 130
@@ -240,7 +240,7 @@ def test_a_deadline_ends_a_planning() -> None:
 
 
 def test_a_run_is_paused_after_its_planning() -> None:
-    """The wish to pause lets the planning end; a resume goes on with the new plan."""
+    """The pause request lets the planning end; a resume continues with the new plan."""
     world = World({"3": [FAIL]})
     planner = thinking(world, SECOND)
     world.signals = [(1002.0, PAUSE)]
@@ -289,7 +289,7 @@ def test_lost_records_end_a_planning() -> None:
 
 
 def test_what_waits_at_a_gate_is_asked_again_under_the_new_plan() -> None:
-    """An approval of the old plan counts for nothing; without a new plan nobody is asked twice."""
+    """An approval of the old plan is not valid for the new one; without a new plan no question is repeated."""
     for answer, times in ((SECOND, 2), ("invalid", 1)):
         world = World({"3": [FAIL]})
         thinking(world, answer, asked={"5"})
@@ -299,7 +299,7 @@ def test_what_waits_at_a_gate_is_asked_again_under_the_new_plan() -> None:
         assert (state.status, code) == ("paused", 5 if answer is SECOND else 1)  # the failure stays
 
 
-def test_a_replaced_step_waits_for_nobody_at_its_gate() -> None:
+def test_a_replaced_step_does_not_wait_at_its_gate() -> None:
     """A step that waits for an approval is skipped when another takes its place."""
     world = World({"3": [FAIL]})
     second = SECOND.but(steps=(*SECOND.steps[:6], SECOND.steps[6].but(replaces=("4", "5"))))
@@ -310,7 +310,7 @@ def test_a_replaced_step_waits_for_nobody_at_its_gate() -> None:
 
 
 def test_new_steps_are_selected() -> None:
-    """What takes the place of a selected step runs, although nobody could select it."""
+    """A replacement of a selected step runs, although the user could not select it."""
     world = World({"3": [FAIL]})
     thinking(world, SECOND)
     state, code = world.run(FIRST, selected=frozenset({"1", "2", "3"}))
@@ -336,11 +336,11 @@ def test_several_plannings_one_after_the_other() -> None:
     state, code = world.run(FIRST)
     assert planner.asked == [("3",), ("6",)]
     assert [state.tolerance(name) for name in ("3", "6")] == ["continue", "continue"]
-    assert (state.verdict(), code) == ("partial", 0)  # 8 mends what 6 stood in for
+    assert (state.verdict(), code) == ("partial", 0)  # 8 replaces what 6 stood in for
     assert statuses(state)["7"] == "completed(ran)"
 
 
-def test_a_replacement_that_nothing_mends_leaves_both_failures() -> None:
+def test_an_unreplaced_replacement_leaves_both_failures() -> None:
     """A step takes the place of one, fails and is not planned anew: both failures count."""
     world = World({"3": [FAIL], "6": [FAIL]})
     thinking(world, SECOND)
@@ -368,7 +368,7 @@ def test_a_replaced_step_never_starts_in_any_run(schedule: str) -> None:
 
 
 def test_what_the_planner_does_not_want_is_a_failure() -> None:
-    """Nobody is asked, and dependents are blocked as ever."""
+    """The planner is not asked, and dependents are blocked as usual."""
     world = World({"3": [FAIL]})
     planner = thinking(world)
     state, code = world.run(FIRST)

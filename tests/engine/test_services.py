@@ -13,7 +13,7 @@ from planrun.model.state import RunState
 from planrun.plan.kinds.command import Run
 from tests.engine.world import FAIL, PASS, World, plan, step
 
-LONG = 1e6  # seconds of a process that somebody has to stop
+LONG = 1e6  # seconds of a process that has to be stopped
 
 
 def service(name: str, *edges: tuple[str, str], probed: bool = True, **fields: Any) -> Step:
@@ -79,7 +79,7 @@ def test_one_that_is_never_ready_fails() -> None:
 
 
 def test_retries_repeat_it_only_before_it_was_ready() -> None:
-    """Afterwards its end is its end: what has not started is blocked, what runs goes on."""
+    """Afterwards its end is final: what has not started is blocked, what runs continues."""
     from planrun.model.plan import Retry
 
     again = Retry(max=1, initial=0.0)
@@ -149,7 +149,7 @@ def test_a_cancelled_run_cancels_its_services(signum: int) -> None:
 
 
 def test_a_paused_run_stops_its_services_and_starts_them_again() -> None:
-    """They keep their place, and come back before what needs them goes on."""
+    """They keep their place, and start again before the steps that need them continue."""
     world = World({"db": [LONG], "use": [5.0], "more": [1.0]})
     world.signals = [(1001.0, signal.SIGUSR1)]
     of = plan([service("db"), step("use", ("db", "open")), step("more", ("use", "ok"))])
@@ -192,7 +192,7 @@ def test_members_of_a_group_may_be_services() -> None:
     assert world.started[-2:] == ["use", "last"]
 
 
-def test_groups_of_services_that_nobody_needs_end_with_the_rest() -> None:
+def test_groups_of_unneeded_services_end_with_the_rest() -> None:
     """Neither do they wait for each other, nor the section for them."""
     action = Group(form="matrix", members=("db[a]",))
     member = service("db[a]").but(group="db", instance="a", edges=(Edge(on="db", kind="open"),))

@@ -1,4 +1,4 @@
-"""What a failed run undoes, in which order, and what it leaves to those who catch up with it."""
+"""What a failed run undoes, in which order, and which cleanup it leaves pending."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def test_undoing_and_cleanup_have_as_much_time_as_the_plan_says() -> None:
     assert status(state) == "failed"
 
 
-def test_a_signal_leaves_undoing_owed() -> None:
-    """A cancelled run undoes nothing, runs its `finally` steps and says what it owes."""
+def test_a_signal_leaves_undoing_pending() -> None:
+    """A cancelled run undoes nothing, runs its `finally` steps and reports the pending cleanup."""
     world = World({"bad": [60.0]})
     world.signals = [(1001.0, SIGTERM)]
     state, code = world.run(plan([*chain(), step("end", section="finally")]))
@@ -132,8 +132,8 @@ def test_a_signal_leaves_undoing_owed() -> None:
     assert (code, state.verdict(), status(state), state.rollback) == (143, "cancelled", "owed", None)
 
 
-def test_a_signal_while_undoing_leaves_the_rest_owed() -> None:
-    """What is being undone goes on, nothing else is undone, and `finally` still runs."""
+def test_a_signal_while_undoing_leaves_the_rest_pending() -> None:
+    """The current undo step continues, nothing else is undone, and `finally` still runs."""
     world = World({"bad": [FAIL], "undo:c": [3.0]})
     world.signals = [(1001.0, SIGTERM)]
     state, _ = world.run(plan([*chain(), step("end", section="finally")]))
@@ -142,7 +142,7 @@ def test_a_signal_while_undoing_leaves_the_rest_owed() -> None:
     assert (state.steps["b"].undone, status(state)) == ("", "owed")
 
 
-def test_undoing_can_be_turned_off() -> None:
+def test_undoing_can_be_switched_off() -> None:
     """With the option nothing is undone, and nothing to finalize."""
     world = World({"bad": [FAIL]})
     state, code = world.run(plan(chain()), rollback=False)
@@ -150,7 +150,7 @@ def test_undoing_can_be_turned_off() -> None:
 
 
 def test_catching_up_starts_no_step_and_undoes_what_is_left() -> None:
-    """A run that only catches up cancels what had not ended, and does what it owes, once."""
+    """A run that only finishes pending cleanup cancels unfinished steps, and does the cleanup once."""
     whole = [*chain(), step("end", section="finally")]
     first = World()
     first.run(plan(chain()[:4]))

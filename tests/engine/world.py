@@ -166,7 +166,7 @@ class World:
         """Run what is pending of a run and return the exit code."""
         locks = options.pop("locks", None)
         fields: dict[str, Any] = {"jobs": 4, "schedule": state.plan.schedule, **options}
-        rooms = Dependencies(
+        dependencies = Dependencies(
             executor=self,
             steps=self,
             journal=self,
@@ -177,10 +177,10 @@ class World:
             locks=locks,
         )
         if self.gates is None:
-            return Scheduler(state, rooms, Options(**fields)).run()
+            return Scheduler(state, dependencies, Options(**fields)).run()
         if self.planner is None:
-            return GatedScheduler(state, rooms, Options(**fields), self.gates).run()
-        return ReplanningScheduler(state, rooms, Options(**fields), self.gates, self.planner).run()
+            return GatedScheduler(state, dependencies, Options(**fields), self.gates).run()
+        return ReplanningScheduler(state, dependencies, Options(**fields), self.gates, self.planner).run()
 
     def replay_into(self, state: RunState) -> None:
         """Bring a new run to `approved`."""
