@@ -95,7 +95,7 @@ class Bench:
     def in_time(self, job: Callable[[float], Job], ready: Callable[[], bool]) -> Outcome:
         """Run the job with longer and longer timeouts until its process was ready when the time was over.
 
-        A process has no say in when it gets a processor: on a busy machine 0.3 s can pass before its first command.
+        The kernel decides when a process gets a processor: on a busy machine 0.3 s can pass before its first command.
         """
         for timeout in SHORT:
             trial = job(timeout)

@@ -132,7 +132,7 @@ def steps_of(folder: Path) -> dict[str, dict[str, object]]:
 def test_a_step_in_a_container_has_its_workspace_and_nothing_of_the_caller(
     engine: Engine, tmp_path: Path
 ) -> None:
-    """Files and outputs come back, variables by name, records stay hidden; image and container are told."""
+    """Files and outputs come back, variables by name, records stay hidden; image and container are reported."""
     plan = """secrets: [TOKEN]
 steps:
   - id: inside
@@ -149,9 +149,9 @@ steps:
   - {id: fails, container: {image: "box:1", network: none}, run: exit 3}
 """
     run = start(engine, tmp_path, plan, TOKEN="sekret-of-mine", CALLERS="1")
-    told, _ = run.communicate(timeout=LIMIT)
+    output, _ = run.communicate(timeout=LIMIT)
     steps = steps_of(tmp_path)
-    assert steps["inside"]["status"] == "completed", told.decode()
+    assert steps["inside"]["status"] == "completed", output.decode()
     assert steps["inside"]["outputs"] == {"v": 5}
     assert (tmp_path / "made.txt").stat().st_uid == os.getuid()
     attempts = steps["inside"]["attempts"]
@@ -167,7 +167,7 @@ steps:
 
 @pytest.mark.parametrize("inside", ["", "1234", "0"])
 def test_an_ordinary_user_runs_steps_in_containers(engine: Engine, inside: str) -> None:
-    """With access to the engine's socket: outputs, own folder and covered records, whoever the container runs as."""
+    """With access to the engine's socket: outputs, own folder and covered records, for any user of the container."""
     if not admitted(NOBODY):
         pytest.skip("an ordinary user may not read this folder or this Python")
     user = f', user: "{inside}"' if inside else ""
@@ -192,9 +192,9 @@ def test_an_ordinary_user_runs_steps_in_containers(engine: Engine, inside: str) 
         os.chmod(engine.folder / "engine.sock", 0o666)
         env = {"HOME": name, "XDG_CACHE_HOME": name, "XDG_CONFIG_HOME": name}
         run = start(engine, folder, plan, user=NOBODY, **env)
-        told, _ = run.communicate(timeout=LIMIT)
+        output, _ = run.communicate(timeout=LIMIT)
         steps = steps_of(folder)
-        assert steps["inside"]["status"] == "completed", told.decode()
+        assert steps["inside"]["status"] == "completed", output.decode()
         assert steps["inside"]["outputs"] == {"v": 5}
     assert engine.left() == []
 
@@ -203,7 +203,7 @@ def test_an_ordinary_user_runs_steps_in_containers(engine: Engine, inside: str) 
 def test_no_container_stays_that_was_being_made_when_its_time_was_over(
     engine: Engine, tmp_path: Path, limit: str
 ) -> None:
-    """Its client is killed, the engine goes on to make it, and it is taken away before the run ends."""
+    """Its client is killed, the engine still makes the container, and it is deleted before the run ends."""
     plan = f"""steps:
   - {{id: a, timeout: {limit}, container: {{image: "box:1", network: none}}, run: sleep 600}}
   - {{id: b, timeout: {limit}, container: {{image: "box:1", network: none}}, run: sleep 600}}
@@ -243,19 +243,19 @@ def test_a_service_in_a_container_is_probed_inside(engine: Engine, tmp_path: Pat
   - {id: uses, depends_on: [server], run: "true"}
 """
     run = start(engine, tmp_path, plan)
-    told, _ = run.communicate(timeout=LIMIT)
+    output, _ = run.communicate(timeout=LIMIT)
     steps = steps_of(tmp_path)
-    assert (steps["server"]["status"], steps["server"]["reason"]) == ("completed", "stopped"), told.decode()
+    assert (steps["server"]["status"], steps["server"]["reason"]) == ("completed", "stopped"), output.decode()
     assert engine.left() == []
 
 
 @pytest.mark.parametrize("how", ["timeout", "cancel", "kill -9"])
 def test_no_container_outlives_its_step(engine: Engine, tmp_path: Path, how: str) -> None:
     """Whether it ran out of time, the run was cancelled, or planrun was killed; it ignores SIGTERM."""
-    deaf = "trap '' TERM INT; touch up; sleep 600"
+    ignoring = "trap '' TERM INT; touch up; sleep 600"
     limit = "3s" if how == "timeout" else "10m"
     plan = f"""steps:
-  - {{id: deaf, timeout: {limit}, container: {{image: "box:1", network: none}}, run: "{deaf}"}}
+  - {{id: ignoring, timeout: {limit}, container: {{image: "box:1", network: none}}, run: "{ignoring}"}}
 """
     run = start(engine, tmp_path, plan)
     end = time.monotonic() + LIMIT
@@ -305,8 +305,8 @@ steps:
 
 def ledger_after(run: subprocess.Popen[bytes], folder: Path) -> tuple[dict[str, dict[str, object]], str]:
     """Return the steps and what was printed when a run has ended."""
-    told, _ = run.communicate(timeout=LIMIT)
-    return steps_of(folder), told.decode()
+    output, _ = run.communicate(timeout=LIMIT)
+    return steps_of(folder), output.decode()
 
 
 @pytest.mark.shows("GP-58")
@@ -330,10 +330,10 @@ def test_steps_share_a_container(engine: Engine, tmp_path: Path) -> None:
 secrets: [TOKEN]
 """
     )
-    steps, told = ledger_after(start(engine, tmp_path, plan, TOKEN="sekret-of-mine"), tmp_path)
+    steps, output = ledger_after(start(engine, tmp_path, plan, TOKEN="sekret-of-mine"), tmp_path)
     assert {name: step["status"] for name, step in steps.items()} == dict.fromkeys(
         ["install", "use", "either", "either[image=box:1]", "either[image=]"], "completed"
-    ), told
+    ), output
     assert steps["install"]["outputs"] == {"v": 5}
     assert engine.left() == []
 
@@ -356,9 +356,9 @@ def test_a_timeout_ends_a_step_in_a_shared_container_and_keeps_the_container(
     run: "ps; tool again; if ps | grep -q '[s]leep 30'; then exit 9; fi"
 """
     )
-    steps, told = ledger_after(start(engine, tmp_path, plan), tmp_path)
-    assert (steps["slow"]["status"], steps["slow"]["reason"]) == ("failed", "timeout"), told
-    assert steps["after"]["status"] == "completed", told
+    steps, output = ledger_after(start(engine, tmp_path, plan), tmp_path)
+    assert (steps["slow"]["status"], steps["slow"]["reason"]) == ("failed", "timeout"), output
+    assert steps["after"]["status"] == "completed", output
     assert engine.left() == []
 
 
@@ -390,14 +390,14 @@ def test_a_resumed_run_prepares_its_new_container(engine: Engine, tmp_path: Path
         ledger_after(start(engine, folder, SHARED % setup + rest), folder)
         (folder / "go").touch()
         words = [*PLANRUN, "resume", "last"]
-        told = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+        output = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
         assert (folder / "deployed.txt").read_text(encoding="utf-8") == "once\n"
         if setup:
-            assert 'install: the container "box" is new' in told.stderr
-            assert told.returncode == 0, told.stdout
+            assert 'install: the container "box" is new' in output.stderr
+            assert output.returncode == 0, output.stdout
         else:
-            assert "changes that install, deploy made in it are lost" in told.stderr
-            assert told.returncode == 1
+            assert "changes that install, deploy made in it are lost" in output.stderr
+            assert output.returncode == 1
         assert engine.left() == []
 
 
@@ -415,12 +415,12 @@ steps:
         encoding="utf-8",
     )
     words = [*PLANRUN, "validate", "plan.yml"]
-    told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert told.returncode == 2
+    output = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert output.returncode == 2
     for line in (
         'plan.yml:3:18: error[E293]: the container "build" reads values of an instance, but all instances share it',
         'plan.yml:3:47: error[E293]: no step "other" runs in the container "build"',
         'plan.yml:6:46: error[E293]: unknown container "biuld"; did you mean "build"?',
         "plan.yml:7:54: error[E293]: `cache` is not allowed with a shared container",
     ):
-        assert line in told.stdout + told.stderr
+        assert line in output.stdout + output.stderr

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc to find processes outside the group")
 NOTED = "echo $! >> pids"
-# The colon keeps the shell from becoming `env`: setsid forks when it leads a group, and then nobody waits for it.
+# The colon keeps the shell from becoming `env`: setsid forks when it leads a group, and then no process waits for it.
 TRACELESS = "env -i setsid sh -c 'exec </dev/null >/dev/null 2>&1; sleep 60 & echo $! >> pids'; :"
 UNTIL_NOTED = "until test -s pids; do sleep 0.02; done"
 
@@ -106,7 +106,7 @@ def test_a_daemon_without_a_trace_is_ended_with_its_step(bench: Bench, pids: Pid
 
 
 @LINUX
-def test_daemons_of_steps_that_run_together_are_told_apart(bench: Bench, pids: Pids) -> None:
+def test_daemons_of_steps_that_run_together_are_distinguished(bench: Bench, pids: Pids) -> None:
     """The end of a step is none for the daemon of another step that is still running."""
     bench.executor.start(bench.shell("b", f"{TRACELESS}; until test -e go; do sleep 0.02; done"))
     bench.until(lambda: len(pids()) == 1)
@@ -151,13 +151,13 @@ def test_the_whole_tree_has_the_grace_time(bench: Bench) -> None:
 
 def test_a_suspended_step_can_be_stopped(bench: Bench) -> None:
     """A process that is stopped by SIGSTOP is continued, so that it hears the request."""
-    script = "trap 'echo heard; exit 0' TERM; touch ready; kill -STOP $$"
+    script = "trap 'echo caught; exit 0' TERM; touch ready; kill -STOP $$"
     with bench.make(grace=LIMIT) as bench.executor:
         outcome = bench.in_time(
             lambda timeout: bench.shell("a", script, timeout=timeout), (bench.folder / "ready").exists
         )
     assert outcome.reason == "timeout"
-    assert bench.log("a") == "heard\n"
+    assert bench.log("a") == "caught\n"
 
 
 def test_the_second_stop_kills(bench: Bench) -> None:
@@ -215,8 +215,8 @@ def test_without_proc_the_group_is_ended(bench: Bench, pids: Pids, monkeypatch: 
 
 @LINUX
 def test_a_reused_number_is_left_alone(bench: Bench) -> None:
-    """When a stranger got the main process's number, neither it nor its session counts as the step's."""
-    bench.executor.start(bench.shell("stranger", "sleep 60 & echo $$ >> pids; wait"))
+    """When another process got the main process's number, neither it nor its session counts as the step's."""
+    bench.executor.start(bench.shell("other", "sleep 60 & echo $$ >> pids; wait"))
     pids = bench.folder / "pids"
     bench.until(lambda: pids.exists() and pids.read_text("ascii").endswith("\n"))
     number = int(pids.read_text("ascii"))
@@ -242,7 +242,7 @@ def test_a_process_that_got_an_old_number_is_not_signalled(bench: Bench) -> None
 
 @LINUX
 def test_readers_of_the_log_are_no_members(bench: Bench) -> None:
-    """Somebody who follows the log is left alone."""
+    """A process that follows the log is left alone."""
     log = bench.logs / "a" / "1.log"
     bench.executor.start(bench.shell("a", "echo x; until test -e go; do sleep 0.02; done; sleep 60 &"))
     bench.until(log.exists)
@@ -254,7 +254,7 @@ def test_readers_of_the_log_are_no_members(bench: Bench) -> None:
 def test_a_process_that_nothing_ends_is_given_up_and_named(
     bench: Bench, pids: Pids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When even SIGKILL has no effect the run goes on; that the process ends later is no matter."""
+    """When even SIGKILL has no effect the run continues, and a later end of the process has no effect."""
     monkeypatch.setattr(ProcessTree, "signal", lambda _tree, _signum: None)
     monkeypatch.setattr(attempt, "UNKILLABLE", 1.0)
     bench.executor.start(bench.shell("a", "echo $$ >> pids; until test -e go; do sleep 0.02; done"))

@@ -81,7 +81,7 @@ def test_silence_leaves_no_log(contract: Bench) -> None:
 
 
 def test_many_run_at_once(contract: Bench) -> None:
-    """Twenty processes that are there at the same time all come to their end."""
+    """Twenty processes that run at the same time all end."""
     script = "touch here-$0; until test -e go; do sleep 0.05; done; echo $0"
     for n in range(20):
         contract.executor.start(contract.job(f"s{n}", "sh", "-c", script, f"s{n}"))

@@ -54,7 +54,7 @@ DAEMON = (
 
 @pytest.fixture
 def planrun(bench: Bench) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Start a small planrun with one step, in the group of nobody else."""
+    """Start a small planrun with one step, in its own process group."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(script: str, marked: str = "marked") -> subprocess.Popen[bytes]:
@@ -97,7 +97,7 @@ def until(fact: Callable[[], bool]) -> None:
 
 @LINUX
 @pytest.mark.parametrize(("marked", "wiped"), [("marked", "env -i "), ("", "")], ids=["marks", "environment"])
-def test_a_killed_planrun_leaves_nobody(
+def test_a_killed_planrun_leaves_no_process(
     planrun: Callable[..., subprocess.Popen[bytes]], bench: Bench, pids: Pids, marked: str, wiped: str
 ) -> None:
     """After SIGKILL for planrun's whole group, steps and their daemons end, and so does the guardian."""
@@ -109,7 +109,7 @@ def test_a_killed_planrun_leaves_nobody(
 
 
 @LINUX
-def test_a_planrun_within_a_planrun_leaves_nobody(
+def test_a_planrun_within_a_planrun_leaves_no_process(
     planrun: Callable[..., subprocess.Popen[bytes]], bench: Bench, pids: Pids
 ) -> None:
     """When the outer one is killed its guardian kills the inner one, whose own guardian does the rest."""
@@ -142,7 +142,7 @@ def test_the_guardian_stands_apart(
 
 
 @LINUX
-def test_a_guardian_that_is_dismissed_touches_nobody(bench: Bench, pids: Pids) -> None:
+def test_a_dismissed_guardian_kills_no_process(bench: Bench, pids: Pids) -> None:
     """At the end of a run it goes, and a process with the run in its environment lives on."""
     bench.executor.start(bench.shell("a", "echo $$ >> pids; exec sleep 60"))
     bench.until(lambda: len(pids()) == 1)

@@ -107,7 +107,7 @@ def test_one_slot_serves_all_silent_steps(bench: Bench, tmp_path: Path) -> None:
     assert list(bench.logs.iterdir()) == []
 
 
-def test_a_slot_that_somebody_holds_is_not_used_again(tmp_path: Path) -> None:
+def test_a_slot_in_use_is_not_used_again(tmp_path: Path) -> None:
     """A straggler that kept a silent step's output open cannot write into the log of a later step."""
     if not leases(tmp_path):
         pytest.skip("this file system has no leases")
@@ -164,7 +164,7 @@ def test_the_next_executor_recovers_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_torn_index_costs_no_output(tmp_path: Path) -> None:
-    """A slot of which nobody knows whose it is stays where it is."""
+    """A slot of an unknown owner stays in its place."""
     folder = tmp_path / "logs"
     folder.mkdir()
     (folder / ".slot-0").write_text("output", "ascii")
@@ -205,7 +205,7 @@ def test_an_index_cannot_lead_astray(tmp_path: Path, name: bytes) -> None:
 
 
 def test_a_step_that_removes_the_logs_is_found_out(bench: Bench) -> None:
-    """Output that a step removed is named; a silent step that does so harms nobody."""
+    """Output that a step removed is reported; if the step was silent, nothing is reported."""
     assert bench.run(bench.shell("silent", f"rm -rf {bench.logs}")).status == "completed"
     assert bench.run(bench.shell("next", "echo x")).log_bytes == 2
     assert bench.executor.lost is None

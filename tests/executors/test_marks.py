@@ -34,7 +34,7 @@ def spawned_pids() -> Iterator[SpawnedPids]:
     counted.close()
 
 
-def born_with(marks: Marks, number: int, *words: str) -> subprocess.Popen[bytes]:
+def start_marked(marks: Marks, number: int, *words: str) -> subprocess.Popen[bytes]:
     """Start a process with a mark."""
     marks.apply(number)
     try:
@@ -47,7 +47,7 @@ def test_a_mark_outlives_session_environment_and_program(marks: Marks) -> None:
     """A process has the mark of its ancestors whatever it changed, and it is found by it."""
     before = mark_of(os.getpid())
     number = marks.new()
-    with born_with(
+    with start_marked(
         marks, number, "env", "-i", "setsid", "-f", "sh", "-c", "echo $$; exec sleep 60"
     ) as process:
         assert process.stdout is not None
@@ -60,8 +60,8 @@ def test_a_mark_outlives_session_environment_and_program(marks: Marks) -> None:
 
 
 def test_what_is_gone_or_was_never_marked_has_no_mark(marks: Marks) -> None:
-    """A number that nobody has, and a process of somebody else, are nobody's."""
-    with born_with(marks, marks.new(), "true") as process:
+    """A process that ended and a process of another program have no mark."""
+    with start_marked(marks, marks.new(), "true") as process:
         process.wait()
     assert mark_of(process.pid) not in marks.workspace
     assert mark._written_mark(process.pid) == 0
@@ -91,7 +91,7 @@ def test_marks_that_are_refused_or_do_not_arrive_are_not_used(
 ) -> None:
     """A sandbox that refuses the limit, or a kernel that loses it, leaves a planrun without marks."""
     assert marks.works
-    marks.check(os.getpid(), marks.new())  # this process was not born with it
+    marks.check(os.getpid(), marks.new())  # this process was not started with it
     assert (marks.works, marks.new(), marks.prefix) == (False, 0, "")
 
     def refuse(*_: object) -> None:
@@ -103,9 +103,9 @@ def test_marks_that_are_refused_or_do_not_arrive_are_not_used(
 
 def test_many_pids_are_checked_by_listing_processes(marks: Marks) -> None:
     """Whether a bearer is looked for among a few ids, many or all, the answer is the same."""
-    with born_with(marks, marks.new(), "sleep", "60") as process:
-        for born in (None, range(process.pid - 1, process.pid + 1), range(2, process.pid + 1000)):
-            assert is_any_marked(marks.planrun, born)
+    with start_marked(marks, marks.new(), "sleep", "60") as process:
+        for spawned in (None, range(process.pid - 1, process.pid + 1), range(2, process.pid + 1000)):
+            assert is_any_marked(marks.planrun, spawned)
         assert not is_any_marked(marks.planrun, range(process.pid + 1, process.pid + 3))
         process.kill()
 
@@ -117,14 +117,14 @@ def test_a_grandchild_is_a_spawned_pid(spawned_pids: SpawnedPids) -> None:
     for pid in ids:
         os.waitpid(pid, 0)
     for pid, number in zip(ids, numbers, strict=True):
-        born = spawned_pids.since(pid, number)
-        assert born is None or len(born) >= 2  # None: the ids began anew just now
+        spawned = spawned_pids.since(pid, number)
+        assert spawned is None or len(spawned) >= 2  # None: the ids began anew just now
 
 
 def test_spawned_pids_are_unknown_where_the_file_is_not_the_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that somebody put in the place of the kernel's, or none, says nothing."""
+    """A file in the place of the kernel's, or a missing one, gives no result."""
     monkeypatch.setattr(tree, "_FILE", str(tmp_path / "loadavg"))
     assert SpawnedPids().since(1, 0) is None
     (tmp_path / "loadavg").write_text("0.00 0.00 0.00 1/2 3\n", "ascii")
@@ -139,7 +139,7 @@ def test_spawned_pids_are_unknown_after_ids_wrapped_around(spawned_pids: Spawned
 
 
 def test_a_process_that_is_reaped_while_it_is_looked_at_has_no_mark() -> None:
-    """Its limits, opened before, read as nothing; so it is when somebody else's process ends beside a run."""
+    """Its limits, opened before, read as nothing, as when another process ends beside a run."""
     process = subprocess.Popen(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is still to be reaped
     with open(f"/proc/{process.pid}/limits", "rb", buffering=0) as file:

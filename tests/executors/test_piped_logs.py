@@ -1,4 +1,4 @@
-"""Output that passes through planrun: masked before it is written, nothing lost, and nobody holds planrun up."""
+"""Output that passes through planrun: masked before it is written, nothing lost, and planrun never blocks."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_nothing_is_lost_at_any_end(bench: Bench, end: str) -> None:
     assert bench.log("a") == "0123456\n" * (MIB // 8) + SECRET[:10]
 
 
-def test_last_words_are_in_the_log(bench: Bench) -> None:
+def test_the_final_output_is_in_the_log(bench: Bench) -> None:
     """What a trap prints after the request to end arrives."""
     script = "trap 'echo cleaned; exit 0' TERM; echo begun; touch ready; while :; do sleep 0.02; done"
     with bench.make(grace=LIMIT) as bench.executor:
@@ -117,7 +117,7 @@ def test_last_words_are_in_the_log(bench: Bench) -> None:
     assert (lines[0], lines[-1]) == ("begun", "cleaned")  # between them a shell may say who was terminated
 
 
-def test_one_that_never_stops_writing_holds_nobody_up(bench: Bench, pids: Pids) -> None:
+def test_one_that_never_stops_writing_blocks_nothing(bench: Bench, pids: Pids) -> None:
     """A background child that writes for ever is ended with its step; a quiet step beside it ends meanwhile."""
     wait = "until test -e go; do sleep 0.02; done"
     bench.executor.start(bench.shell("loud", f"trap '' TERM; ({FLOOD}) & echo $! >> pids; {wait}"))
@@ -149,8 +149,10 @@ def test_a_writer_that_nothing_ends_is_cut_off(
 
 @LINUX
 @pytest.mark.skipif(not hasattr(socket, "send_fds"), reason="needs descriptors sent over sockets")
-def test_a_pipe_in_foreign_hands_is_given_up_and_noted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When somebody who is no member has the pipe, its end is not waited for longer than for members."""
+def test_a_pipe_of_another_process_is_given_up_and_noted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a process that is no member has the pipe, its end is not waited for longer than for members."""
     monkeypatch.chdir(bench.folder)  # the name of a socket has at most 107 bytes
     with socket.socket(socket.AF_UNIX) as server:
         server.settimeout(LIMIT)
@@ -202,7 +204,7 @@ def test_outputs_can_be_opened_again(bench: Bench) -> None:
 
 @LINUX
 def test_no_step_has_the_pipe_of_another(bench: Bench) -> None:
-    """A step has three descriptors, and no pipe end but its own; SIGPIPE ends it as it ends everybody."""
+    """A step has three descriptors, and no pipe end but its own; SIGPIPE ends it as usual."""
     script = "ls -l /proc/self/fd | grep -c pipe; yes | head -n 1; echo ${PIPESTATUS[0]}; sleep 0.2"
     bench.finish(*(bench.job(step, "bash", "-c", script) for step in "abc"))
     # 1 and 2 of ls; its 1 is bash's pipe to grep.
@@ -253,7 +255,7 @@ def test_a_full_disk_is_said_once_per_log(tmp_path: Path) -> None:
 
 
 def test_a_step_that_removes_its_masked_log_is_found_out(bench: Bench) -> None:
-    """Output that a step removed is named; a silent step that does so harms nobody."""
+    """Output that a step removed is reported; if the step was silent, nothing is reported."""
     assert bench.run(bench.shell("silent", f"rm -rf {bench.logs}")).status == "completed"
     assert bench.run(bench.shell("next", "echo x")).log_bytes == 2
     removes = f"echo x; until test -s {bench.logs}/loud/1.log; do sleep 0.02; done; rm -rf {bench.logs}"

@@ -1,4 +1,4 @@
-"""How a process begins: what it inherits, where it stands, and what is said when it cannot begin."""
+"""How a process starts: what it inherits, its place, and the message when it cannot start."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_variable_that_is_too_long_is_named(bench: Bench) -> None:
 
 
 def test_too_many_open_files_are_an_outcome(both: Bench) -> None:
-    """When planrun has no descriptor left, steps fail to start and the executor goes on."""
+    """When planrun has no descriptor left, steps fail to start and the executor continues."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     both.run(both.job("warm", "true"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
