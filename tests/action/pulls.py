@@ -101,7 +101,7 @@ class Project:
         return place
 
     def event(self, base: str, head: str, *, fork: str = HERE) -> dict[str, Any]:
-        """Return what GitHub tells of a pull request."""
+        """Return the event of a pull request as GitHub sends it."""
         return {
             "pull_request": {
                 "base": {"sha": base, "repo": {"full_name": HERE}},

@@ -236,12 +236,12 @@ def test_a_bad_plan_fails_the_step_and_still_tells(ran: Ran) -> None:
 
 
 def test_the_failure_is_annotated_at_its_line(ran: Ran) -> None:
-    """The runner is told of the failed step at the line of the plan where the step stands."""
+    """The runner gets an annotation for the failed step at its line in the plan."""
     line = BAD.splitlines().index("  - id: broken") + 1
     assert re.search(rf"file=plans/here/bad\.yml.*line={line}\b", ran.said), ran.said
 
 
-def test_what_a_step_prints_commands_nobody(ran: Ran) -> None:
+def test_output_of_a_step_is_no_workflow_command(ran: Ran) -> None:
     """Workflow commands in a step's output are shown and not obeyed."""
     assert "forged" in ran.said
     assert "set-output:: result=forged" not in ran.said

@@ -47,18 +47,18 @@ def test_policy_and_report_folder_are_those_of_the_run() -> None:
 
 
 def test_a_killed_job_is_cleaned_up(tmp_path: Path) -> None:
-    """The step that starts a run tells which is the newest before it; the step behind it finds what was killed."""
+    """The step that starts a run reports the newest run before it; the next step finds the killed run."""
     (tmp_path / "plan.yml").write_text(PLAN)
-    fake = tmp_path / ".planrun" / "runs" / OLD  # of the checkout: whose records nobody believes
+    fake = tmp_path / ".planrun" / "runs" / OLD  # of the checkout, whose records are untrusted
     fake.mkdir(parents=True)
     output = tmp_path / "output"
     environment = os.environ | {"GITHUB_WORKSPACE": str(tmp_path), "GITHUB_OUTPUT": str(output)}
     started = script("start.py", environment | {"PLANRUN_INPUT_PLAN": "plan.yml"})
     assert started.returncode == -9
-    told = dict(line.split("=", 1) for line in output.read_text().splitlines() if "=" in line)
-    assert told["newest-run"] == OLD
+    outputs = dict(line.split("=", 1) for line in output.read_text().splitlines() if "=" in line)
+    assert outputs["newest-run"] == OLD
     assert not (tmp_path / "order").exists()
-    newest = {"PLANRUN_INPUT_NEWEST_RUN": told["newest-run"]}
+    newest = {"PLANRUN_INPUT_NEWEST_RUN": outputs["newest-run"]}
     finished = script("finish.py", environment | newest)
     assert finished.returncode == 0, finished.stderr
     assert (tmp_path / "order").read_text().split("\n") == ["undo a", "end", ""]

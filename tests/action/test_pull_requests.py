@@ -93,10 +93,10 @@ def test_a_pull_request_cannot_change_policy_or_approvals(project: Project) -> N
     assert (did.code, ran(place)) == (5, {"built"})
     assert "ci/policy.yml of this checkout differs, and has no effect" in did.summary.replace("\\", "")
     did = act(place, "pull_request", project.event(project.main, head), mode="review")
-    told = did.summary.replace("\\", "")
+    summary = did.summary.replace("\\", "")
     assert json.loads(did.outputs["approvals-needed"]) == ["publish"]
-    assert "ci/policy.yml of this checkout differs, and has no effect" in told
-    assert "approvals/mine.json is not in" in told
+    assert "ci/policy.yml of this checkout differs, and has no effect" in summary
+    assert "approvals/mine.json is not in" in summary
     head = project.commit("feature", {}, gone=("ci/policy.yml",))
     place = project.checkout(head, "gone")
     did = act(place, "pull_request_target", project.event(project.main, head))
@@ -155,7 +155,7 @@ def test_the_pull_request_is_no_policy_ref(project: Project) -> None:
 
 
 def test_events_that_leave_it_open_who_proposes_need_a_policy_ref(project: Project) -> None:
-    """After a comment, or in a workflow that a pull request started, the checkout may be anybody's."""
+    """After a comment, or in a workflow that a pull request started, the author of the checkout is unknown."""
     place = project.checkout(project.main)
     for event, payload in (
         ("issue_comment", {"issue": {"pull_request": {"url": "…"}}}),
@@ -174,7 +174,7 @@ def test_a_merge_queue_counts_as_proposed(project: Project) -> None:
     assert (did.code, ran(place)) == (5, {"built"})
 
 
-def test_new_and_removed_plans_are_told_as_such(project: Project) -> None:
+def test_new_and_removed_plans_are_shown_as_such(project: Project) -> None:
     """A plan that the base lacks is all new; one that is gone needs nothing; one that was nowhere is an error."""
     head = project.commit("feature", {"plans/other.yml": PLAN + PUBLISH}, gone=("plan.yml",))
     place = project.checkout(head)
@@ -204,7 +204,7 @@ def test_a_plan_that_is_not_valid_is_annotated(project: Project) -> None:
 
 
 def test_a_push_is_compared_with_what_was_before(project: Project) -> None:
-    """Else, or when that was taken away, with the parent; a first commit has nothing to be compared with."""
+    """If that commit is missing or deleted, the parent is compared; a first commit has no comparison."""
     first = project.main
     second = project.commit("main", {"plan.yml": PLAN + PUBLISH})
     third = project.commit("main", {"README": "x"})
@@ -304,7 +304,7 @@ def test_a_planted_configuration_of_git_runs_nothing(project: Project) -> None:
 
 
 def test_links_lead_a_review_nowhere(project: Project) -> None:
-    """A plan that is a link out of the repository or to git's own files is not shown; no report goes by a link."""
+    """A plan that links out of the repository or into git's own files is not shown; no report follows a link."""
     outside = project.folder / "outside"
     outside.mkdir()
     (outside / "secret").write_text("token: hunter2\n")

@@ -1,4 +1,4 @@
-"""The surroundings of a step that is let in for its class: what is taken away, what stays, what raises the class."""
+"""The environment of a step that is allowed by its class: what is removed, what stays, what raises the class."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def job(workspace: Path, env: dict[str, str], *words: str) -> Job:
     )
 
 
-def told(text: str, made: Job) -> tuple[str, str] | None:
-    """What is told of a text whose class is low or below, if it stood there alone."""
+def finding_of(text: str, made: Job) -> tuple[str, str] | None:
+    """Return the finding for a text that alone has the class low or below."""
     commands = [command.but(level="low") for command in classify(text).commands]
     return raised(commands, made, made.cwd)
 
 
 @pytest.mark.parametrize("name", UNWANTED.split())
-def test_what_changes_code_is_taken_away(name: str, tmp_path: Path) -> None:
+def test_what_changes_code_is_removed(name: str, tmp_path: Path) -> None:
     """Such a variable is gone, or has the value that is put in its place."""
     env = cleaned(job(tmp_path, {name: str(tmp_path / "evil")}), "read-only").env
     assert env.get(name) == variables.PLACED.get(name)
@@ -68,7 +68,7 @@ def test_what_steps_need_stays(name: str, tmp_path: Path) -> None:
     "name", ["PYTHONPATH", "NODE_OPTIONS", "LD_LIBRARY_PATH", "GIT_DIR", "MAVEN_OPTS", "CC", "EDITOR"]
 )
 def test_project_code_keeps_what_it_runs_by(name: str, tmp_path: Path) -> None:
-    """At medium only what changes the meaning of the text is taken away."""
+    """At medium only variables that change the meaning of the text are removed."""
     made = cleaned(
         job(tmp_path, {name: "x", "BASH_ENV": "y", "BASH_FUNC_ls%%": "() { :; }", "OLD": "() { :; }"}),
         "medium",
@@ -102,7 +102,7 @@ def test_folders_of_libraries_stay_when_they_are_the_machine_s(tmp_path: Path) -
 
 
 def test_harmless_settings_of_git_stay(tmp_path: Path) -> None:
-    """A container that trusts a folder by variables goes on to; programs that stand beside it are gone."""
+    """A variable that marks a folder as safe stays; variables that name programs are removed."""
     env = {
         "GIT_CONFIG_COUNT": "2",
         "GIT_CONFIG_KEY_0": "core.fsmonitor",
@@ -161,27 +161,27 @@ def test_ordinary_commands_of_an_ordinary_repository_are_believed(tmp_path: Path
         subprocess.run(["git", "-C", tmp_path, "config", name, value], check=True)
     made = job(tmp_path, {"HOME": str(tmp_path.parent)})
     for text in ("git status", "ls -la | sort", "cd . && git diff --stat", "echo x > y", "timeout 5 git log"):
-        assert told(text, made) is None
+        assert finding_of(text, made) is None
 
 
 def test_a_program_that_is_not_there_is_not_believed(tmp_path: Path) -> None:
-    """Nobody knows what it would be; with a slash it is told by its text, and a builtin is bash's own."""
+    """A program that is missing is unknown; one with a slash is classified by its text, a builtin is bash's own."""
     made = job(tmp_path, {})
-    assert told("no-such-thing", made) == (
+    assert finding_of("no-such-thing", made) == (
         "medium",
         "`no-such-thing` is not on the PATH of the step, so nobody knows what would run",
     )
-    assert told("cd . && umask 022", made) is None
-    assert told("echo x", job(tmp_path, {"PATH": str(tmp_path)}, "echo", "x")) is not None
+    assert finding_of("cd . && umask 022", made) is None
+    assert finding_of("echo x", job(tmp_path, {"PATH": str(tmp_path)}, "echo", "x")) is not None
 
 
-def test_the_worst_of_all_commands_is_told(tmp_path: Path) -> None:
+def test_the_worst_of_all_commands_is_reported(tmp_path: Path) -> None:
     """A working tree outside the workspace is worse than a program that is run."""
     subprocess.run(["git", "init", "-q", tmp_path / "far"], check=True)
     subprocess.run(["git", "init", "-q", tmp_path / "work"], check=True)
     work = tmp_path / "work"
     subprocess.run(["git", "-C", work, "config", "core.worktree", str(tmp_path / "far")], check=True)
-    found = told("missing-tool; git status", job(work, {"HOME": str(tmp_path)}))
+    found = finding_of("missing-tool; git status", job(work, {"HOME": str(tmp_path)}))
     assert found == ("high", "core.worktree in .git/config leads out of the workspace")
 
 
@@ -192,8 +192,8 @@ def test_the_folder_that_git_is_sent_to_counts(options: str, tmp_path: Path) -> 
         subprocess.run(["git", "init", "-q", folder], check=True)
     subprocess.run(["git", "-C", tmp_path / "sub", "config", "diff.x.textconv", "x"], check=True)
     made = job(tmp_path, {"HOME": str(tmp_path.parent)})
-    assert told("git diff", made) is None
-    assert told(f"git {options} diff", made) == (
+    assert finding_of("git diff", made) is None
+    assert finding_of(f"git {options} diff", made) == (
         "medium",
         "diff.x.textconv in sub/.git/config has git run a program",
     )
@@ -209,28 +209,28 @@ def test_the_version_that_a_shim_chooses_is_looked_at(tmp_path: Path) -> None:
     work.mkdir()
     made = job(work, {"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path)})
     (work / ".tool-versions").write_text("jq 1.7\n")
-    assert told("jq . x", made) is None
+    assert finding_of("jq . x", made) is None
     (work / ".tool-versions").write_text("jq path:./own\n")
-    assert told("jq . x", made) == ("medium", ".tool-versions says what `jq` runs")
+    assert finding_of("jq . x", made) == ("medium", ".tool-versions says what `jq` runs")
 
 
 @pytest.mark.parametrize("family", ["files", "text", "filters", "system", "archives", "git"])
 def test_the_ordinary_programs_are_believed(family: str) -> None:
-    """Whoever adds a program there looks whether it reads code of the workspace, and says so."""
+    """A program that is added there needs a check whether it reads code of the workspace."""
     known = {*trust.PLAIN, *trust.LOOKED, *trust.BUILTINS}
     new = sorted({*FAMILIES[family].split()} - known)
     assert new == [], "add it to PLAIN or LOOKED in planrun/actions/trust.py, or its class is medium"
 
 
 def test_a_filter_does_not_touch_what_reads_names_only(tmp_path: Path) -> None:
-    """Git LFS in a repository stops nobody who names and lists commits; files it does look at."""
+    """Git LFS affects commands that read files, not commands that name and list commits."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     subprocess.run(["git", "-C", tmp_path, "config", "filter.lfs.clean", "git-lfs clean -- %f"], check=True)
     made = job(tmp_path, {"HOME": str(tmp_path.parent)})
     for text in ("git rev-parse HEAD", "git log --oneline", "git branch --show-current"):
-        assert told(text, made) is None
+        assert finding_of(text, made) is None
     for text in ("git status", "git add x", "git diff", "git describe --dirty"):
-        assert told(text, made) == ("medium", "filter.lfs.clean in .git/config has git run a program")
+        assert finding_of(text, made) == ("medium", "filter.lfs.clean in .git/config has git run a program")
 
 
 def test_a_file_of_configuration_of_the_caller_is_read_and_kept(tmp_path: Path) -> None:
@@ -239,10 +239,10 @@ def test_a_file_of_configuration_of_the_caller_is_read_and_kept(tmp_path: Path) 
     subprocess.run(["git", "init", "-q", work], check=True)
     made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": str(mine)})
     for one in (made, made.but(env={**made.env, "GIT_CONFIG_GLOBAL": os.devnull})):
-        assert told("git status", one) is None
+        assert finding_of("git status", one) is None
         assert cleaned(one, "low").env["GIT_CONFIG_GLOBAL"] == one.env["GIT_CONFIG_GLOBAL"]
     mine.write_text('[filter "odd"]\nclean = x\n')
-    assert told("git status", made) == ("medium", f"filter.odd.clean in {mine} has git run a program")
+    assert finding_of("git status", made) == ("medium", f"filter.odd.clean in {mine} has git run a program")
     made = job(work, {"HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": str(work / "own")})
     assert "GIT_CONFIG_GLOBAL" not in cleaned(made, "low").env
 
@@ -264,7 +264,7 @@ def test_plugins_are_found_however_they_are_spelt(file: str, text: str, tmp_path
     work = tmp_path / "work"
     work.mkdir()
     made = job(work, {"HOME": str(tmp_path), "PATH": f"{tools}:/bin"})
-    assert told("mypy src", made) is None
-    assert told("mypy --config-file=x src", made) is not None
+    assert finding_of("mypy src", made) is None
+    assert finding_of("mypy --config-file=x src", made) is not None
     (work / file).write_text(text)
-    assert told("mypy src", made) == ("medium", f"{file} says what `mypy` runs")
+    assert finding_of("mypy src", made) == ("medium", f"{file} says what `mypy` runs")

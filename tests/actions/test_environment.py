@@ -67,7 +67,7 @@ def test_ordinary_names_are_no_credentials(name: str) -> None:
 
 
 def test_safe_leaves_credentials_and_shell_start_up_files_out() -> None:
-    """What was left out is told by name; options of planrun itself never reach a step."""
+    """Removed variables are reported by name; options of planrun itself never reach a step."""
     env, left_out = caller_environment("safe", CALLER)
     assert env == {"PATH": "/bin", "HOME": "/root", "AWS_REGION": "eu", "KEYBOARD": "de"}
     assert left_out == ("ANTHROPIC_API_KEY", "DB_PASSWORD", "GITHUB_TOKEN")

@@ -78,7 +78,7 @@ def test_values_in_patterns_stand_for_themselves(tmp_path: Path) -> None:
     assert state.steps["a"].reason == "refused"
 
 
-def test_nobody_leaves_the_workspace(tmp_path: Path) -> None:
+def test_paths_stay_inside_the_workspace(tmp_path: Path) -> None:
     """Links are files of their own and are not followed; records and version control are never matched."""
     outside = tmp_path / "outside"
     (outside / "deep").mkdir(parents=True)
@@ -96,7 +96,7 @@ def test_nobody_leaves_the_workspace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "among", ["foreach: [1, 2, 3]", 'foreach: "${{ steps.l.outputs.l }}"', "matrix: {a: [1, 2, 3]}"]
 )
-def test_steps_that_change_the_same_files_take_turns(among: str, tmp_path: Path) -> None:
+def test_steps_that_change_the_same_files_run_one_at_a_time(among: str, tmp_path: Path) -> None:
     """Steps and instances whose `writes` can match the same file never run at the same time; others do not wait."""
     alone = "mkdir turn; sleep 0.1; rmdir turn"
     found = run(
@@ -109,7 +109,7 @@ def test_steps_that_change_the_same_files_take_turns(among: str, tmp_path: Path)
     assert {step["status"] for step in found.values()} == {"completed"}
 
 
-def test_copies_of_scripts_are_nobodys_files(tmp_path: Path) -> None:
+def test_copies_of_scripts_belong_to_no_step(tmp_path: Path) -> None:
     """While a script runs from a copy beside it, no pattern of another step and no `hash_files` sees that copy."""
     (tmp_path / "hold.py").write_text("import os, time\nwhile not os.path.exists('seen'): time.sleep(0.05)\n")
     found = run(
@@ -143,7 +143,7 @@ def test_of_many_files_the_record_holds_the_first() -> None:
 def test_groups_that_change_the_same_files_do_not_wait_for_each_other_for_ever(
     schedule: str, tmp_path: Path
 ) -> None:
-    """Neither two groups whose instances are found while the run goes on, nor one and a step that comes before it."""
+    """Neither two groups whose instances are found during the run, nor a group and an earlier step."""
     alone = "mkdir turn; sleep 0.05; rmdir turn"
     listed = 'foreach: "${{ steps.l.outputs.l }}"'
     found = run(
@@ -159,7 +159,7 @@ def test_groups_that_change_the_same_files_do_not_wait_for_each_other_for_ever(
     assert {step["status"] for step in found.values()} == {"completed"}
 
 
-def test_instances_alone_take_turns(tmp_path: Path) -> None:
+def test_only_instances_run_one_at_a_time(tmp_path: Path) -> None:
     """Also where no other step of the plan names a file."""
     found = run(
         tmp_path,
@@ -195,7 +195,7 @@ def test_files_of_too_many_steps_are_an_error(written: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("among", ["[10, 20]", "\"${{ fromjson('[10, 20]') }}\""])
 def test_two_instances_do_not_make_the_same_file(among: str, tmp_path: Path) -> None:
-    """Where a pattern comes to the same name for two of them, the group is refused and none of them starts."""
+    """If a pattern gives the same name for two instances, the group is refused and none of them starts."""
     produces = "'out-${{ len(tojson(item)) }}'"
     found = run(
         tmp_path, f"  - {{id: t, foreach: {among}, run: echo x > out-2; touch ran, produces: {produces}}}\n"

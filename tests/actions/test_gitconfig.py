@@ -61,7 +61,7 @@ TEXTS = st.builds(
 )
 
 
-def told_by_git(path: Path) -> list[tuple[bytes, bytes | None]] | None:
+def read_by_git(path: Path) -> list[tuple[bytes, bytes | None]] | None:
     """What git reads in a file; None when it refuses it."""
     words = ["git", "config", "--file", str(path), "-z", "--list"]
     process = subprocess.run(words, capture_output=True, check=False)
@@ -76,7 +76,7 @@ def blanks(value: bytes) -> bytes:
     return value.replace(b"\t", b" ").replace(b"\r", b" ")
 
 
-def told_by_us(data: bytes) -> list[tuple[bytes, bytes | None]] | None:
+def read_by_us(data: bytes) -> list[tuple[bytes, bytes | None]] | None:
     """The same as planrun reads it."""
     try:
         found = gitconfig.settings(data)
@@ -93,14 +93,14 @@ def test_a_file_says_the_same_to_git_and_to_planrun(data: bytes, tmp_path: Path)
     """Both read the same names and values, or both refuse the file."""
     path = tmp_path / "config"
     path.write_bytes(data)
-    assert told_by_us(data) == told_by_git(path)
+    assert read_by_us(data) == read_by_git(path)
 
 
 def test_reading_takes_time_in_proportion() -> None:
     """A large file is read, whatever it is full of."""
     for piece in (b"[a]\n", b'"', b"k=\\\n", b"[a]k=  x  y", b"#", b"[core]\nk = " + b"\\t" * 1000 + b"\n"):
         began = time.process_time()
-        told_by_us((b"[core]\n" + piece * (SIZE // len(piece)))[:SIZE])
+        read_by_us((b"[core]\n" + piece * (SIZE // len(piece)))[:SIZE])
         assert time.process_time() - began < 60  # quadratic would be hours
 
 
@@ -202,7 +202,7 @@ def test_an_index_that_is_shared_is_read(tmp_path: Path) -> None:
 
 
 def test_what_looks_like_a_repository_does_not_hide_the_real_one(tmp_path: Path) -> None:
-    """Git goes on to the folder above, and so does planrun."""
+    """Git searches the parent folder next, and so does planrun."""
     top = repository(tmp_path / "top")
     subprocess.run(["git", "-C", top, "config", "filter.odd.clean", "x"], check=True)
     (top / "sub/.git/objects").mkdir(parents=True)
@@ -219,7 +219,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_includes_end(tmp_path: Path) -> None:
-    """Files that include each other, and more of them than anybody has, are given up on."""
+    """Files that include each other, and an unusual number of files, end the search."""
     top = repository(tmp_path / "top")
     config = top / ".git/config"
     config.write_text(config.read_text() + "[include]\npath = config\npath = config\n")
@@ -230,7 +230,7 @@ def test_includes_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ['[include]\npath = "a\\tb"\n', "[include]\npath = %(prefix)/x\n", "no\n[", "\0"]
 )
-def test_what_cannot_be_told_is_said(text: str, tmp_path: Path) -> None:
+def test_an_undecidable_case_is_reported(text: str, tmp_path: Path) -> None:
     """A file that git refuses, or that versions of git read differently, is no quiet one."""
     top = repository(tmp_path / "top")
     (top / ".git/config").write_text(text)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def test_each_look_sees_who_can_write_a_folder_now(tmp_path: Path) -> None:
-    """What an earlier look found does not hold once somebody may write there, and holds again afterwards."""
+    """An earlier result is invalid while others can write there, and valid again afterwards."""
     folder, workspace = tmp_path / "tools" / "bin", str(tmp_path / "work")
     folder.mkdir(parents=True)
     assert Ground(workspace).blot(str(folder)) == ""

@@ -80,12 +80,12 @@ def test_a_real_suite_in_every_dialect(tmp_path: Path) -> None:
         f"  - id: test\n    matrix: {{part: [odd, rest]}}\n    run: {PYTEST} --junitxml=${{{{ step.dir }}}}/j.xml\n"
         '    reports: {junit: "${{ step.dir }}/*.xml"}\n',
     )
-    told = summary(found["test[part=odd]"])
-    assert (told["tests"], told["failures"], told["errors"], told["skipped"]) == (9, 6, 1, 1)
+    counts = summary(found["test[part=odd]"])
+    assert (counts["tests"], counts["failures"], counts["errors"], counts["skipped"]) == (9, 6, 1, 1)
     assert {"test_it.py::TestInner::test_within", "test_it.py::test_error"} <= {
-        each["name"] for each in told["failed"]
+        each["name"] for each in counts["failed"]
     }
-    assert all(each["file"] == "test_it.py" and each["line"] for each in told["failed"])
+    assert all(each["file"] == "test_it.py" and each["line"] for each in counts["failed"])
     for dialect in DIALECTS:
         data = report("junit", dialect)
         root = ET.fromstring(data)
@@ -108,7 +108,7 @@ def test_a_real_suite_in_every_dialect(tmp_path: Path) -> None:
     assert b"tests: 1 passed, 7 failed (" in (tmp_path / "planrun-out" / "report.md").read_bytes()
 
 
-def test_what_is_tolerated_turns_nothing_red(tmp_path: Path) -> None:
+def test_tolerated_failures_fail_nothing(tmp_path: Path) -> None:
     """The failed cases of a step whose failure the run forgives are left out in the eyes of readers."""
     xml = '<testsuite name="s"><testcase name="a" classname="c"><failure message="m">t</failure></testcase></testsuite>'
     (tmp_path / "source").write_text(xml)
@@ -179,7 +179,7 @@ def test_a_large_report(tmp_path: Path) -> None:
 
 
 def test_more_than_fits_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failures stay when what passed has no room any more, and the suite says how many cases are missing."""
+    """Failures are kept when passed cases no longer fit, and the suite reports the number of missing cases."""
     monkeypatch.setattr("planrun.reports.testcases.PASSED_BYTES", 2000)
     rows = "".join([f'<testcase classname="m" name="t{n}"/>' for n in range(100)])
     bad = '<testcase classname="m" name="bad"><failure message="x"/></testcase>'

@@ -46,7 +46,7 @@ def call(workspace: Path, name: str, /, cwd: str = "", env: dict[str, str] | Non
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run git as somebody, and return what it prints."""
+    """Run git with a fixed author, and return what it prints."""
     process = subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
         cwd=folder,
@@ -58,11 +58,11 @@ def git(folder: Path, *words: str) -> str:
 
 
 def repository(folder: Path) -> Path:
-    """Make a repository with one commit of `a.txt`, and somebody who commits."""
+    """Make a repository with one commit of `a.txt`, and an author."""
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "-q", "-b", "main", "--template=")
-    git(folder, "config", "user.name", "somebody")
-    git(folder, "config", "user.email", "somebody@example.org")
+    git(folder, "config", "user.name", "author")
+    git(folder, "config", "user.email", "author@example.org")
     (folder / "a.txt").write_text("one\ntwo\nthree\n")
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "first")

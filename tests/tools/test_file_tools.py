@@ -38,7 +38,7 @@ def test_a_file_is_made_once(work: Path) -> None:
 
 
 def test_a_file_that_is_not_the_expected_one_stays(work: Path) -> None:
-    """`expected` names the bytes that were there when somebody looked."""
+    """`expected` names the bytes that were there at review."""
     (work / "a.txt").write_text("one\n")
     known = hashlib.sha256(b"one\n").hexdigest()
     assert call(work, "file.write", path="a.txt", content="two\n", expected=known).code == 0
@@ -50,7 +50,7 @@ def test_a_file_that_is_not_the_expected_one_stays(work: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "after", "told"),
+    ("args", "after", "expected"),
     [
         ({"old": "a", "new": "x"}, None, "stands there 3 times, not once"),
         ({"old": "a", "new": "x", "count": 3}, "x b x c x\n", ""),
@@ -60,12 +60,14 @@ def test_a_file_that_is_not_the_expected_one_stays(work: Path) -> None:
         ({"old": "a.c", "new": "x"}, None, "does not stand there"),
     ],
 )
-def test_an_exact_text_is_replaced(work: Path, args: dict[str, Any], after: str | None, told: str) -> None:
+def test_an_exact_text_is_replaced(
+    work: Path, args: dict[str, Any], after: str | None, expected: str
+) -> None:
     """As often as it is said, or not at all; nothing in it is a pattern."""
     (work / "a.txt").write_text("a b a c a\n")
     end = call(work, "file.replace", path="a.txt", **args)
     assert end.code == (after is None)
-    assert told in end.log
+    assert expected in end.log
     assert (work / "a.txt").read_text() == (after or "a b a c a\n")
 
 
@@ -215,7 +217,7 @@ def test_a_file_is_written_as_it_was_read(value: Any, indent: int | str | None, 
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ('{"a": 1, "a": 2}', "the key 'a' stands twice"),
         ("{'a': 1}", "it is no JSON"),
@@ -226,12 +228,12 @@ def test_a_file_is_written_as_it_was_read(value: Any, indent: int | str | None, 
         ('{"a": 1} x', "it is no JSON"),
     ],
 )
-def test_what_is_no_json_is_refused(work: Path, text: str, told: str) -> None:
+def test_what_is_no_json_is_refused(work: Path, text: str, expected: str) -> None:
     """With the reason, and the file stays."""
     (work / "a.json").write_text(text)
     end = call(work, "json_patch", file="a.json", operations=[{"op": "add", "path": "/b", "value": 1}])
     assert end.code == 1
-    assert told in end.log
+    assert expected in end.log
     assert (work / "a.json").read_text() == text
 
 

@@ -97,7 +97,7 @@ def test_what_only_reads_runs_nothing_of_the_repository(hostile: Path) -> None:
     assert os.listdir(marks) != [], "the programs of this repository are no programs"
 
 
-def test_a_commit_runs_hooks_only_when_it_is_told_to(hostile: Path) -> None:
+def test_a_commit_runs_hooks_only_on_request(hostile: Path) -> None:
     """Without `hooks` nothing but the filters of its files runs; with it the hooks do, and it is never signed."""
     marks = hostile.parent / "marks"
     end = call(hostile, "git.commit", message="# not a comment\n\nbody", all=True)
@@ -227,8 +227,8 @@ def test_a_patch_that_does_not_fit_leaves_everything(work: Path, *, threeway: bo
     assert (work / "a.txt").read_text() == "ours\ntwo\nthree\n"
 
 
-def test_a_merge_that_fits_is_applied(work: Path) -> None:
-    """Where what surrounds a change went on meanwhile, `threeway` merges by the version that the patch names."""
+def test_a_merge_without_conflict_is_applied(work: Path) -> None:
+    """If the lines around a change were changed meanwhile, `threeway` merges by the version that the patch names."""
     lines = [f"line {number}\n" for number in range(20)]
     (work / "a.txt").write_text("".join(lines))
     git(work, "commit", "-qam", "long")

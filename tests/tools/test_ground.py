@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A workspace with a file, beside something that is nobody's business."""
+    """A workspace with a file, beside a file outside of it."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret.txt").write_text("secret\n")
     found = tmp_path / "work"
@@ -124,7 +124,7 @@ def test_a_link_is_not_written_through(work: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
 def test_what_is_no_file_is_refused_at_once(work: Path, kind: str) -> None:
-    """Nobody waits for a pipe."""
+    """A pipe does not block."""
     path = work / "odd"
     if kind == "pipe":
         os.mkfifo(path)
