@@ -35,7 +35,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert estimates(path) == {"a": 2.0, "deploy[eu west]": 7.25}
 
 
-def test_a_run_is_remembered_once_however_often_it_is_told() -> None:
+def test_a_run_is_recorded_once_however_often_it_is_reported() -> None:
     """A run that was resumed takes the place of what it was before."""
     history = History().with_run("r1", {"a": ran(3.0, "failed")}).with_run("r2", {"a": ran(1.0)})
     assert history.with_run("r1", {"a": ran(4.0)}).samples("a") == [ran(4.0), ran(1.0)]
@@ -66,7 +66,7 @@ def test_the_oldest_runs_are_forgotten() -> None:
     ],
 )
 def test_a_file_that_is_none_counts_as_missing(tmp_path: Path, text: str) -> None:
-    """Whatever stands in the file, nobody is troubled by it, and the next run writes a good one."""
+    """Whatever stands in the file, it causes no error, and the next run writes a good one."""
     path = tmp_path / "key"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert estimates(str(path)) == {}

@@ -26,12 +26,12 @@ from planrun.records.hostlocks import HostLocks
 folder, log, name, slots, holds = sys.argv[1:]
 locks = HostLocks("r" + name, {"db": int(slots)}, folder)
 fd = os.open(log, os.O_WRONLY | os.O_APPEND)
-told = locks.claim("s", ("db",))
+blockers = locks.claim("s", ("db",))
 number = locks._tickets["s"].number
 os.write(fd, f"wait {number} {os.getpid()}\\n".encode())
-while told:
+while blockers:
     time.sleep(locks.retry_after)
-    told = locks.claim("s", ("db",))
+    blockers = locks.claim("s", ("db",))
 os.write(fd, f"have {number} {os.getpid()}\\n".encode())
 time.sleep(float(holds))
 os.write(fd, f"give {number} {os.getpid()}\\n".encode())
@@ -61,7 +61,7 @@ def rows(folder: Path) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_fifty_processes_share_two_slots(tmp_path: Path, *, killed: bool) -> None:
-    """Never more than two have it, in the order of their tickets, and who is killed keeps nobody waiting."""
+    """Never more than two have it, in the order of their tickets, and a killed process does not block the others."""
     (tmp_path / "log").touch()
     chance = random.Random(7)
     holds = [chance.uniform(0.0, 0.05) for _ in range(50)]
@@ -84,7 +84,7 @@ def test_fifty_processes_share_two_slots(tmp_path: Path, *, killed: bool) -> Non
             having = {other for other in having if other not in gone}
             having.add(number)
             assert len(having) <= 2
-            assert len(set(range(1, number)) - gone) <= 1, "somebody overtook"
+            assert len(set(range(1, number)) - gone) <= 1, "a later ticket came first"
         if what == "give" or pid in dead:
             gone.add(number)
     assert [what for what, _, _ in found].count("have") == 50
@@ -92,7 +92,7 @@ def test_fifty_processes_share_two_slots(tmp_path: Path, *, killed: bool) -> Non
     assert not list(tmp_path.glob("*.ticket")) or killed
 
 
-def test_nobody_overtakes(tmp_path: Path) -> None:
+def test_the_order_of_tickets_is_kept(tmp_path: Path) -> None:
     """Who waits for two locks keeps his place in the line of both, and gets both at once."""
     first, second, third = (HostLocks(name, {}, str(tmp_path)) for name in "abc")
     assert first.claim("s", ("x",)) == ""
@@ -123,7 +123,7 @@ def test_steps_runs_and_names_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_a_process_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path: Path) -> None:
-    """The descriptor of a ticket is nobody else's: who gives it back, or dies, has given it back."""
+    """The descriptor of a ticket belongs to one process: when it gives it back, or dies, the ticket is free."""
     locks, other = HostLocks("a", {}, str(tmp_path)), HostLocks("b", {}, str(tmp_path))
     assert locks.claim("s", ("x",)) == ""
     child = subprocess.Popen(["sleep", "3600"], close_fds=False)
@@ -146,9 +146,7 @@ def test_a_folder_that_others_may_write_to_is_refused(
         HostLocks("a", {})
 
 
-def test_a_disk_that_is_full_is_told_and_stops_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_reported_and_blocks_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ticket that cannot be written is none; the next try makes a new one."""
     locks = HostLocks("a", {}, str(tmp_path))
     monkeypatch.setattr(os, "write", lambda _fd, _data: (_ for _ in ()).throw(OSError(28, "No space left")))

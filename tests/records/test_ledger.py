@@ -69,7 +69,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert (tmp_path / "l").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_cut_end_is_told_apart(tmp_path: Path) -> None:
+def test_a_cut_end_is_distinguished(tmp_path: Path) -> None:
     """A cut inside a line is torn, a cut between lines unfinished, and with the known head truncated."""
     head = write(tmp_path / "l").head
     data = (tmp_path / "l").read_bytes()
@@ -80,7 +80,7 @@ def test_a_cut_end_is_told_apart(tmp_path: Path) -> None:
     assert verify(b"").condition == "unfinished"
 
 
-def test_a_torn_line_is_cut_off_and_the_ledger_goes_on(tmp_path: Path) -> None:
+def test_a_torn_line_is_cut_off_and_the_ledger_continues(tmp_path: Path) -> None:
     """Repair leaves only whole lines, and what is appended then follows them."""
     write(tmp_path / "l")
     path = tmp_path / "l"
@@ -180,7 +180,7 @@ def test_a_full_disk_gets_the_reserve_back(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_sync_that_failed_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel tells once that data is lost: a second call would succeed and mean nothing."""
+    """The kernel reports lost data once: a second call would succeed and mean nothing."""
     calls = []
 
     def broken(fd: int) -> None:
@@ -215,7 +215,7 @@ def test_a_ledger_that_a_step_removed_is_missed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["ab", "wb"])
 def test_a_ledger_that_something_else_wrote_into_is_found_out(tmp_path: Path, mode: str) -> None:
-    """What was added or cut away in place is told by the next sync, not only by `verify`."""
+    """Data that was added or cut off in place is reported by the next sync, not only by `verify`."""
     path = tmp_path / "ledger.jsonl"
     ledger = Ledger(str(path))
     ledger.append(ev.PlanMoved(at=AT, status="approved"))
@@ -252,7 +252,7 @@ def test_run_ids_sort_by_time_within_a_second(monkeypatch: pytest.MonkeyPatch) -
     assert ids == sorted(ids)
 
 
-def test_a_pipe_in_the_place_of_a_ledger_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """A step may leave one behind; whoever lists runs reads nothing of it."""
+def test_a_pipe_in_the_place_of_a_ledger_blocks_no_reader(tmp_path: Path) -> None:
+    """A step may leave one behind; a listing of runs reads nothing of it."""
     os.mkfifo(tmp_path / "ledger.jsonl")
     assert read_ledger(str(tmp_path / "ledger.jsonl")).events == ()

@@ -1,4 +1,4 @@
-"""The workspace lock: one holder, named by whoever is refused, and free as soon as the holder is dead."""
+"""The workspace lock: one holder, which a refusal names, and free as soon as the holder is dead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOLD = (
 )
 
 
-# Dies while a child of its own has the lock as well, until somebody closes the child's input.
+# Dies while a child of its own has the lock as well, until the test closes the child's input.
 LEAVE = (
     "import os, sys, signal; from planrun.records.lock import WorkspaceLock;"
     "lock = WorkspaceLock(sys.argv[1]); lock.acquire(f'run 1, process {os.getpid()} on here, since noon');"
@@ -41,15 +41,15 @@ def owner(run: int) -> str:
     return f"run {run}, process {os.getpid()} on here, since noon"
 
 
-def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
+def test_a_refusal_names_the_holder_of_the_workspace(tmp_path: Path) -> None:
     """The lock is held by a live process only: its death frees it, and nothing stale stays behind."""
     folder = home(str(tmp_path))
     holder = subprocess.Popen([sys.executable, "-c", HOLD, folder], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     try:
         assert holder.stdout.readline() == "ready\n"
-        told = f"another run holds this workspace: run 1, process {holder.pid} on here, since noon"
-        with pytest.raises(WorkspaceHeld, match=told):
+        refusal = f"another run holds this workspace: run 1, process {holder.pid} on here, since noon"
+        with pytest.raises(WorkspaceHeld, match=refusal):
             WorkspaceLock(folder).acquire(owner(2))
     finally:
         holder.kill()
@@ -63,10 +63,10 @@ def test_a_second_run_is_told_who_holds_the_workspace(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not say who has a lock")
-def test_what_a_dead_holder_leaves_for_a_moment_refuses_nobody(
+def test_a_dead_holders_short_leftover_causes_no_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step that is being born when its planrun is killed has the lock until it begins its program."""
+    """A step that is being spawned when its planrun is killed has the lock until it starts its program."""
     folder = home(str(tmp_path))
     monkeypatch.setattr(lock_module, "_NAMED_BY", LIMIT)
     holder = subprocess.Popen([sys.executable, "-c", LEAVE, folder], stdin=subprocess.PIPE)
@@ -83,7 +83,7 @@ def test_what_a_dead_holder_leaves_for_a_moment_refuses_nobody(
 def test_a_lock_that_is_given_back_while_its_holder_is_looked_up_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name in the file is that of a run that has ended: nobody is refused because of it."""
+    """The name in the file is that of a finished run: it causes no refusal."""
     folder = home(str(tmp_path))
     with WorkspaceLock(folder) as first, WorkspaceLock(folder) as second:
         first.acquire(owner(1))
@@ -96,21 +96,21 @@ def test_a_lock_that_is_given_back_while_its_holder_is_looked_up_is_taken(
         second.acquire(owner(2))
 
 
-def test_the_name_of_an_earlier_holder_is_not_told(tmp_path: Path) -> None:
+def test_the_name_of_an_earlier_holder_is_not_shown(tmp_path: Path) -> None:
     """Between taking the lock and writing its name a holder is known by its process, not by the last run's name."""
     folder = home(str(tmp_path))
     with WorkspaceLock(folder) as first:
         first.acquire("run 1, process 1 on here, since noon")
     fd = os.open(first.path, os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    with pytest.raises(WorkspaceHeld) as told:
+    with pytest.raises(WorkspaceHeld) as refusal:
         WorkspaceLock(folder).acquire(owner(2))
     os.close(fd)
     expected = f"process {os.getpid()}" if sys.platform == "linux" else "run 1, process 1 on here, since noon"
-    assert told.value.holder == expected
+    assert refusal.value.holder == expected
 
 
-def test_it_is_known_whether_somebody_was_there_before(tmp_path: Path) -> None:
+def test_an_earlier_holder_is_known(tmp_path: Path) -> None:
     """Only in a new workspace can nothing be left of an earlier run."""
     folder = home(str(tmp_path))
     for before in (False, True, True):
@@ -119,9 +119,7 @@ def test_it_is_known_whether_somebody_was_there_before(tmp_path: Path) -> None:
             assert lock.used_before is before
 
 
-def test_a_lock_file_that_was_replaced_keeps_nobody_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replaced_lock_file_causes_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who locked a file that is not in its place any more tries again with the one that is."""
     folder = home(str(tmp_path))
     lock = WorkspaceLock(folder)
@@ -129,7 +127,7 @@ def test_a_lock_file_that_was_replaced_keeps_nobody_out(
 
     def racing(fd: int, how: int) -> None:
         taken.append(os.fstat(fd).st_ino)
-        if len(taken) < 3:  # somebody removes the folder's contents between our open and our lock
+        if len(taken) < 3:  # another process removes the folder's contents between our open and our lock
             os.unlink(lock.path)
             if len(taken) == 2:
                 os.close(os.open(lock.path, os.O_CREAT | os.O_WRONLY))
@@ -144,7 +142,7 @@ def test_a_lock_file_that_was_replaced_keeps_nobody_out(
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_file_system_without_locks_is_told_as_such(
+def test_a_file_system_without_locks_is_reported_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """Where nothing can keep two runs apart none begins, and the message says what to do."""
@@ -182,8 +180,8 @@ def test_records_go_into_a_folder_of_their_own(tmp_path: Path, place: str) -> No
     assert sorted(os.listdir(tmp_path)) == [".planrun", *(["elsewhere"] if place == "link" else [])]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_workspace_of_somebody_else_is_told_as_such(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_workspace_of_another_user_is_reported_as_such(tmp_path: Path) -> None:
     """What may not be opened is not said to be held by another run."""
     folder = home(str(tmp_path))
     os.seteuid(65534)
@@ -202,7 +200,7 @@ def test_a_folder_that_others_may_enter_is_closed(tmp_path: Path) -> None:
 
 
 def test_many_may_make_the_folder_at_once(tmp_path: Path) -> None:
-    """Whoever comes while another start makes the folder finds or makes the same, and fails in no case."""
+    """A start that meets another start while it makes the folder uses the same folder, and never fails."""
     for number in range(20):
         workspace = tmp_path / str(number)
         workspace.mkdir()

@@ -35,7 +35,7 @@ def test_the_last_line_counts(tmp_path: Path, text: str, said: StepProgress | No
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
-    """A pipe keeps nobody waiting, a link leads nowhere, and of a long file only the end is looked at."""
+    """A pipe blocks no reader, a link is not followed, and of a long file only the end is read."""
     folder = tmp_path / "outputs"
     folder.mkdir()
     os.mkfifo(folder / "pipe.1.progress")

@@ -100,7 +100,7 @@ def test_clearing_forgets_entries_and_no_number(tmp_path: Path) -> None:
 
 
 def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    """Whoever wrote the checkout cannot have the queue be kept elsewhere."""
+    """The author of the checkout cannot move the queue to another place."""
     (tmp_path / ".planrun").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".planrun" / "queue").symlink_to(tmp_path / "elsewhere")
