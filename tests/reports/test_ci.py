@@ -40,7 +40,7 @@ def test_detection(environ: Mapping[str, str], found: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "wish", "terminal", "expected"),
+    ("environ", "choice", "terminal", "expected"),
     [
         ({}, "auto", True, True),
         ({}, "auto", False, False),
@@ -54,9 +54,9 @@ def test_detection(environ: Mapping[str, str], found: str) -> None:
         ({"FORCE_COLOR": "1"}, "never", True, False),
     ],
 )
-def test_colours(environ: Mapping[str, str], wish: str, *, terminal: bool, expected: bool) -> None:
+def test_colours(environ: Mapping[str, str], choice: str, *, terminal: bool, expected: bool) -> None:
     """The flag counts before NO_COLOR, that before FORCE_COLOR, that before the terminal."""
-    assert coloured(environ, wish, terminal=terminal) is expected
+    assert coloured(environ, choice, terminal=terminal) is expected
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_examples(raw: str, shown: str) -> None:
 
 
 def test_head_and_tail_of_a_log(tmp_path: Path) -> None:
-    """The sum of what is shown and what is said to be missing is the size of the log."""
+    """The bytes shown and the bytes reported as missing add up to the size of the log."""
     rows = b"".join(b"line %d\n" % number for number in range(100_000))
     (tmp_path / "x.log").write_bytes(rows)
     text = escape.excerpt(str(tmp_path), "x.log", 10_000)

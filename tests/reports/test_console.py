@@ -15,7 +15,7 @@ from tests.reports.watching import Options, shown
 
 
 def test_plain_lines(tmp_path: Path) -> None:
-    """One line for every end, with the place in the plan and the last words of what failed."""
+    """One line for every end, with the place in the plan and the last output of a failed step."""
     rows = shown(mixed_story(tmp_path), Look()).splitlines()
     assert rows.pop(1) == f"  policy: {NO_POLICY}"
     assert rows == [
@@ -223,7 +223,7 @@ def test_a_title_is_no_heading_of_buildkite(tmp_path: Path) -> None:
 
 
 def test_a_log_is_alive(tmp_path: Path) -> None:
-    """After a minute without news a log says what runs and for how long; the engine is story when to ask again."""
+    """After a minute without news a log says what runs and for how long; the engine gets the time of its next call."""
     out, now = io.StringIO(), [0.0]
     story = Story(tmp_path, step("a"), step("b"))
     watching = Console(Screen(out, lambda: now[0]), Look(), story.state, str(tmp_path))

@@ -27,7 +27,7 @@ def left(run_story: Story, look: Look) -> str:
     return out.getvalue()
 
 
-def test_gates_are_told_as_they_open_and_close(tmp_path: Path) -> None:
+def test_gates_are_shown_as_they_open_and_close(tmp_path: Path) -> None:
     """The policy in force first; what waits and why; who answered; what was denied."""
     story = waiting_run(tmp_path)
     story.rest()
@@ -73,7 +73,7 @@ def test_a_plan_that_waits_is_introduced(tmp_path: Path) -> None:
     assert f"    $ planrun approve {RUN}\n" in left(story, Look())
 
 
-def test_quiet_says_nothing_of_gates_while_the_run_goes_on(tmp_path: Path) -> None:
+def test_quiet_shows_no_gates_during_the_run(tmp_path: Path) -> None:
     """Only what failed, and the end."""
     story = waiting_run(tmp_path)
     assert [row.split(" ")[0] for row in shown(story, Look(quiet=True)).splitlines()] == ["✗", ""]
@@ -125,7 +125,7 @@ def test_a_run_that_only_waits_says_that_it_is_alive(tmp_path: Path) -> None:
     assert watching.tick() is None
 
 
-def test_a_rejection_is_told(tmp_path: Path) -> None:
+def test_a_rejection_is_shown(tmp_path: Path) -> None:
     """Who said no stands beside the step that failed because of it."""
     story = Story(tmp_path, step("a"))
     story.ask("a", rule="plan:rules.1", reason="why").answer("a", "rejected", by="Ann")

@@ -62,7 +62,7 @@ def test_what_ended_a_run_early_is_named(tmp_path: Path, ending: dict[str, Any],
     assert rows[2:4] == [said, "⊗ nice (cancelled)"]
 
 
-def test_a_second_signal_is_told_as_itself(tmp_path: Path) -> None:
+def test_a_second_signal_is_shown_as_such(tmp_path: Path) -> None:
     """A signal that comes while an abort is going on does not read as the abort."""
     story = Story(tmp_path, step("a"))
     story.ending("abort", step="a").ending("cancel", signal=15)
@@ -89,7 +89,7 @@ def test_variables_kept_back_are_named_once_and_few(tmp_path: Path) -> None:
 def test_a_broken_console_ends_no_run(
     tmp_path: Path, style: Literal["plain", "live", "groups"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error in what is shown is story once and nothing more is; GitHub still gets its outputs."""
+    """An error in the display is reported once, then the display stops; GitHub still gets its outputs."""
     out = io.StringIO()
     story = mixed_story(tmp_path)
     watching = Console(Screen(out), Look(style=style), story.state, str(tmp_path))
@@ -140,7 +140,7 @@ def test_a_resumed_step_shows_its_new_time(tmp_path: Path) -> None:
     assert "✓ a (2.0s)" in shown(story, Look()).splitlines()
 
 
-def test_nobody_reads(tmp_path: Path) -> None:
+def test_a_reader_that_does_not_read(tmp_path: Path) -> None:
     """A closed pipe makes the console silent, not the run fail; at its end nothing complains."""
     reader, writer = os.pipe()
     os.close(reader)

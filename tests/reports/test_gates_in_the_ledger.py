@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_policy_in_force_is_told(tmp_path: Path) -> None:
+def test_the_policy_in_force_is_shown(tmp_path: Path) -> None:
     """Levels and their source, how many rules there are, and each ceiling with the hash of its file."""
     value = ledger(waiting_run(tmp_path).rest())["policy"]
     ceiling = value.pop("ceilings")[0]
@@ -34,7 +34,7 @@ def test_the_policy_in_force_is_told(tmp_path: Path) -> None:
 
 
 def test_auto_approve_of_the_command_line_takes_the_place_of_the_plans(tmp_path: Path) -> None:
-    """The level that counts is text, and that somebody asked for it."""
+    """The level in force is text, and its source is the option."""
     policy: dict[str, Any] = {"plan": None, "option": "low", "ceilings": []}
     value = ledger(Story(tmp_path, step("a"), options={"policy": policy}).run("a").end())["policy"]
     assert (value["source"], value["auto_approve"], value["option"]) == ("default", "low", "low")
@@ -53,7 +53,7 @@ def test_risks_are_added_up(tmp_path: Path) -> None:
 
 
 def test_what_was_decided_of_each_step(tmp_path: Path) -> None:
-    """Who let it run, who asks, who forbids it; nothing of a step that nobody has looked at."""
+    """Who approved it, who requires approval, who denies it; nothing of a step without a decision."""
     steps = {found["id"]: found for found in ledger(waiting_run(tmp_path).rest())["steps"]}
     decisions = {name: found["decision"] for name, found in steps.items()}
     assert decisions == {
@@ -124,7 +124,7 @@ def test_a_plan_that_awaits_its_approval() -> None:
     assert ledger(state)["gates"][0]["status"] == "answered"
 
 
-def test_a_gate_that_nobody_answered_is_closed_with_the_run(tmp_path: Path) -> None:
+def test_an_unanswered_gate_is_closed_with_the_run(tmp_path: Path) -> None:
     """Of a cancelled run nothing waits any more; an answer that came first has no opening."""
     story = Story(tmp_path, step("a"), asking("b"))
     story.ask("a", rule="plan:rules.1").answer("b", True, "option")

@@ -81,7 +81,7 @@ def test_the_summary_is_appended_within_its_budget(tmp_path: Path) -> None:
 
 
 def test_a_full_summary_is_left_alone(tmp_path: Path) -> None:
-    """Without any room nothing is written."""
+    """Without any space left nothing is written."""
     path = tmp_path / "summary.md"
     path.write_bytes(b"x" * SUMMARY_BYTES)
     write_summary(mixed_run(tmp_path), str(tmp_path), str(path))

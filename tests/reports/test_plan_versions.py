@@ -1,4 +1,4 @@
-"""What reports say of a plan that was revised while its run went on."""
+"""What reports show of a plan that was revised during its run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_ledger_holds_every_version(shop: Shop) -> None:
     assert {found["id"]: found["replaces"] for found in data["steps"]}["8"] == ["4"]
 
 
-def test_refusals_and_problems_are_told(shop: Shop) -> None:
+def test_refusals_and_problems_are_shown(shop: Shop) -> None:
     """A denied planning names step, rule and reason; an invalid one what was wrong at last."""
     (shop.folder / "ceiling.yml").write_text("auto_approve: high\nllm_auto_approve: low\n", encoding="utf-8")
     shop.run(draft(step("7", "rm -rf ~/x", replaces=["3"])), policy="ceiling.yml")

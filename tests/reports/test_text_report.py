@@ -75,7 +75,7 @@ def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
         ({"class": "logic", "rule": "none"}, "  error class logic, rule none"),
     ],
 )
-def test_a_class_that_nobody_knows_is_not_told(tmp_path: Path, error: dict[str, str], said: str) -> None:
+def test_an_unknown_class_is_not_shown(tmp_path: Path, error: dict[str, str], said: str) -> None:
     """The line about the class is left out when there is no class and no rule."""
     story = Story(tmp_path, step("a"))
     story.run("a", "failed", error=error | {"message": "no"})

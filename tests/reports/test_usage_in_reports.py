@@ -53,7 +53,7 @@ def planned(rundir: Path, **last: Any) -> Story:
 
 
 def overrun(rundir: Path) -> RunState:
-    """Return a run that rests since the next call has no room."""
+    """Return a run that is paused because the next call exceeds the budget."""
     story = planned(rundir, ending="answered", usage={"input_tokens": 7000, "output_tokens": 500})
     at = story.at
     for level in (80, 100):
@@ -109,7 +109,7 @@ def test_every_call_is_in_ledger_json(tmp_path: Path) -> None:
     assert (second["input_tokens"], second["usd"], second["confirmed"]) == (7000, None, True)
 
 
-def test_a_call_that_nobody_told_of_counts_as_reserved(tmp_path: Path) -> None:
+def test_an_unreported_call_counts_as_reserved(tmp_path: Path) -> None:
     """A killed planrun leaves a call without an end: an upper bound, and said to be one."""
     state = planned(tmp_path).state
     value = ledger(state)
@@ -159,7 +159,7 @@ def test_a_run_without_a_model_says_nothing_of_one(tmp_path: Path) -> None:
     assert ledger(state)["llm"] is None
 
 
-def test_a_run_that_used_up_its_budget_says_how_it_goes_on(tmp_path: Path) -> None:
+def test_a_run_that_used_up_its_budget_names_the_command_to_continue(tmp_path: Path) -> None:
     """The option and the limit that has to be larger."""
     state = overrun(tmp_path)
     assert state.exit_status == 5
